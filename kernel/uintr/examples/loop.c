@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// An epoll loop that serves a timer, a socket, and what knock sends by SENDUIPI: loop SOCKET SECONDS & knock SOCKET TIMES
+// An epoll loop that serves a timer, a socket, and what knock sends: loop SOCKET SECONDS & knock SOCKET TIMES
 #include <err.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <linux/uintr.h>
+#include <uintr.h>
 
 static int loop;
 
@@ -26,12 +24,12 @@ int main(int argc, char **argv)
 {
 	if (argc != 3)
 		errx(2, "usage: loop SOCKET SECONDS");
-	// No handler: what is sent is read, as from an eventfd. No part of this program needs a CPU with user interrupts but the driver.
-	struct uintr_receive receive = { .flags = UINTR_POLLED };
-	int device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), receiver = ioctl(device, UINTR_RECEIVE, &receive);
-	int vector = ioctl(receiver, UINTR_VECTOR, 0 | UINTR_NONBLOCK);
+	if (uintr_start(0) < 0)
+		errx(1, "%s", uintr_backend_reason());
+	// No handler: what is sent is read, as from an eventfd.
+	int vector = uintr_poll_fd(UINTR_NONBLOCK);
 	if (vector < 0)
-		err(1, UINTR_DEVICE);
+		err(1, "uintr_poll_fd");
 
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	strncpy(name.sun_path, argv[1], sizeof(name.sun_path) - 1);
@@ -67,6 +65,6 @@ int main(int argc, char **argv)
 			messages += send(client, &byte, 1, MSG_NOSIGNAL) == 1;
 		}
 	}
-	printf("%lu knocks, %lu messages, %lu ticks of 10 ms\n", knocks, messages, ticks);
+	printf("%lu knocks, %lu messages, %lu ticks of 10 ms (%s)\n", knocks, messages, ticks, uintr_backend_reason());
 	return 0;
 }

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Wakes pong and is woken by it, by SENDUIPI: ping SOCKET SECONDS & pong SOCKET
-#define _GNU_SOURCE
+// Wakes pong and is woken by it, by SENDUIPI where there is hardware: ping SOCKET SECONDS & pong SOCKET
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86gprintrin.h>
-#include <linux/uintr.h>
+#include <uintr.h>
 
 static volatile unsigned long heard;
 
-static void __attribute__((interrupt, target("general-regs-only"))) handler(struct __uintr_frame *frame, unsigned long long vector)
+static void handler(unsigned int vector, void *argument)
 {
-	(void)frame, (void)vector;
+	(void)vector, (void)argument;
 	heard++;
 }
 
@@ -27,11 +23,11 @@ int main(int argc, char **argv)
 {
 	if (argc != 3)
 		errx(2, "usage: ping SOCKET SECONDS");
-	struct uintr_receive receive = { .handler = (unsigned long)handler };
-	int device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), receiver = ioctl(device, UINTR_RECEIVE, &receive);
-	int vector = ioctl(receiver, UINTR_VECTOR, 0), theirs;
+	if (uintr_start(0) < 0)
+		errx(1, "%s", uintr_backend_reason());
+	int vector = uintr_handle(handler, NULL, 0) ? -1 : uintr_vector_fd(0, 0), theirs;
 	if (vector < 0)
-		err(1, UINTR_DEVICE);
+		err(1, "uintr_vector_fd");
 
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	strncpy(name.sun_path, argv[1], sizeof(name.sun_path) - 1);
@@ -47,12 +43,11 @@ int main(int argc, char **argv)
 		err(1, "%s", argv[1]);
 	memcpy(&theirs, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
 
-	long index = ioctl(theirs, UINTR_CONNECT, 0);
-	struct uintr_wait forever = { .deadline = -1 };
-	for (time_t end = time(NULL) + atoi(argv[2]); index >= 0 && time(NULL) < end; _stui(), _clui())
-		for (unsigned long next = heard + (_senduipi(index), 1); heard < next; _stui(), _clui())
-			if (ioctl(receiver, UINTR_WAIT, &forever) && errno != EINTR)
-				err(1, "UINTR_WAIT");
-	printf("%lu times there and back\n", heard);
+	int index = uintr_register_sender(theirs, 0);
+	for (time_t end = time(NULL) + atoi(argv[2]); index >= 0 && time(NULL) < end; uintr_unmask(), uintr_mask())
+		for (unsigned long next = heard + (uintr_send(index), 1); heard < next; uintr_unmask(), uintr_mask())
+			if (uintr_wait_until(-1, 0) && errno != EINTR)
+				err(1, "uintr_wait_until");
+	printf("%lu times there and back (%s)\n", heard, uintr_backend_reason());
 	return index < 0;
 }

@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Answers ping, by SENDUIPI, until ping is gone: ping SOCKET SECONDS & pong SOCKET
-#define _GNU_SOURCE
+// Answers ping, by SENDUIPI where there is hardware, until ping is gone: ping SOCKET SECONDS & pong SOCKET
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <x86gprintrin.h>
-#include <linux/uintr.h>
+#include <uintr.h>
 
 static volatile unsigned long heard;
-static long back;
+static int back;
 
-static void __attribute__((interrupt, target("general-regs-only"))) handler(struct __uintr_frame *frame, unsigned long long vector)
+static void handler(unsigned int vector, void *argument)
 {
-	(void)frame, (void)vector;
+	(void)vector, (void)argument;
 	heard++;
-	_senduipi(back);
+	uintr_send(back);
 }
 
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		errx(2, "usage: pong SOCKET");
-	struct uintr_receive receive = { .handler = (unsigned long)handler };
-	int device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), receiver = ioctl(device, UINTR_RECEIVE, &receive);
-	int vector = ioctl(receiver, UINTR_VECTOR, 0), theirs;
+	if (uintr_start(0) < 0)
+		errx(1, "%s", uintr_backend_reason());
+	int vector = uintr_handle(handler, NULL, 0) ? -1 : uintr_vector_fd(0, 0), theirs;
 	if (vector < 0)
-		err(1, UINTR_DEVICE);
+		err(1, "uintr_vector_fd");
 
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	strncpy(name.sun_path, argv[1], sizeof(name.sun_path) - 1);
@@ -46,14 +42,14 @@ int main(int argc, char **argv)
 	if (recvmsg(door, &message, 0) != 1)
 		err(1, "%s", argv[1]);
 	memcpy(&theirs, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-	back = ioctl(theirs, UINTR_CONNECT, 0);
+	back = uintr_register_sender(theirs, 0);
 	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &vector, sizeof(int));
 	if (back < 0 || sendmsg(door, &message, 0) != 1)
 		err(1, "%s", argv[1]);
 
 	// Any system call does: the handler runs in the middle of it. Those that may have a time-out then fail with EINTR.
-	for (_stui(); poll(&(struct pollfd){ theirs, 0, 0 }, 1, -1) < 0 && errno == EINTR;)
+	for (uintr_unmask(); poll(&(struct pollfd){ theirs, 0, 0 }, 1, -1) < 0 && errno == EINTR;)
 		;
-	printf("%lu answered\n", heard);
+	printf("%lu answered (%s)\n", heard, uintr_backend_reason());
 	return 0;
 }

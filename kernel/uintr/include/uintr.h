@@ -1,22 +1,51 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * User interrupts by the names of Intel's RFC, on /dev/uintr. Programs written for
- * that kernel, version 1 or 2 of it, compile unchanged with `-include uintr.h`: their system
- * calls by number come here too. uintr(3) is its manual page.
+ * User interrupts: a function of a thread runs between any two of its instructions because
+ * another thread, of this process or another, sent it a number from 0 to 63. By the CPU's own
+ * means, where it has them and the driver of kernel/uintr is loaded; or, if that is asked
+ * for, by signals, with the same names, descriptors and outcomes.
+ *
+ * The names are those of Intel's RFC, and some that it lacks. A call that fails returns -1 and
+ * sets errno. uintr(3) is the manual page. Link with libuintr (kernel/uintr/user).
  */
 #ifndef UINTR_H
 #define UINTR_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/types.h>
-#include <time.h>
-#include <unistd.h>
-#include <linux/uintr.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- which of the two, once for a process ---- */
+
+#define UINTR_HARDWARE		1	/* SENDUIPI, and the driver */
+#define UINTR_SIGNALS		2	/* signals, shared memory and sockets: Linux 5.16 or later */
+
+/*
+ * Chooses what user interrupts are made of, among those that @backends allows (0: both), hardware
+ * first. Returns the choice, which is for good. Who calls anything else first gets what the
+ * environment's UINTR_BACKEND says (hardware, signals, any), and without it hardware alone:
+ * nothing is emulated that was not asked for.
+ * ENOSYS: there is none of them; uintr_backend_reason() says why. EBUSY: another one was chosen
+ * before. EINVAL: unknown bits, or UINTR_BACKEND is none of these words.
+ */
+int uintr_start(unsigned int backends);
+/* The choice, or 0 as long as there is none. */
+int uintr_backend(void);
+/* A line for people: the choice, and why. Never NULL. */
+const char *uintr_backend_reason(void);
+/*
+ * The signal that carries an emulated interrupt, 0 with hardware. It must not be blocked or given another handler. With
+ * hardware no handler runs within a signal's; by signals that takes this one in the sa_mask of the program's own.
+ */
+int uintr_signal(void);
+
+/* ---- receiving with a handler ---- */
+
+/* Of a receiver; the highest is delivered first. */
+#define UINTR_VECTORS		64
 
 /* Other system calls in which the thread sleeps end with EINTR. The RFC's two ways to do it are one here. */
 #define UINTR_HANDLER_FLAG_WAITING_NONE		0x0
@@ -24,214 +53,138 @@
 #define UINTR_HANDLER_FLAG_WAITING_SENDER	0x2000
 #define UINTR_HANDLER_FLAG_WAITING_ANY		(UINTR_HANDLER_FLAG_WAITING_SENDER | UINTR_HANDLER_FLAG_WAITING_RECEIVER)
 
-#define UINTR_WAIT_MOST_USEC	1000000000ull
-
-/* The calling thread's receiver, a descriptor; and the process that made it, for a child of fork has none. */
-struct uintr_own {
-	int receiver;
-	pid_t process;
-};
-
-/* One for all files of a program that include this: plus one, and 0 for none. */
-__attribute__((weak)) int uintr_device_opened;
-__attribute__((weak)) __thread struct uintr_own uintr_thread = { -1, 0 };
-
-/* The device, of the process; a child of fork has it too. Negative: none, with errno. */
-static inline int uintr_device(void)
-{
-	int mine, none = 0, opened = __atomic_load_n(&uintr_device_opened, __ATOMIC_ACQUIRE);
-
-	if (opened)
-		return opened - 1;
-	mine = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
-	if (mine < 0) {
-		/* As a kernel that has no such calls. */
-		errno = errno == ENOENT || errno == ENODEV ? ENOSYS : errno;
-		return -1;
-	}
-	if (__atomic_compare_exchange_n(&uintr_device_opened, &none, mine + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return mine;
-	/* Another thread was faster. */
-	close(mine);
-	return none - 1;
-}
-
-static inline struct uintr_own *uintr_own(void)
-{
-	if (uintr_thread.receiver >= 0 && uintr_thread.process != getpid()) {
-		close(uintr_thread.receiver);
-		uintr_thread.receiver = -1;
-	}
-	return &uintr_thread;
-}
-
-static inline int uintr_refuse(int error)
-{
-	errno = error;
-	return -1;
-}
-
-static inline int uintr_register_handler(const void *handler, unsigned int flags)
-{
-	struct uintr_receive receive = { .handler = (uintptr_t)handler };
-	struct uintr_own *own = uintr_own();
-	int device;
-
-	if (flags & ~UINTR_HANDLER_FLAG_WAITING_ANY)
-		return uintr_refuse(EINVAL);
-	if (!handler)
-		return uintr_refuse(EFAULT);
-	if (own->receiver >= 0)
-		return uintr_refuse(EBUSY);
-	device = uintr_device();
-	if (device < 0)
-		return -1;
-	if (flags)
-		receive.flags = UINTR_INTERRUPTS;
-	own->receiver = ioctl(device, UINTR_RECEIVE, &receive);
-	own->process = getpid();
-	return own->receiver < 0 ? -1 : 0;
-}
-
-static inline int uintr_unregister_handler(unsigned int flags)
-{
-	struct uintr_own *own = uintr_own();
-
-	if (flags || own->receiver < 0)
-		return uintr_refuse(EINVAL);
-	close(own->receiver);
-	own->receiver = -1;
-	return 0;
-}
-
-static inline int uintr_vector_fd(uint64_t vector, unsigned int flags)
-{
-	struct uintr_own *own = uintr_own();
-
-	if (flags || own->receiver < 0)
-		return uintr_refuse(EINVAL);
-	if (vector >= UINTR_VECTORS)
-		return uintr_refuse(ENOSPC);
-	return ioctl(own->receiver, UINTR_VECTOR, vector);
-}
-
-/* Of version 1. */
-static inline int uintr_create_fd(uint64_t vector, unsigned int flags)
-{
-	return uintr_vector_fd(vector, flags);
-}
-
-static inline int uintr_register_sender(int vector_fd, unsigned int flags)
-{
-	int index;
-
-	if (flags)
-		return uintr_refuse(EINVAL);
-	index = ioctl(vector_fd, UINTR_CONNECT, 0);
-	/* Another kind of descriptor. */
-	return index < 0 && errno == ENOTTY ? uintr_refuse(EOPNOTSUPP) : index;
-}
-
-static inline int uintr_unregister_sender(int index, unsigned int flags)
-{
-	int device = uintr_device();
-
-	if (flags)
-		return uintr_refuse(EINVAL);
-	return device < 0 ? -1 : ioctl(device, UINTR_DISCONNECT, (unsigned long)index);
-}
-
-/* A vector that the calling process sends to this thread: the index for _senduipi(). Its descriptor stays open. */
-static inline int uintr_register_self(uint64_t vector, unsigned int flags)
-{
-	int descriptor = uintr_vector_fd(vector, flags), index;
-
-	if (descriptor < 0)
-		return -1;
-	index = uintr_register_sender(descriptor, 0);
-	if (index < 0)
-		close(descriptor);
-	return index;
-}
-
-static inline int uintr_wait(uint64_t usec, unsigned int flags)
-{
-	struct uintr_own *own = uintr_own();
-	struct uintr_wait wait = { 0 };
-	struct timespec now;
-
-	if (flags || usec > UINTR_WAIT_MOST_USEC || own->receiver < 0)
-		return uintr_refuse(EINVAL);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	wait.deadline = now.tv_sec * 1000000000ll + now.tv_nsec + (int64_t)usec * 1000;
-	if (!ioctl(own->receiver, UINTR_WAIT, &wait))
-		return uintr_refuse(EINTR);
-	return errno == ETIMEDOUT ? 0 : -1;
-}
-
-static inline int uintr_alt_stack(void *stack, size_t size, unsigned int flags)
-{
-	struct uintr_receive receive = { .stack = (uintptr_t)stack, .stack_size = stack ? size : 0 };
-	struct uintr_own *own = uintr_own();
-
-	if (flags || own->receiver < 0)
-		return uintr_refuse(EINVAL);
-	return ioctl(own->receiver, UINTR_STACK, &receive);
-}
+/*
+ * Makes the calling thread a receiver; it is masked until uintr_unmask(). @handler is an ordinary
+ * function, around which all registers are saved (but AMX tiles: it must leave those alone). It runs masked, on the
+ * interrupted stack below the red zone, may call what a signal's handler may, and returns.
+ * EBUSY: the thread has a handler. EFAULT: none was given, or no address of user space. EINVAL: an unknown
+ * flag. EAGAIN: the user has as many receivers as the driver allows. EMFILE: no descriptors are left.
+ * ENOTSUP: by signals either all receivers of a process have their system calls end with EINTR, or none has.
+ */
+int uintr_handle(void (*handler)(unsigned int vector, void *argument), void *argument, unsigned int flags);
+/* The RFC's: @handler has the attributes interrupt and target("general-regs-only"), and ends by UIRET. ENOTSUP: no x86-64. */
+int uintr_register_handler(const void *handler, unsigned int flags);
+/* The end of either, as is the thread's. What was not handled by then is gone. EINVAL: there is none. */
+int uintr_unregister_handler(unsigned int flags);
 
 /*
- * System calls by number, for programs that have the RFC's macros: those that take their
- * numbers from here if they are defined, and with -DUINTR_RFC_FIRST=471 (or 449, whatever they
- * say uintr_register_handler is) those that define them all the same.
+ * A descriptor for @vector of the calling thread, close-on-exec. Whoever holds it may connect to it: it can be passed
+ * over a socket, and children inherit it. poll(2) tells POLLHUP when the receiver has ended (ask for no other events);
+ * its last close revokes the vector.
+ * EINVAL: the thread has no handler. ENOSPC: not below UINTR_VECTORS. EBUSY: the vector has one.
  */
-#ifndef UINTR_RFC_FIRST
-#define UINTR_RFC_FIRST			0x75690000
-#define __NR_uintr_register_handler	(UINTR_RFC_FIRST + 0)
-#define __NR_uintr_unregister_handler	(UINTR_RFC_FIRST + 1)
-#define __NR_uintr_vector_fd		(UINTR_RFC_FIRST + 2)
-#define __NR_uintr_create_fd		(UINTR_RFC_FIRST + 2)
-#define __NR_uintr_register_sender	(UINTR_RFC_FIRST + 3)
-#define __NR_uintr_unregister_sender	(UINTR_RFC_FIRST + 4)
-#define __NR_uintr_wait			(UINTR_RFC_FIRST + 5)
-#define __NR_uintr_register_self	(UINTR_RFC_FIRST + 6)
-#define __NR_uintr_alt_stack		(UINTR_RFC_FIRST + 7)
-#define __NR_uintr_ipi_fd		(UINTR_RFC_FIRST + 8)
-#endif
+int uintr_vector_fd(uint64_t vector, unsigned int flags);
+int uintr_create_fd(uint64_t vector, unsigned int flags);
+/* Nobody may send this vector of the calling thread any more, whoever holds its descriptor. EINVAL: it has none. */
+int uintr_revoke(uint64_t vector, unsigned int flags);
 
-/* Always with six arguments behind the number. */
-static inline long uintr_syscall(long number, ...)
+/*
+ * Sleeps until an interrupt is pending (0). ETIMEDOUT: @deadline has passed, nanoseconds of
+ * CLOCK_MONOTONIC; negative: none. EINTR: a signal's handler ran. It is called masked, behind a
+ * look at what is waited for, and unmasked afterwards, where the handler runs: nothing can come between.
+ */
+int uintr_wait_until(int64_t deadline, unsigned int flags);
+/* The RFC's: EINTR if one is pending, or a signal came; 0 after @usec, at most 1,000,000,000 (EINVAL). */
+int uintr_wait(uint64_t usec, unsigned int flags);
+/*
+ * The handler runs on the @size bytes from @stack upwards, at least UINTR_STACK_LEAST, and stays masked. NULL: the
+ * interrupted stack again. ENOTSUP: by signals on no x86-64.
+ */
+int uintr_alt_stack(void *stack, size_t size, unsigned int flags);
+#define UINTR_STACK_LEAST	2048	/* for a handler that ends by UIRET */
+#define UINTR_HANDLE_STACK_LEAST 8192	/* for one that returns */
+
+/* ---- receiving without a handler: read, poll, epoll ---- */
+
+#define UINTR_SEMAPHORE		(1u << 8)	/* read gives 1 each time */
+#define UINTR_NONBLOCK		(1u << 9)	/* as O_NONBLOCK */
+
+/*
+ * A vector that is no thread's: read(2) gives eight bytes, how often it was noticed since the last, and poll(2), select(2),
+ * epoll(7) and io_uring find it readable as long as that would be something. It is connected and sent to as any other. It ends
+ * with the process that made it: with hardware that is POLLHUP and the end of the file, by signals (an eventfd) nobody is told.
+ */
+int uintr_poll_fd(unsigned int flags);
+
+/* ---- sending ---- */
+
+/*
+ * Lets the calling process, all its threads, send what @fd stands for. Returns the index for uintr_send(). The process
+ * need not keep @fd, as long as anybody does. A child of fork connects for itself.
+ * EBADF, EOPNOTSUPP: no vector's, or one of the other backend. ESHUTDOWN: the receiver has ended, or the vector was revoked.
+ * ENOSPC: UINTR_CONNECTIONS are there.
+ */
+int uintr_register_sender(int fd, unsigned int flags);
+/* EINVAL: there is no such index. */
+int uintr_unregister_sender(int index, unsigned int flags);
+/* Both for a vector of the calling thread, whose descriptor stays open. */
+int uintr_register_self(uint64_t vector, unsigned int flags);
+#define UINTR_CONNECTIONS	256
+
+/* The same four as below, for languages that cannot inline C. */
+void uintr_send_call(uint64_t index);
+void uintr_mask_call(void);
+void uintr_unmask_call(void);
+int uintr_unmasked_call(void);
+
+/* The library's: uintr_backend() reads it too. */
+extern int uintr_chosen;
+
+/*
+ * Sends: one instruction behind one test, with hardware. Nothing, if the receiver has ended. SIGILL in a process without a
+ * connection, SIGSEGV with an index that is not connected or whose vector was revoked, by signals as well.
+ */
+static inline void uintr_send(uint64_t index)
 {
-	long of[6];
-	va_list list;
-
-	va_start(list, number);
-	for (int i = 0; i < 6; i++)
-		of[i] = va_arg(list, long);
-	va_end(list);
-	switch (number - UINTR_RFC_FIRST) {
-	case 0:
-		return uintr_register_handler((const void *)of[0], of[1]);
-	case 1:
-		return uintr_unregister_handler(of[0]);
-	case 2:
-		return uintr_vector_fd((int)of[0], of[1]);
-	case 3:
-		return uintr_register_sender(of[0], of[1]);
-	case 4:
-		return uintr_unregister_sender(of[0], of[1]);
-	case 5:
-		return uintr_wait((unsigned int)of[0], of[1]);
-	case 6:
-		return uintr_register_self((int)of[0], of[1]);
-	case 7:
-		return uintr_alt_stack((void *)of[0], of[1], of[2]);
-	case 8:
-		/* A table that others send through: a descriptor for each vector is what there is here. */
-		return uintr_refuse(ENOSYS);
+#ifdef __x86_64__
+	if (__builtin_expect(uintr_chosen == UINTR_HARDWARE, 1)) {
+		__asm__ volatile(".byte 0xf3, 0x0f, 0xc7, 0xf0 # senduipi %%rax" : : "a"(index) : "memory");
+		return;
 	}
-	return syscall(number, of[0], of[1], of[2], of[3], of[4], of[5]);
+#endif
+	uintr_send_call(index);
 }
 
-#define syscall(...)	uintr_syscall(__VA_ARGS__, 0l, 0l, 0l, 0l, 0l, 0l)
+/* The calling thread's flag UIF. Shut, it keeps what comes for later: CLUI. */
+static inline void uintr_mask(void)
+{
+#ifdef __x86_64__
+	if (__builtin_expect(uintr_chosen == UINTR_HARDWARE, 1)) {
+		__asm__ volatile(".byte 0xf3, 0x0f, 0x01, 0xee # clui" : : : "memory");
+		return;
+	}
+#endif
+	uintr_mask_call();
+}
+
+/* Open, it lets the handler run, for what has come as well: STUI. */
+static inline void uintr_unmask(void)
+{
+#ifdef __x86_64__
+	if (__builtin_expect(uintr_chosen == UINTR_HARDWARE, 1)) {
+		__asm__ volatile(".byte 0xf3, 0x0f, 0x01, 0xef # stui" : : : "memory");
+		return;
+	}
+#endif
+	uintr_unmask_call();
+}
+
+/* 1 if it is open: TESTUI. */
+static inline int uintr_unmasked(void)
+{
+#ifdef __x86_64__
+	if (__builtin_expect(uintr_chosen == UINTR_HARDWARE, 1)) {
+		unsigned char open;
+
+		__asm__ volatile(".byte 0xf3, 0x0f, 0x01, 0xed # testui\n\tsetc %0" : "=r"(open) : : "memory", "cc");
+		return open;
+	}
+#endif
+	return uintr_unmasked_call();
+}
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,13 +4,15 @@
  * by the RFC's own macros over syscall(2). Each case is a process. Prints TAP.
  */
 #define _GNU_SOURCE
-#include <uintr.h>
+#include "uintr-rfc.h"
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Threads and processes that end, fork and execute other programs. */
+#include "shared.h"
+#include <dirent.h>
+
+static int link_ends[2];
+
+static int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+static void *lives_shortly(void *nothing)
+{
+	int file, index;
+
+	CHECK(uintr_handle(handler, NULL, 0) == 0);
+	file = uintr_vector_fd(1, 0);
+	index = uintr_register_sender(file, 0);
+	CHECK(file >= 0 && index >= 0);
+	uintr_unmask();
+	uintr_send(index);
+	CHECK(uintr_unregister_sender(index, 0) == 0);
+	CHECK(!close(file));
+	return nothing;
+}
+
+static void keeps_nothing_of_a_thread(void)
+{
+	int before;
+
+	receives();
+	before = open_descriptors();
+	for (int i = 0; i < 100; i++)
+		CHECK(!pthread_join(on_thread(lives_shortly, NULL), NULL));
+	CHECK(open_descriptors() == before);
+}
+
+static volatile int file_of_other = -1;
+static volatile bool may_end;
+
+static void *ends_when_told(void *nothing)
+{
+	CHECK(uintr_handle(handler, NULL, 0) == 0);
+	file_of_other = uintr_vector_fd(1, 0);
+	uintr_unmask();
+	while (!may_end)
+		sched_yield();
+	return nothing;
+}
+
+static void is_told_of_a_threads_end(void)
+{
+	struct pollfd end;
+	pthread_t thread;
+
+	begins();
+	thread = on_thread(ends_when_told, NULL);
+	while (file_of_other < 0)
+		sched_yield();
+	end = (struct pollfd){ .fd = file_of_other };
+	CHECK(uintr_register_sender(file_of_other, 0) == 0);
+	CHECK(poll(&end, 1, 0) == 0);
+	may_end = true;
+	CHECK(poll(&end, 1, -1) == 1 && end.revents & POLLHUP);
+	for (int i = 0; i < 1000; i++)
+		uintr_send(0);
+	CHECK(!pthread_join(thread, NULL));
+	FAILS(uintr_register_sender(file_of_other, 0), ESHUTDOWN);
+}
+
+static void is_killed_soon(void)
+{
+	receives();
+	gives(link_ends[1], vector);
+	for (;;)
+		pause();
+}
+
+/* In the middle of a sender's traffic. */
+static void is_told_of_a_processs_end(void)
+{
+	begins();
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, link_ends));
+	for (int i = 0; i < 30; i++) {
+		pid_t child = on_child(is_killed_soon);
+		struct pollfd end = { .fd = takes(link_ends[0]) };
+		int index = uintr_register_sender(end.fd, 0);
+
+		CHECK(index == 0);
+		for (int k = 0; k < 100 * i; k++)
+			uintr_send(index);
+		CHECK(!kill(child, SIGKILL));
+		while (poll(&end, 1, 0) == 0)
+			uintr_send(index);
+		CHECK(end.revents & POLLHUP && waitpid(child, NULL, 0) == child);
+		CHECK(uintr_unregister_sender(index, 0) == 0 && !close(end.fd));
+	}
+}
+
+static void executes_another_program(void)
+{
+	receives();
+	gives(link_ends[1], vector);
+	execl("/proc/self/exe", "conformance", "--after-exec", NULL);
+	_exit(9);
+}
+
+/* Its descriptors tell at once, though the process lives on. */
+static void is_told_of_an_exec(void)
+{
+	begins();
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link_ends));
+	for (int i = 0; i < 20; i++) {
+		pid_t child = on_child(executes_another_program);
+		struct pollfd end = { .fd = takes(link_ends[0]) };
+		int index = uintr_register_sender(end.fd, 0);
+
+		/* It may have executed it by now. */
+		CHECK(index == 0 || errno == ESHUTDOWN);
+		while (poll(&end, 1, 0) == 0)
+			if (index == 0)
+				uintr_send(index);
+		/* What was under way to it has ended nobody. */
+		passes_some_time();
+		CHECK(waitpid(child, NULL, WNOHANG) == 0);
+		CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+		CHECK(index < 0 || uintr_unregister_sender(index, 0) == 0);
+		CHECK(!close(end.fd));
+	}
+}
+
+static void has_no_connection(void)
+{
+	signal(SIGILL, SIG_DFL);
+	uintr_send(own_index);
+}
+
+static void connects_for_itself(void)
+{
+	/* The parent's thread is no receiver of the child's. */
+	CHECK(!uintr_unmasked());
+	FAILS(uintr_vector_fd(6, 0), EINVAL);
+	CHECK(uintr_register_sender(vector, 0) == 0);
+	uintr_send(0);
+	CHECK(uintr_handle(handler, NULL, 0) == 0);
+	CHECK(uintr_register_self(7, 0) == 1);
+	uintr_unmask();
+	uintr_send(1);
+	await(1);
+	CHECK(last_vector == 7);
+}
+
+static void leaves_a_child_nothing_but_descriptors(void)
+{
+	pid_t child;
+	int status;
+
+	receives();
+	child = on_child(has_no_connection);
+	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGILL);
+	child = on_child(connects_for_itself);
+	await(1);
+	CHECK(ends_well(child));
+	CHECK(handled == 1 && last_vector == 5);
+	uintr_send(own_index);
+	await(2);
+}
+
+static void lives_on(void)
+{
+	for (;;)
+		pause();
+}
+
+/* The child that it made has no part in the receiver. */
+static void ends_though_a_child_lives_on(void)
+{
+	struct pollfd end;
+	pid_t child;
+
+	receives();
+	child = on_child(lives_on);
+	end = (struct pollfd){ .fd = vector };
+	CHECK(poll(&end, 1, 0) == 0);
+	/* The child may not have come so far yet that it lets go. */
+	CHECK(uintr_unregister_handler(0) == 0);
+	CHECK(poll(&end, 1, -1) == 1 && end.revents & POLLHUP);
+	uintr_send(own_index);
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+}
+
+static volatile uint64_t *turns;
+
+static void sends_until_killed(void)
+{
+	CHECK(uintr_register_sender(vector, 0) == 0);
+	for (;; ++*turns)
+		uintr_send(0);
+}
+
+/* Wherever a sender was when it was killed, the others' still come. */
+static void survives_killed_senders(void)
+{
+	turns = shared(4096);
+	receives();
+	for (int i = 0; i < 100; i++) {
+		uint64_t before = *turns;
+		pid_t child = on_child(sends_until_killed);
+		int seen;
+
+		while (*turns < before + 10 + i)
+			sched_yield();
+		CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+		uintr_mask();
+		seen = handled;
+		uintr_send(own_index);
+		CHECK(uintr_wait_until(-1, 0) == 0);
+		uintr_unmask();
+		await(seen + 1);
+	}
+}
+
+const struct item ends[] = {
+	{ "nothing is kept of a thread that has ended", keeps_nothing_of_a_thread, 0 },
+	{ "a vector tells the end of its thread", is_told_of_a_threads_end, 0 },
+	{ "a vector tells that its process was killed", is_told_of_a_processs_end, 0 },
+	{ "a receiver executes another program in traffic", is_told_of_an_exec, 0 },
+	{ "a child has nothing but descriptors", leaves_a_child_nothing_but_descriptors, 0 },
+	{ "a receiver ends though a child of its process lives on", ends_though_a_child_lives_on, 0 },
+	{ "senders are killed anywhere", survives_killed_senders, 0 },
+	{ 0 },
+};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What uintr.h promises, whatever user interrupts are made of. Each case is a process of its own. Prints TAP.
+ *   conformance hardware|signals [--as USER-ID] [--times N]
+ * --times: how often each sender of a storm sends [4000]
+ */
+#include "shared.h"
+
+static const struct item *const themes[] = { starts, handlers, waits, vectors, ends, polls, storms };
+
+/* What the program is executed as by one of its own cases: it lives until it is killed. */
+__attribute__((noreturn)) static void after_exec(void)
+{
+	alarm(LOST_AFTER);
+	for (;;)
+		pause();
+}
+
+static bool passes(const struct item *item, int number)
+{
+	pid_t child = fork();
+	bool good, skipped;
+	int status;
+
+	if (!child) {
+		alarm(LOST_AFTER);
+		item->run();
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	skipped = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
+	good = skipped || (item->signal ? WIFSIGNALED(status) && WTERMSIG(status) == item->signal : status == 0);
+	if (!good)
+		printf("# it ended with status %#x\n", status);
+	printf("%s %d - %s%s\n", good ? "ok" : "not ok", number, item->name, skipped ? " # SKIP" : "");
+	return good;
+}
+
+int main(int argc, char **argv)
+{
+	int wrong = 0, n = 0;
+	uid_t user = geteuid();
+
+	setlinebuf(stdout);
+	if (argc == 2 && !strcmp(argv[1], "--after-exec"))
+		after_exec();
+	if (argc > 1)
+		backend = !strcmp(argv[1], "hardware") ? UINTR_HARDWARE : !strcmp(argv[1], "signals") ? UINTR_SIGNALS : 0;
+	for (int i = 2; backend && i < argc; i += 2) {
+		if (i + 1 < argc && !strcmp(argv[i], "--as"))
+			user = atoi(argv[i + 1]);
+		else if (i + 1 < argc && !strcmp(argv[i], "--times"))
+			times = atoi(argv[i + 1]);
+		else
+			backend = 0;
+	}
+	if (!backend) {
+		fprintf(stderr, "usage: conformance hardware|signals [--as USER-ID] [--times N]\n");
+		return 2;
+	}
+	CHECK(!setresgid(user, user, user) && !setresuid(user, user, user));
+	for (size_t theme = 0; theme < sizeof(themes) / sizeof(*themes); theme++)
+		for (const struct item *item = themes[theme]; item->name; item++)
+			wrong += !passes(item, ++n);
+	printf("1..%d\n", n);
+	return wrong != 0;
+}

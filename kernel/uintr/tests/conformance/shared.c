@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What the cases share: a receiver that counts, others that send to it, and descriptors that are passed. */
+#include "shared.h"
+
+unsigned int backend;
+int times = 4000;
+volatile int handled;
+volatile int last_vector;
+int vector, own_index;
+
+void handler(unsigned int vector, void *argument)
+{
+	last_vector = vector;
+	__atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED);
+	if (argument)
+		++*(volatile int *)argument;
+}
+
+__attribute__((noreturn)) void skip(const char *reason)
+{
+	printf("# %s\n", reason);
+	fflush(stdout);
+	_exit(SKIPPED);
+}
+
+void begins(void)
+{
+	CHECK(uintr_start(backend) == (int)backend);
+}
+
+void receives_with(unsigned int flags)
+{
+	begins();
+	CHECK(uintr_handle(handler, NULL, flags) == 0);
+	vector = uintr_vector_fd(5, 0);
+	CHECK(vector >= 0);
+	own_index = uintr_register_sender(vector, 0);
+	CHECK(own_index >= 0);
+	CHECK(!uintr_unmasked());
+	uintr_unmask();
+}
+
+void receives(void)
+{
+	receives_with(0);
+}
+
+void await(int times)
+{
+	while (handled < times)
+		sched_yield();
+}
+
+int64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ll + time.tv_nsec;
+}
+
+pthread_t on_thread(void *(*run)(void *), void *argument)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, run, argument));
+	return thread;
+}
+
+pid_t on_child(void (*run)(void))
+{
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (!child) {
+		run();
+		_exit(0);
+	}
+	return child;
+}
+
+bool ends_well(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void *sends_when_it_sleeps(void *thread)
+{
+	char path[64], line[256], *state;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", (long)(intptr_t)thread);
+	do {
+		FILE *file = fopen(path, "r");
+
+		CHECK(file && fgets(line, sizeof(line), file));
+		fclose(file);
+		state = strrchr(line, ')');
+		usleep(1000);
+	} while (!state || state[2] != 'S');
+	uintr_send(own_index);
+	return NULL;
+}
+
+void sends_to_me_asleep(void)
+{
+	pthread_detach(on_thread(sends_when_it_sleeps, (void *)(intptr_t)gettid()));
+}
+
+void gives(int socket, int file)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+
+	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &file, sizeof(int));
+	CHECK(sendmsg(socket, &message, 0) == 1);
+}
+
+int takes(int socket)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
+	int file;
+
+	CHECK(recvmsg(socket, &message, 0) == 1);
+	memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	return file;
+}
+
+void *shared(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(memory != MAP_FAILED);
+	return memory;
+}
+
+/* In which what is not to happen would. */
+void passes_some_time(void)
+{
+	usleep(50000);
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Descriptors, connections, and wrong calls. */
+#include "shared.h"
+#include <sys/eventfd.h>
+
+static void sends_an_index_that_is_not_connected(void)
+{
+	receives();
+	uintr_send(1);
+}
+
+static void sends_beyond_the_table(void)
+{
+	receives();
+	uintr_send(UINTR_CONNECTIONS);
+}
+
+static void revokes(void)
+{
+	struct pollfd end;
+
+	receives();
+	FAILS(uintr_revoke(6, 0), EINVAL);
+	uintr_mask();
+	uintr_send(own_index);
+	CHECK(uintr_revoke(5, 0) == 0);
+	FAILS(uintr_revoke(5, 0), EINVAL);
+	end = (struct pollfd){ .fd = vector };
+	CHECK(poll(&end, 1, -1) == 1 && end.revents & POLLHUP);
+	FAILS(uintr_register_sender(vector, 0), ESHUTDOWN);
+	/* What was sent before is delivered. */
+	uintr_unmask();
+	await(1);
+	/* The number is free for another descriptor, which is not the old one's. */
+	vector = uintr_vector_fd(5, 0);
+	CHECK(vector >= 0 && uintr_register_sender(vector, 0) == 1);
+	uintr_send(1);
+	await(2);
+	uintr_send(own_index);
+}
+
+static void is_revoked_by_its_last_close(void)
+{
+	receives();
+	close(dup(vector));
+	uintr_send(own_index);
+	await(1);
+	close(vector);
+	uintr_send(own_index);
+}
+
+static void connects_as_often_as_it_can(void)
+{
+	int files[UINTR_VECTORS];
+
+	receives();
+	for (int i = 0; i < UINTR_VECTORS; i++) {
+		files[i] = i == 5 ? vector : uintr_vector_fd(i, 0);
+		CHECK(files[i] >= 0);
+	}
+	for (int i = 1; i < UINTR_CONNECTIONS; i++)
+		CHECK(uintr_register_sender(files[i % UINTR_VECTORS], 0) == i);
+	FAILS(uintr_register_sender(vector, 0), ENOSPC);
+	for (int i = 0; i < UINTR_CONNECTIONS; i++) {
+		uintr_send(i);
+		await(i + 1);
+		CHECK(last_vector == (i ? i % UINTR_VECTORS : 5));
+	}
+	CHECK(uintr_unregister_sender(77, 0) == 0);
+	FAILS(uintr_unregister_sender(77, 0), EINVAL);
+	CHECK(uintr_register_sender(vector, 0) == 77);
+	uintr_send(77);
+	await(UINTR_CONNECTIONS + 1);
+	CHECK(last_vector == 5);
+}
+
+static void refuses_what_is_wrong(void)
+{
+	int pair[2];
+
+	receives();
+	FAILS(uintr_vector_fd(0, 1), EINVAL);
+	FAILS(uintr_vector_fd(UINTR_VECTORS, 0), ENOSPC);
+	FAILS(uintr_vector_fd(-1ull, 0), ENOSPC);
+	FAILS(uintr_vector_fd(5, 0), EBUSY);
+	FAILS(uintr_revoke(UINTR_VECTORS, 0), EINVAL);
+	FAILS(uintr_register_sender(-1, 0), EBADF);
+	FAILS(uintr_register_sender(vector, 1), EINVAL);
+	FAILS(uintr_register_sender(eventfd(0, 0), 0), EOPNOTSUPP);
+	FAILS(uintr_register_sender(memfd_create("other", 0), 0), EOPNOTSUPP);
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	FAILS(uintr_register_sender(pair[0], 0), EOPNOTSUPP);
+	CHECK(send(pair[1], "nonsense", 8, 0) == 8);
+	FAILS(uintr_register_sender(pair[0], 0), EOPNOTSUPP);
+	gives(pair[1], 1);
+	FAILS(uintr_register_sender(pair[0], 0), EOPNOTSUPP);
+	FAILS(uintr_unregister_sender(-1, 0), EINVAL);
+	FAILS(uintr_unregister_sender(UINTR_CONNECTIONS, 0), EINVAL);
+	FAILS(uintr_poll_fd(1), EINVAL);
+	FAILS(uintr_wait(1000000001, 0), EINVAL);
+	uintr_send(own_index);
+	await(1);
+}
+
+static int ends_of_socket[2];
+
+static void takes_and_sends(void)
+{
+	int index;
+
+	begins();
+	index = uintr_register_sender(takes(ends_of_socket[1]), 0);
+	CHECK(index == 0);
+	uintr_send(index);
+}
+
+static void another_users(void)
+{
+	CHECK(!setresgid(4711, 4711, 4711) && !setresuid(4711, 4711, 4711));
+	takes_and_sends();
+}
+
+/* The process that made the vector is another one than any that sends. */
+static void passes_over_a_socket(void)
+{
+	pid_t child;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of_socket));
+	child = on_child(takes_and_sends);
+	receives();
+	gives(ends_of_socket[0], vector);
+	await(1);
+	CHECK(ends_well(child));
+}
+
+static void needs_no_right_but_the_descriptor(void)
+{
+	pid_t child;
+
+	if (geteuid())
+		skip("only root may be another user");
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of_socket));
+	child = on_child(another_users);
+	receives();
+	gives(ends_of_socket[0], vector);
+	await(1);
+	CHECK(ends_well(child));
+}
+
+static void *is_another_receiver(void *argument)
+{
+	int *file = argument;
+	volatile int seen = 0;
+
+	CHECK(uintr_handle(handler, (void *)&seen, 0) == 0);
+	__atomic_store_n(file, uintr_vector_fd(9, 0), __ATOMIC_RELEASE);
+	uintr_unmask();
+	while (seen < 100)
+		sched_yield();
+	return NULL;
+}
+
+/* Each with a handler of its own; whoever connected, all may send. */
+static void has_many_receivers(void)
+{
+	static int files[16];
+	pthread_t threads[16];
+
+	begins();
+	for (int i = 0; i < 16; i++) {
+		files[i] = -1;
+		threads[i] = on_thread(is_another_receiver, &files[i]);
+	}
+	for (int i = 0; i < 16; i++) {
+		while (__atomic_load_n(&files[i], __ATOMIC_ACQUIRE) < 0)
+			sched_yield();
+		CHECK(uintr_register_sender(files[i], 0) == i);
+	}
+	for (int turn = 0; turn < 100; turn++) {
+		for (int i = 0; i < 16; i++)
+			uintr_send(i);
+		while (handled < 16 * (turn + 1) && !usleep(100))
+			;
+	}
+	for (int i = 0; i < 16; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+}
+
+const struct item vectors[] = {
+	{ "an index that is not connected is a wrong address", sends_an_index_that_is_not_connected, SIGSEGV },
+	{ "an index beyond the table is a wrong address", sends_beyond_the_table, SIGSEGV },
+	{ "a vector is revoked, and its senders' addresses are wrong", revokes, SIGSEGV },
+	{ "the last close revokes a vector", is_revoked_by_its_last_close, SIGSEGV },
+	{ "256 connections and no more", connects_as_often_as_it_can, 0 },
+	{ "wrong calls", refuses_what_is_wrong, 0 },
+	{ "a vector passes over a socket", passes_over_a_socket, 0 },
+	{ "another user's process may send that has the descriptor", needs_no_right_but_the_descriptor, 0 },
+	{ "many receivers of a process", has_many_receivers, 0 },
+	{ 0 },
+};

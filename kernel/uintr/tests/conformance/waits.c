@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* Asleep: in uintr_wait_until(), and in other system calls. */
+#include "shared.h"
+#include <sys/epoll.h>
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+static void waits_for(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	int64_t start;
+
+	receives();
+	uintr_mask();
+	/* What is pending is not slept on, though nobody will send again. */
+	uintr_send(own_index);
+	CHECK(uintr_wait_until(-1, 0) == 0 && !handled && !uintr_unmasked());
+	uintr_unmask();
+	await(1);
+	uintr_mask();
+	FAILS(uintr_wait_until(0, 0), ETIMEDOUT);
+	start = now();
+	FAILS(uintr_wait_until(start + 20000000, 0), ETIMEDOUT);
+	CHECK(now() >= start + 20000000);
+	sends_to_me_asleep();
+	CHECK(uintr_wait_until(-1, 0) == 0 && handled == 1);
+	uintr_unmask();
+	await(2);
+	uintr_mask();
+	FAILS(uintr_wait_until(-1, 1), EINVAL);
+	sigaction(SIGALRM, &action, NULL);
+	ualarm(100000, 100000);
+	FAILS(uintr_wait_until(-1, 0), EINTR);
+	CHECK(handled == 2);
+}
+
+static void waits_unmasked(void)
+{
+	receives();
+	sends_to_me_asleep();
+	CHECK(uintr_wait_until(-1, 0) == 0 || errno == EINTR);
+	await(1);
+	CHECK(uintr_unmasked());
+}
+
+static int pipe_ends[2];
+
+static void *sends_and_then_writes(void *nothing)
+{
+	sends_to_me_asleep();
+	(void)nothing;
+	return NULL;
+}
+
+static void *writes_once_handled(void *nothing)
+{
+	await(1);
+	CHECK(write(pipe_ends[1], "x", 1) == 1);
+	return nothing;
+}
+
+static void goes_on_with_what_it_slept_in(void)
+{
+	char byte;
+
+	receives();
+	CHECK(!pipe(pipe_ends));
+	sends_to_me_asleep();
+	on_thread(writes_once_handled, NULL);
+	CHECK(read(pipe_ends[0], &byte, 1) == 1 && handled == 1);
+}
+
+static void is_interrupted_if_it_asked(void)
+{
+	char byte;
+
+	receives_with(UINTR_HANDLER_FLAG_WAITING_ANY);
+	CHECK(!pipe(pipe_ends));
+	sends_and_then_writes(NULL);
+	FAILS(read(pipe_ends[0], &byte, 1), EINTR);
+	CHECK(handled == 1);
+	sends_to_me_asleep();
+	FAILS(poll(NULL, 0, -1), EINTR);
+	CHECK(handled == 2);
+	sends_to_me_asleep();
+	FAILS(pause(), EINTR);
+	CHECK(handled == 3);
+}
+
+static void is_interrupted_in_any_case(void)
+{
+	struct epoll_event event;
+	int loop = epoll_create1(0);
+
+	receives();
+	sends_to_me_asleep();
+	FAILS(nanosleep(&(struct timespec){ 1000, 0 }, NULL), EINTR);
+	sends_to_me_asleep();
+	FAILS(epoll_wait(loop, &event, 1, -1), EINTR);
+	CHECK(handled == 2);
+}
+
+static void *writes_later(void *nothing)
+{
+	passes_some_time();
+	passes_some_time();
+	CHECK(write(pipe_ends[1], "x", 1) == 1);
+	return nothing;
+}
+
+static void sleeps_on_while_masked(void)
+{
+	char byte;
+
+	receives_with(UINTR_HANDLER_FLAG_WAITING_ANY);
+	CHECK(!pipe(pipe_ends));
+	uintr_mask();
+	sends_to_me_asleep();
+	on_thread(writes_later, NULL);
+	CHECK(read(pipe_ends[0], &byte, 1) == 1);
+	CHECK(handled == 0);
+	uintr_unmask();
+	await(1);
+}
+
+const struct item waits[] = {
+	{ "waiting", waits_for, 0 },
+	{ "waiting unmasked, the handler runs", waits_unmasked, 0 },
+	{ "read(2) goes on behind the handler", goes_on_with_what_it_slept_in, 0 },
+	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", is_interrupted_if_it_asked, 0 },
+	{ "nanosleep(2) and epoll_wait(2) end with EINTR", is_interrupted_in_any_case, 0 },
+	{ "who is masked sleeps on", sleeps_on_while_masked, 0 },
+	{ 0 },
+};

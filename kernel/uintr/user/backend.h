@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What hardware.c and signals.c have to offer; uintr.c chooses one and checks what is the same for both. */
+#ifndef UINTR_BACKEND_H
+#define UINTR_BACKEND_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stddef.h>
+
+struct handler {
+	/* Ends by UIRET; or NULL, and */
+	const void *uiret;
+	void (*function)(unsigned int vector, void *argument);
+	void *argument;
+};
+
+/* As the calls of uintr.h, with arguments that were looked at. */
+struct backend {
+	/* 0, or -1 with errno and in @why the reason. Once a process, under a lock. */
+	int (*start)(char *why, size_t size);
+	int (*handle)(const struct handler *handler, int interrupts);
+	/* Of the calling thread. -1: it has no handler. */
+	int (*unhandle)(void);
+	int (*vector_fd)(unsigned int vector);
+	int (*revoke)(unsigned int vector);
+	int (*wait_until)(int64_t deadline);
+	int (*alt_stack)(void *stack, size_t size);
+	int (*poll_fd)(int semaphore, int nonblock);
+	int (*connect)(int fd);
+	int (*disconnect)(unsigned int index);
+	/* Locks and lists around fork(2), and what a child must not keep. */
+	void (*before_fork)(void);
+	void (*in_parent)(void);
+	void (*in_child)(void);
+	/* For a process that began with uintr_send(). */
+	void (*send)(uint64_t index);
+	void (*mask)(void);
+	void (*unmask)(void);
+	int (*unmasked)(void);
+};
+
+extern const struct backend uintr_hardware, uintr_signals;
+
+static inline int refuse(int error)
+{
+	errno = error;
+	return -1;
+}
+
+#endif

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* User interrupts as the CPU has them: the ioctls of linux/uintr.h, and a frame around handlers that return. */
+#include "backend.h"
+#include "uintr.h"
+
+#ifdef __x86_64__
+
+#include <cpuid.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+/* The driver's names for two flags are those of uintr.h, with other types. */
+#undef UINTR_VECTORS
+#undef UINTR_CONNECTIONS
+#undef UINTR_STACK_LEAST
+#undef UINTR_SEMAPHORE
+#undef UINTR_NONBLOCK
+#include <linux/uintr.h>
+
+struct receiver {
+	struct receiver *next, *previous;
+	int descriptor;
+	struct handler handler;
+};
+
+static int device = -1;
+/* All threads' receivers, and those whose vectors are polled: a child of fork has none of them. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct receiver *receivers, *polled;
+static __thread struct receiver *own __attribute__((tls_model("initial-exec")));
+
+/* ---- around a handler that returns: what the ABI lets it change ---- */
+
+/* Of XCR0: x87, SSE, AVX and AVX-512. */
+#define XSAVE_STATES	0xe7
+/* Ends of legacy area and header, and of the last of those states in the standard form, which is the longer one. */
+#define XSAVE_SIZE	2688
+
+__attribute__((visibility("hidden"))) uint32_t uintr_xsave_states;
+__attribute__((visibility("hidden"))) uint8_t uintr_has_xsavec;
+extern char uintr_entry[] __attribute__((visibility("hidden")));
+
+/*
+ * The CPU has pushed RSP, RFLAGS, RIP and the vector, and RSP is a multiple of 16. XRSTOR wants
+ * a header whose unused bytes are zero.
+ */
+__asm__(
+	".text\n"
+	".globl uintr_entry\n"
+	".hidden uintr_entry\n"
+	".type uintr_entry, @function\n"
+	"uintr_entry:\n"
+	"	endbr64\n"
+	"	pushq %rbp\n"
+	"	movq %rsp, %rbp\n"
+	"	pushq %rax\n	pushq %rcx\n	pushq %rdx\n	pushq %rsi\n	pushq %rdi\n"
+	"	pushq %r8\n	pushq %r9\n	pushq %r10\n	pushq %r11\n"
+	"	cld\n"
+	"	movl 8(%rbp), %edi\n"
+	"	subq $2688, %rsp\n"
+	"	andq $-64, %rsp\n"
+	"	xorl %edx, %edx\n"
+	"	movq %rdx, 512(%rsp)\n	movq %rdx, 520(%rsp)\n	movq %rdx, 528(%rsp)\n	movq %rdx, 536(%rsp)\n"
+	"	movq %rdx, 544(%rsp)\n	movq %rdx, 552(%rsp)\n	movq %rdx, 560(%rsp)\n	movq %rdx, 568(%rsp)\n"
+	"	movl uintr_xsave_states(%rip), %eax\n"
+	"	cmpb $0, uintr_has_xsavec(%rip)\n"
+	"	je 1f\n"
+	"	xsavec64 (%rsp)\n"
+	"	jmp 2f\n"
+	"1:	xsave64 (%rsp)\n"
+	"2:	fninit\n"
+	"	pushq $0x1f80\n"
+	"	ldmxcsr (%rsp)\n"
+	"	addq $8, %rsp\n"
+	"	call uintr_run_handler\n"
+	"	xorl %edx, %edx\n"
+	"	movl uintr_xsave_states(%rip), %eax\n"
+	"	xrstor64 (%rsp)\n"
+	"	leaq -72(%rbp), %rsp\n"
+	"	popq %r11\n	popq %r10\n	popq %r9\n	popq %r8\n"
+	"	popq %rdi\n	popq %rsi\n	popq %rdx\n	popq %rcx\n	popq %rax\n"
+	"	popq %rbp\n"
+	"	addq $8, %rsp\n"
+	"	.byte 0xf3, 0x0f, 0x01, 0xec # uiret\n"
+	".size uintr_entry, . - uintr_entry\n");
+_Static_assert(XSAVE_SIZE == 2688 && XSAVE_SIZE % 64 == 0, "as in uintr_entry");
+
+__attribute__((visibility("hidden"), used)) void uintr_run_handler(unsigned int vector)
+{
+	int error = errno;
+
+	own->handler.function(vector, own->handler.argument);
+	errno = error;
+}
+
+/* ---- the process ---- */
+
+static const char *about_the_cpu(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1 << 5 ? "this CPU has user interrupts" : "this CPU has no user interrupts";
+}
+
+static int start(char *why, size_t size)
+{
+	unsigned int a, b, c, d;
+	int error;
+
+	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0) {
+		error = errno;
+		snprintf(why, size, UINTR_DEVICE ": %s (%s)", strerror(error), about_the_cpu());
+		/* As a kernel that has no such calls. */
+		return refuse(error == ENOENT || error == ENODEV ? ENOSYS : error);
+	}
+	/* The kernel has XSAVE on wherever it is, and so wherever these are. */
+	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+	uintr_xsave_states = a & XSAVE_STATES;
+	uintr_has_xsavec = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 1 << 1;
+	return 0;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void forget(struct receiver **list)
+{
+	while (*list) {
+		struct receiver *receiver = *list;
+
+		*list = receiver->next;
+		close(receiver->descriptor);
+		free(receiver);
+	}
+}
+
+static void in_child(void)
+{
+	own = NULL;
+	forget(&receivers);
+	forget(&polled);
+	pthread_mutex_unlock(&list_lock);
+}
+
+/* ---- receiving ---- */
+
+/* Makes a receiver of the driver's and lists it. NULL with errno. */
+static struct receiver *receives(struct receiver **list, struct uintr_receive *how)
+{
+	struct receiver *receiver = calloc(1, sizeof(*receiver));
+
+	if (!receiver)
+		return NULL;
+	receiver->descriptor = ioctl(device, UINTR_RECEIVE, how);
+	if (receiver->descriptor < 0) {
+		free(receiver);
+		return NULL;
+	}
+	receiver->next = *list;
+	if (*list)
+		(*list)->previous = receiver;
+	*list = receiver;
+	return receiver;
+}
+
+static int handle(const struct handler *handler, int interrupts)
+{
+	struct uintr_receive how = { .handler = (uintptr_t)(handler->uiret ? handler->uiret : uintr_entry), .flags = interrupts ? UINTR_INTERRUPTS : 0 };
+	struct receiver *receiver;
+
+	if (own)
+		return refuse(EBUSY);
+	pthread_mutex_lock(&list_lock);
+	receiver = receives(&receivers, &how);
+	if (receiver)
+		receiver->handler = *handler;
+	pthread_mutex_unlock(&list_lock);
+	/* UIF is shut: nobody looks at this yet. */
+	own = receiver;
+	return receiver ? 0 : -1;
+}
+
+static int unhandle(void)
+{
+	struct receiver *receiver = own;
+
+	if (!receiver)
+		return refuse(EINVAL);
+	/* The handler may run up to here, and needs what it is called with. */
+	close(receiver->descriptor);
+	own = NULL;
+	pthread_mutex_lock(&list_lock);
+	if (receiver->next)
+		receiver->next->previous = receiver->previous;
+	if (receiver->previous)
+		receiver->previous->next = receiver->next;
+	else
+		receivers = receiver->next;
+	pthread_mutex_unlock(&list_lock);
+	free(receiver);
+	return 0;
+}
+
+static int vector_fd(unsigned int vector)
+{
+	if (!own)
+		return refuse(EINVAL);
+	return vector >= UINTR_VECTORS ? refuse(ENOSPC) : ioctl(own->descriptor, UINTR_VECTOR, (unsigned long)vector);
+}
+
+static int takes_back(unsigned int vector)
+{
+	return own ? ioctl(own->descriptor, UINTR_REVOKE, (unsigned long)vector) : refuse(EINVAL);
+}
+
+static int wait_until(int64_t deadline)
+{
+	struct uintr_wait until = { .deadline = deadline };
+
+	return own ? ioctl(own->descriptor, UINTR_WAIT, &until) : refuse(EINVAL);
+}
+
+static int alt_stack(void *stack, size_t size)
+{
+	struct uintr_receive how = { .stack = (uintptr_t)stack, .stack_size = size };
+
+	if (!own || (stack && own->handler.function && size < UINTR_HANDLE_STACK_LEAST))
+		return refuse(EINVAL);
+	return ioctl(own->descriptor, UINTR_STACK, &how);
+}
+
+/* The numbers of vectors mean nothing here: the first that has no descriptor, of a receiver that serves 64. */
+static int poll_fd(int semaphore, int nonblock)
+{
+	struct uintr_receive how = { .flags = UINTR_POLLED };
+	unsigned long flags = (semaphore ? UINTR_SEMAPHORE : 0) | (nonblock ? UINTR_NONBLOCK : 0);
+	struct receiver *receiver;
+	int fd = -1;
+
+	pthread_mutex_lock(&list_lock);
+	errno = EBUSY;
+	for (receiver = polled; fd < 0 && errno == EBUSY && receiver; receiver = receiver->next)
+		for (unsigned long vector = 0; fd < 0 && errno == EBUSY && vector < UINTR_VECTORS; vector++)
+			fd = ioctl(receiver->descriptor, UINTR_VECTOR, vector | flags);
+	if (fd < 0 && errno == EBUSY) {
+		receiver = receives(&polled, &how);
+		if (receiver)
+			fd = ioctl(receiver->descriptor, UINTR_VECTOR, flags);
+	}
+	pthread_mutex_unlock(&list_lock);
+	return fd;
+}
+
+/* ---- sending ---- */
+
+static int connects(int fd)
+{
+	int index = ioctl(fd, UINTR_CONNECT, 0);
+
+	return index < 0 && (errno == ENOTTY || errno == EINVAL) ? refuse(EOPNOTSUPP) : index;
+}
+
+static int disconnects(unsigned int index)
+{
+	return ioctl(device, UINTR_DISCONNECT, (unsigned long)index);
+}
+
+/* As the functions of uintr.h, which do not come here. */
+static void sends(uint64_t index)
+{
+	uintr_send(index);
+}
+
+const struct backend uintr_hardware = {
+	.start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
+	.alt_stack = alt_stack, .poll_fd = poll_fd, .connect = connects, .disconnect = disconnects,
+	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
+	.send = sends, .mask = uintr_mask, .unmask = uintr_unmask, .unmasked = uintr_unmasked,
+};
+
+#else
+
+#include <stdio.h>
+
+static int start(char *why, size_t size)
+{
+	snprintf(why, size, "only x86-64 has them");
+	return refuse(ENOSYS);
+}
+
+const struct backend uintr_hardware = { .start = start };
+
+#endif

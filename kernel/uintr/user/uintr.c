@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* The calls of uintr.h: which backend, once and for good, and what is the same for both. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "uintr.h"
+#include "backend.h"
+
+#define WAIT_MOST_USEC	1000000000ull
+
+/* Written once, under @choosing; read by every send. */
+int uintr_chosen;
+static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t thread_ends;
+static char reason[320] = "nothing was chosen yet";
+
+static const struct backend *chosen(void)
+{
+	switch (__atomic_load_n(&uintr_chosen, __ATOMIC_ACQUIRE)) {
+	case UINTR_HARDWARE:
+		return &uintr_hardware;
+	case UINTR_SIGNALS:
+		return &uintr_signals;
+	}
+	return NULL;
+}
+
+static void end_of_thread(void *receives)
+{
+	(void)receives;
+	chosen()->unhandle();
+}
+
+/* Under @choosing. */
+static int begin(int which, const struct backend *backend, const char *why)
+{
+	int error = pthread_key_create(&thread_ends, end_of_thread);
+
+	if (!error)
+		error = pthread_atfork(backend->before_fork, backend->in_parent, backend->in_child);
+	if (error) {
+		snprintf(reason, sizeof(reason), "neither: %s", strerror(error));
+		return refuse(error);
+	}
+	snprintf(reason, sizeof(reason), "%s", why);
+	__atomic_store_n(&uintr_chosen, which, __ATOMIC_RELEASE);
+	return which;
+}
+
+/* Under @choosing. */
+static int choose(unsigned int backends)
+{
+	char hardware[128] = "not asked for", signals[128] = "not asked for", why[320];
+	int error = ENOSYS;
+
+	if (backends & UINTR_HARDWARE) {
+		if (!uintr_hardware.start(hardware, sizeof(hardware)))
+			return begin(UINTR_HARDWARE, &uintr_hardware, "hardware: the CPU's own, by the driver's /dev/uintr");
+		error = errno;
+	}
+	if (backends & UINTR_SIGNALS) {
+		if (!uintr_signals.start(signals, sizeof(signals))) {
+			snprintf(why, sizeof(why), "signals: emulated; hardware: %s", hardware);
+			return begin(UINTR_SIGNALS, &uintr_signals, why);
+		}
+		error = errno;
+	}
+	snprintf(reason, sizeof(reason), "neither: hardware: %s; signals: %s", hardware, signals);
+	return refuse(error);
+}
+
+int uintr_start(unsigned int backends)
+{
+	int result;
+
+	if (backends & ~(UINTR_HARDWARE | UINTR_SIGNALS))
+		return refuse(EINVAL);
+	if (!backends)
+		backends = UINTR_HARDWARE | UINTR_SIGNALS;
+	pthread_mutex_lock(&choosing);
+	if (!uintr_chosen)
+		result = choose(backends);
+	else
+		result = backends & uintr_chosen ? uintr_chosen : refuse(EBUSY);
+	pthread_mutex_unlock(&choosing);
+	return result;
+}
+
+/* For who called something else first. NULL, with errno: there is none. */
+static const struct backend *started(void)
+{
+	static const char *const words[] = { "any", "hardware", "signals", "any" };
+	const struct backend *already = chosen();
+	const char *asked;
+	unsigned int backends = UINTR_HARDWARE;
+
+	if (already)
+		return already;
+	asked = getenv("UINTR_BACKEND");
+	if (asked && *asked) {
+		for (backends = 1; backends < 4 && strcmp(asked, words[backends]); backends++)
+			;
+		if (backends == 4) {
+			pthread_mutex_lock(&choosing);
+			snprintf(reason, sizeof(reason), "neither: UINTR_BACKEND is %.40s, and not hardware, signals or any", asked);
+			pthread_mutex_unlock(&choosing);
+			errno = EINVAL;
+			return NULL;
+		}
+	}
+	return uintr_start(backends) < 0 ? NULL : chosen();
+}
+
+int uintr_backend(void)
+{
+	return __atomic_load_n(&uintr_chosen, __ATOMIC_ACQUIRE);
+}
+
+const char *uintr_backend_reason(void)
+{
+	return reason;
+}
+
+int uintr_signal(void)
+{
+	return uintr_backend() == UINTR_SIGNALS ? SIGURG : 0;
+}
+
+/* ---- receiving ---- */
+
+static int handles(struct handler handler, unsigned int flags)
+{
+	const struct backend *by;
+
+	if (flags & ~UINTR_HANDLER_FLAG_WAITING_ANY)
+		return refuse(EINVAL);
+	if (!handler.uiret && !handler.function)
+		return refuse(EFAULT);
+	by = started();
+	if (!by || by->handle(&handler, flags != 0))
+		return -1;
+	/* Any value that is not NULL: the key's destructor runs in threads that have one. */
+	pthread_setspecific(thread_ends, (void *)by);
+	return 0;
+}
+
+int uintr_handle(void (*handler)(unsigned int vector, void *argument), void *argument, unsigned int flags)
+{
+	return handles((struct handler){ .function = handler, .argument = argument }, flags);
+}
+
+int uintr_register_handler(const void *handler, unsigned int flags)
+{
+	return handles((struct handler){ .uiret = handler }, flags);
+}
+
+int uintr_unregister_handler(unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	return flags || !by || by->unhandle() ? refuse(EINVAL) : 0;
+}
+
+int uintr_vector_fd(uint64_t vector, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	if (flags || !by)
+		return refuse(EINVAL);
+	/* Without a handler EINVAL, whatever the vector; no backend knows 64. */
+	return by->vector_fd(vector < UINTR_VECTORS ? vector : UINTR_VECTORS);
+}
+
+int uintr_create_fd(uint64_t vector, unsigned int flags)
+{
+	return uintr_vector_fd(vector, flags);
+}
+
+int uintr_revoke(uint64_t vector, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	return flags || !by || vector >= UINTR_VECTORS ? refuse(EINVAL) : by->revoke(vector);
+}
+
+int uintr_wait_until(int64_t deadline, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	return flags || !by ? refuse(EINVAL) : by->wait_until(deadline);
+}
+
+int uintr_wait(uint64_t usec, unsigned int flags)
+{
+	struct timespec now;
+
+	if (usec > WAIT_MOST_USEC)
+		return refuse(EINVAL);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!uintr_wait_until(now.tv_sec * 1000000000ll + now.tv_nsec + (int64_t)usec * 1000, flags))
+		return refuse(EINTR);
+	return errno == ETIMEDOUT ? 0 : -1;
+}
+
+int uintr_alt_stack(void *stack, size_t size, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	return flags || !by ? refuse(EINVAL) : by->alt_stack(stack, stack ? size : 0);
+}
+
+int uintr_poll_fd(unsigned int flags)
+{
+	const struct backend *by = started();
+
+	if (flags & ~(UINTR_SEMAPHORE | UINTR_NONBLOCK))
+		return refuse(EINVAL);
+	return by ? by->poll_fd(!!(flags & UINTR_SEMAPHORE), !!(flags & UINTR_NONBLOCK)) : -1;
+}
+
+/* ---- sending ---- */
+
+int uintr_register_sender(int fd, unsigned int flags)
+{
+	const struct backend *by = flags ? NULL : started();
+
+	if (flags)
+		return refuse(EINVAL);
+	return by ? by->connect(fd) : -1;
+}
+
+int uintr_unregister_sender(int index, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	return flags || index < 0 || index >= UINTR_CONNECTIONS || !by ? refuse(EINVAL) : by->disconnect(index);
+}
+
+int uintr_register_self(uint64_t vector, unsigned int flags)
+{
+	int fd = uintr_vector_fd(vector, flags), index;
+
+	if (fd < 0)
+		return -1;
+	index = uintr_register_sender(fd, 0);
+	if (index < 0) {
+		int error = errno;
+
+		uintr_revoke(vector, 0);
+		errno = error;
+	}
+	return index;
+}
+
+/* As a CPU without them, or a thread that is connected to nothing. */
+static void no_such_instruction(void)
+{
+#ifdef __x86_64__
+	__asm__ volatile("ud2");
+#else
+	raise(SIGILL);
+#endif
+}
+
+void uintr_send_call(uint64_t index)
+{
+	const struct backend *by = chosen();
+
+	if (!by)
+		no_such_instruction();
+	else
+		by->send(index);
+}
+
+void uintr_mask_call(void)
+{
+	const struct backend *by = chosen();
+
+	if (by)
+		by->mask();
+}
+
+void uintr_unmask_call(void)
+{
+	const struct backend *by = chosen();
+
+	if (by)
+		by->unmask();
+}
+
+int uintr_unmasked_call(void)
+{
+	const struct backend *by = chosen();
+
+	return by ? by->unmasked() : 0;
+}
