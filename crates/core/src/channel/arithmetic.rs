@@ -9,13 +9,13 @@
 //!
 //! # Details
 //!
-//! The word of a record is `length << 2 | kind`:
+//! The word of a record is `count << 2 | kind`:
 //!
 //! | kind | meaning |
 //! |---:|---|
 //! | 0 | nothing committed here yet; the whole word is 0 |
-//! | 1 | a message of `length` bytes |
-//! | 2 | the rest of the ring is skipped; length is 0, and the place is not the ring's first |
+//! | 1 | a message of `count` bytes |
+//! | 2 | `count` units are skipped, the word's own among them; at most to the end of the ring |
 //!
 //! Every function is generic over the width. The program runs on `u64`; the tests go through **all** states of `u8`.
 //! That says something about `u64` because no function contains a constant that depends on the width.
@@ -35,7 +35,7 @@ pub trait Word: Copy + Debug + Ord {
     const KIND: Self;
     /// The kind of a message.
     const MESSAGE: Self;
-    /// The word that says: the rest of the ring is skipped.
+    /// The kind of a skip.
     const SKIP: Self;
     /// Wraps.
     fn plus(self, other: Self) -> Self;
@@ -152,6 +152,13 @@ pub fn message_word<I: Word>(length: I) -> I {
     length.up2().or(I::MESSAGE)
 }
 
+/// The word that skips `size` bytes, its own among them: whole units.
+#[inline(always)]
+pub fn skip_word<I: Word>(size: I) -> I {
+    // Units, in front of the kind's two bits.
+    size.down(1).or(I::SKIP)
+}
+
 /// Checks an index that the other side may only move forward, in units, up to `limit`.
 ///
 /// # Errors
@@ -194,6 +201,24 @@ pub fn reserve<I: Word>(capacity: I, tail: I, head: I, size: I) -> Option<Reserv
     if needed <= free { Some(Reserved { skip, start: tail.plus(skip) }) } else { None }
 }
 
+/// As [`reserve`], while the word at index `hurdle` is still to be read: skips it if the record and the word behind it do not
+/// fit before.
+///
+/// `head` is at the ring's first place, `tail` in the same lap before `hurdle`.
+#[inline(always)]
+pub fn reserve_around<I: Word>(capacity: I, tail: I, head: I, hurdle: I, size: I) -> Option<Reserved<I>> {
+    let before = hurdle.minus(tail);
+    // At most 3/8 of the ring and a unit.
+    if size.plus(I::UNIT) <= before {
+        return Some(Reserved { skip: I::ZERO, start: tail });
+    }
+    let skip = before.plus(I::UNIT);
+    let free = capacity.minus(tail.minus(head));
+    // At most the ring, 3/8 of it and two units: no overflow.
+    let needed = skip.plus(size).plus(I::UNIT);
+    if needed <= free { Some(Reserved { skip, start: tail.plus(skip) }) } else { None }
+}
+
 /// How many bytes from the place of `tail` on are free in one piece, with the word behind them.
 ///
 /// `tail` is at most `capacity` less one unit ahead of `head`.
@@ -231,8 +256,11 @@ pub enum Record<I> {
         /// Its bytes. The record lies in the ring.
         length: I,
     },
-    /// The next record is at the ring's first place.
-    Skip,
+    /// The next record is so much further on.
+    Skip {
+        /// Whole units, and at most what is left of the ring.
+        size: I,
+    },
 }
 
 /// Takes the word at `index` apart.
@@ -255,8 +283,14 @@ pub fn decode<I: Word>(word: I, index: I, capacity: I) -> Result<Record<I>, Peer
         let available = until_wrap(index, capacity).minus(I::UNIT).wide();
         return Err(PeerViolation::LengthOutOfRange { length: length.wide(), available });
     }
-    if kind == I::SKIP && length == I::ZERO && place(index, capacity) != I::ZERO {
-        return Ok(Record::Skip);
+    if kind == I::SKIP {
+        let half = word.minus(I::SKIP);
+        let size = half.plus(half);
+        // The first comparison notices what was lost by doubling.
+        let whole = skip_word(size) == word && size != I::ZERO;
+        if whole && size < capacity && size <= until_wrap(index, capacity) {
+            return Ok(Record::Skip { size });
+        }
     }
     Err(PeerViolation::BadValue { field: "record", value: word.wide() })
 }
@@ -360,9 +394,11 @@ mod tests {
                             assert!(index % capacity + 8 + length <= capacity);
                             assert_eq!(message_word(length), word);
                         }
-                        Ok(Record::Skip) => {
-                            assert_eq!(word, 2);
-                            assert_ne!(index % capacity, 0, "a skip always makes progress to another place");
+                        Ok(Record::Skip { size }) => {
+                            assert_eq!(skip_word(size), word);
+                            assert!(size % 8 == 0 && size > 0, "a skip always makes progress");
+                            assert!(size < capacity, "to another place");
+                            assert!(index % capacity + size <= capacity);
                         }
                         Err(_) => assert_ne!(word, 0),
                     }
@@ -402,6 +438,65 @@ mod tests {
         }
     }
 
+    /// Every (capacity, head, hurdle, tail) of a lane that began again: the first three in one lap, in this order.
+    fn states_begun_again() -> impl Iterator<Item = (u8, u8, u8, u8)> {
+        CAPACITIES.into_iter().flat_map(|capacity| {
+            let laps = units().filter(move |index| index % capacity == 0);
+            laps.flat_map(move |head| {
+                (8..capacity).step_by(8).flat_map(move |hurdle| {
+                    (0..hurdle)
+                        .step_by(8)
+                        .map(move |used| (capacity, head, head.wrapping_add(hurdle), head.wrapping_add(used)))
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn what_is_reserved_around_a_hurdle_is_free_in_one_piece_and_neither_the_hurdle_nor_the_word_behind_it_is_written()
+     {
+        for (capacity, head, hurdle, tail) in states_begun_again() {
+            let used = bytes(capacity, head, tail.wrapping_sub(head));
+            for length in lengths(capacity) {
+                let size = record_size(length);
+                let Some(Reserved { skip, start }) = reserve_around(capacity, tail, head, hurdle, size)
+                else {
+                    continue;
+                };
+                let skipped = decode(skip_word(skip), tail, capacity);
+                assert!(skip == 0 || skipped == Ok(Record::Skip { size: skip }));
+                assert_eq!(start, tail.wrapping_add(skip));
+                assert!(start % capacity + size <= capacity, "in one piece");
+                let mut written = bytes(capacity, start, size + 8);
+                written.extend(bytes(capacity, tail, 8));
+                assert!(written.iter().all(|byte| !used.contains(byte)), "free");
+                let kept = bytes(capacity, hurdle, 8);
+                assert!(written.iter().all(|byte| !kept.contains(byte)), "the hurdle stays");
+            }
+        }
+    }
+
+    /// Whether the receiver has followed, and whatever it holds back.
+    #[test]
+    fn a_ring_begun_again_has_room_for_every_message_as_soon_as_all_was_received() {
+        for (capacity, head, hurdle, tail) in states_begun_again() {
+            let skipped = capacity - hurdle.wrapping_sub(head);
+            let behind = tail.wrapping_sub(head);
+            let held = behind > 0 && skipped + behind > may_hold_back(capacity);
+            for length in lengths(capacity).filter(|_| !held) {
+                let size = record_size(length);
+                let reserved = reserve_around(capacity, tail, head, hurdle, size).expect("room");
+                // Who gives it back and wants more has room too, behind the hurdle.
+                let tail = reserved.start;
+                if tail.wrapping_sub(head) > hurdle.wrapping_sub(head) && behind == 0 {
+                    for longer in length..=longest(capacity) {
+                        assert!(reserve(capacity, tail, head, record_size(longer)).is_some());
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn there_is_room_exactly_when_the_wanted_index_was_passed() {
         for (capacity, head, tail) in states() {
@@ -425,7 +520,8 @@ mod tests {
             for length in lengths(capacity).filter(|length| *length < 64) {
                 if let Some(Reserved { skip, start }) = reserve(capacity, tail, head, record_size(length)) {
                     assert_eq!(decode(message_word(length), start, capacity), Ok(Record::Message { length }));
-                    assert!(skip == 0 || decode(u8::SKIP, tail, capacity) == Ok(Record::Skip));
+                    let skipped = decode(skip_word(skip), tail, capacity);
+                    assert!(skip == 0 || skipped == Ok(Record::Skip { size: skip }));
                 }
             }
         }

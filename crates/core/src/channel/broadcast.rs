@@ -27,7 +27,7 @@
 //! nonsense out of the log: word and indices are copied once and checked.
 
 use super::arithmetic::{
-    Record, Reserved, advanced, decode, longest, message_word, place, record_size, reserve, until_wrap,
+    Record, Reserved, advanced, decode, longest, message_word, place, record_size, reserve, skip_word,
 };
 use crate::fault;
 use crate::index::Capacity;
@@ -94,7 +94,7 @@ impl Publisher {
             let word = log.word(place(floor, self.capacity)).load(Ordering::Relaxed);
             let step = match decode(word, floor, self.capacity)? {
                 Record::Message { length } => record_size(length),
-                Record::Skip => until_wrap(floor, self.capacity),
+                Record::Skip { size } => size,
                 Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: 0 }),
             };
             floor = floor.wrapping_add(step);
@@ -128,7 +128,7 @@ impl Publisher {
         if skip > 0 {
             fault::point();
             let skipped = log.word(place(self.tail, self.capacity));
-            skipped.store(<u64 as super::arithmetic::Word>::SKIP, Ordering::Relaxed);
+            skipped.store(skip_word(skip), Ordering::Relaxed);
         }
         let here = place(start, self.capacity);
         fault::point();
@@ -310,8 +310,8 @@ impl Subscriber {
             }
             let step = match record? {
                 Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: word }),
-                Record::Skip => {
-                    self.cursor = self.cursor.wrapping_add(until_wrap(self.cursor, self.capacity));
+                Record::Skip { size } => {
+                    self.cursor = self.cursor.wrapping_add(size);
                     continue;
                 }
                 Record::Message { length } if length < NUMBER => {

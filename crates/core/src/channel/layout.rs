@@ -31,7 +31,7 @@ use core::mem::{offset_of, size_of};
 /// `DBLANES` and a zero byte.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"DBLANES\0");
 /// Both sides must have the same.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The smallest ring, in bytes: it takes messages of up to 16.
 pub const SMALLEST_RING: u64 = Capacity::SMALLEST.get();
 /// The largest ring, in bytes.

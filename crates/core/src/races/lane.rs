@@ -363,3 +363,46 @@ fn attach_to_a_used_lane_and_receive() {
         successor.join().unwrap();
     });
 }
+
+/// A ring of whose four places two were used, and released; beyond one of them the sender begins again.
+pub(super) fn half_used() -> (Arc<Lane>, Ends) {
+    let (lane, mut ends) = Lane::new();
+    lane.used(&mut ends, 2);
+    ends.sender.begin_again_beyond(16);
+    (lane, ends)
+}
+
+/// The sender sleeps until the receiver has followed.
+#[test]
+fn begin_again_and_fill_the_ring_and_receive() {
+    explore_bounded(|| {
+        let (lane, mut ends) = half_used();
+        assert!(lane.push::<Complete>(&mut ends.sender, 11, 8));
+        assert!(lane.push::<Complete>(&mut ends.sender, 12, 8));
+        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 13, 8));
+        for value in 11..=13 {
+            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
+        }
+        sender.join().unwrap();
+    });
+}
+
+/// A second sender goes on behind what the first left around its hurdle.
+#[test]
+fn attach_to_a_lane_begun_again_and_receive() {
+    explore_bounded(|| {
+        let (lane, mut ends) = half_used();
+        assert!(lane.push::<Complete>(&mut ends.sender, 11, 8));
+        assert!(lane.push::<Complete>(&mut ends.sender, 12, 8));
+        drop(ends.sender);
+        let shared = Arc::clone(&lane);
+        let successor = thread::spawn(move || {
+            let mut sender = Sender::attach(CAPACITY, &*shared).unwrap();
+            shared.send::<Complete>(&mut sender, 13, 8);
+        });
+        for value in 11..=13 {
+            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
+        }
+        successor.join().unwrap();
+    });
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lane with one step left out or moved: each time the model checker must report it.
 
-use super::lane::{Lane, sending};
+use super::lane::{Lane, half_used, sending};
 use super::platform::{Futex, caught, explore_bounded};
 use crate::channel::lane::{Complete, Steps};
 use crate::wake::{self, Waiter, WaiterSlot, wait_until};
@@ -29,6 +29,11 @@ impl Steps for ClearAfterPublish {
 struct NoReleaseInRelease;
 impl Steps for NoReleaseInRelease {
     const RELEASE_IN_RELEASE: bool = false;
+}
+
+struct NoHurdle;
+impl Steps for NoHurdle {
+    const KEEP_HURDLE: bool = false;
 }
 
 /// Four messages went before, so that the ring holds their words.
@@ -60,6 +65,19 @@ fn push_to_a_full_ring_and_release<S: Steps + 'static>() {
     sender.join().unwrap();
 }
 
+/// The first begins the ring again, the second comes to the word that leads there. Nobody waits for room: the receiver may have
+/// seen nothing.
+fn begin_again_and_send_twice<S: Steps + 'static>() {
+    let (lane, mut ends) = half_used();
+    let sender = sending(&lane, ends.sender, |lane, sender| {
+        lane.send::<S>(sender, 11, 8);
+        lane.send::<S>(sender, 12, 8);
+    });
+    assert_eq!(lane.receive::<S>(&mut ends.receiver), 11);
+    assert_eq!(lane.receive::<S>(&mut ends.receiver), 12);
+    sender.join().unwrap();
+}
+
 /// The receiver waits for two messages; where it says so is up to `wait`.
 fn send_twice_and_wait_for_both<N: wake::Steps + 'static>(
     wait: impl Fn(&Lane, &crate::channel::lane::Receiver) + Sync + Send + 'static,
@@ -84,6 +102,7 @@ fn send_twice_and_wait_for_both<N: wake::Steps + 'static>(
 fn complete_lane_passes_the_races_that_catch_the_mistakes() {
     explore_bounded(send_twice_and_receive_twice::<Complete>);
     explore_bounded(push_to_a_full_ring_and_release::<Complete>);
+    explore_bounded(begin_again_and_send_twice::<Complete>);
     explore_bounded(send_twice_and_wait_for_both::<wake::Complete>(|lane, receiver| lane.wait(receiver, 32)));
 }
 
@@ -105,6 +124,11 @@ fn clearing_the_next_word_after_the_commit_is_caught() {
 #[test]
 fn releasing_room_without_release_is_caught() {
     caught(DATA_RACE, push_to_a_full_ring_and_release::<NoReleaseInRelease>);
+}
+
+#[test]
+fn writing_over_the_skip_that_began_the_ring_again_is_caught() {
+    caught(LOST_WAKE_UP, begin_again_and_send_twice::<NoHurdle>);
 }
 
 struct NoFenceInAnnounce;

@@ -14,9 +14,9 @@ use std::hint::spin_loop;
 /// About as long as it takes a fast sender to fill ten lines. More takes no less time a message, and is later; half as much
 /// takes more.
 const PAUSES: u32 = 32;
-/// A pause pays if so many messages, or bytes, lay behind it.
+/// A pause pays if so many messages, or two and so many bytes, lay behind it: one alone may be an answer, however long it is.
 const MESSAGES: u64 = 4;
-const BYTES: u64 = 4096;
+const BYTES: u64 = 2048;
 /// Looks that find nothing after something, from one trial to the next.
 const SHORTEST: u32 = 4;
 const LONGEST: u32 = 1 << 12;
@@ -41,7 +41,8 @@ impl Distance {
     /// Nothing was found at `head`. Pauses if that pays, and says whether it did.
     pub(super) fn keep(&mut self, head: u64) -> bool {
         let run = head.wrapping_sub(self.since);
-        let paid = self.behind.take().map(|size| run >= BYTES.min(size.saturating_mul(MESSAGES)));
+        let least = |size: u64| BYTES.clamp(size.saturating_mul(2), size.saturating_mul(MESSAGES));
+        let paid = self.behind.take().map(|size| run >= least(size));
         if run == 0 && paid.is_none() {
             return false;
         }
@@ -77,16 +78,33 @@ mod tests {
     /// Runs `looks` looks that find nothing, before each of which `messages` of 16 bytes were received. Returns how many
     /// paused.
     fn pauses(distance: &mut Distance, head: &mut u64, looks: u32, messages: u64) -> u32 {
+        pauses_of(16, distance, head, looks, messages)
+    }
+
+    fn pauses_of(size: u64, distance: &mut Distance, head: &mut u64, looks: u32, messages: u64) -> u32 {
         (0..looks)
             .filter(|_| {
-                *head += 16 * messages;
+                *head += size * messages;
                 let paused = distance.keep(*head);
                 if paused && messages > 0 {
-                    distance.found(16);
+                    distance.found(size);
                 }
                 paused
             })
             .count() as u32
+    }
+
+    /// Each answer of more than 4 KiB was taken for a stream, and paused for; batches of 16 values of 64 bytes for none.
+    #[test]
+    fn a_long_answer_is_no_stream_and_a_few_batches_are_one() {
+        for (size, messages, pausing) in
+            [(8200, 1, false), (1 << 20, 1, false), (1032, 2, true), (8200, 2, true)]
+        {
+            let (mut distance, mut head) = (Distance::new(0), 0);
+            let paused = pauses_of(size, &mut distance, &mut head, 1000, messages);
+            assert_eq!(paused > 990, pausing, "{paused} of 1000 looks paused, at {messages} of {size} bytes");
+            assert!(pausing || paused < 25);
+        }
     }
 
     #[test]

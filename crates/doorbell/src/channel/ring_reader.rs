@@ -40,7 +40,7 @@ impl RingReader {
         fault::point();
         // Release: pairs with `Fence::leave_out`.
         lane.control().can_run_barrier.store(can.into(), Ordering::Release);
-        let distance = Distance::new(index.head());
+        let distance = Distance::new(index.received());
         Ok(Self { lane, index, end, sender, distance, violation: None, told: None })
     }
 
@@ -69,7 +69,7 @@ impl RingReader {
         if let Some(found) = self.poll_at_leisure()? {
             return Ok(Some(found));
         }
-        if !self.distance.keep(self.index.head()) {
+        if !self.distance.keep(self.index.received()) {
             return Ok(None);
         }
         let found = self.next()?;

@@ -304,3 +304,35 @@ fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     let counts = waiting.join().unwrap();
     assert_eq!((counts.slept, counts.woken), (1, 1));
 }
+
+/// Of a ring of four megabytes no more is used than one, and two messages, by who receives before the next is sent. A burst has
+/// all of it, wherever the last one ended.
+#[test]
+fn a_sender_whose_receiver_keeps_up_begins_a_large_ring_again_and_a_burst_fills_it_all_the_same() {
+    const LENGTH: usize = 300_000;
+    let (mut sender, mut receiver) = pair(4 << 20).unwrap();
+    let mut number = 0_u8;
+    for round in 0..8 {
+        let mut places = std::collections::BTreeSet::new();
+        for _ in 0..20 + round {
+            number = number.wrapping_add(1);
+            sender.try_send(&[number; LENGTH]).unwrap();
+            let message = receiver.try_recv().unwrap().expect("sent");
+            assert!(message.len() == LENGTH && message.iter().all(|byte| *byte == number));
+            places.insert(message.as_ptr() as usize);
+            assert!(receiver.try_recv().unwrap().is_none());
+        }
+        // Those of the last burst are among them, and the ring has thirteen.
+        assert!((2..=6 + 3).contains(&places.len()), "{} places", places.len());
+        let mut burst = 0_u8;
+        while sender.try_send(&[burst; LENGTH]).is_ok() {
+            burst += 1;
+        }
+        assert!(burst >= 12, "{burst} messages of {LENGTH} bytes in four megabytes");
+        for expected in 0..burst {
+            let message = receiver.try_recv().unwrap().expect("sent");
+            assert!(message.len() == LENGTH && message.iter().all(|byte| *byte == expected));
+        }
+        assert!(receiver.try_recv().unwrap().is_none());
+    }
+}

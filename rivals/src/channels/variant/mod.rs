@@ -134,6 +134,7 @@ pub fn streams<const S: usize>() -> Vec<Rival> {
         rival("rtrb, in place", Threads, Polls, false, rtrb::polled::<S>),
         rival("rtrb, in chunks", Threads, Polls, false, rtrb::chunks::<S>),
         ours("push, try_recv", Threads, Polls, doorbell::threads_polled::<S>),
+        ours("send, try_recv", Threads, Polls, doorbell::threads_ringing::<S>),
         ours("send, recv", Threads, SpinsThenSleeps, doorbell::threads_adaptive::<S>),
         ours("batches", Threads, Polls, doorbell::threads_batched::<S>),
         ours("values, in batches", Threads, Polls, doorbell::threads_values::<S>),
