@@ -30,7 +30,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         let mut columns: Vec<Column> =
             axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
         columns.extend([
-            Column::new(format!("p50, {}", scale.unit.sign()), Align::Right),
+            Column::new(format!("before, {}", scale.unit.sign()), Align::Right),
             Column::new("p50 ratio", Align::Left),
             Column::new("p99 ratio", Align::Left).keep(3),
             Column::new("as measured", Align::Right).keep(2),
@@ -69,7 +69,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
 /// The comparison for programs; `provisional` where other work interfered with most of either run.
 pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
     let axes = axis::varying(comparison.rows.iter().map(|row| row.configuration));
-    let rows = comparison.rows.iter().map(|row| {
+    let rows = comparison.asked().map(|row| {
         let status = match row.verdict {
             Verdict::Slower => Status::Failed,
             Verdict::Faster | Verdict::Same { .. } => Status::Passed,
@@ -145,12 +145,12 @@ pub fn reason(obstacle: &Obstacle) -> String {
 /// What it all comes to, in a sentence.
 pub fn conclusion(comparison: &Comparison) -> String {
     let count =
-        |wanted: fn(Verdict) -> bool| comparison.rows.iter().filter(|row| wanted(row.verdict)).count() as u64;
+        |wanted: fn(Verdict) -> bool| comparison.asked().filter(|row| wanted(row.verdict)).count() as u64;
     let slower = count(|verdict| verdict == Verdict::Slower);
     let faster = count(|verdict| verdict == Verdict::Faster);
     let same = count(|verdict| matches!(verdict, Verdict::Same { .. }));
     let open = count(|verdict| verdict == Verdict::Inconclusive);
-    let configurations = counted(comparison.rows.len() as u64, "configuration");
+    let configurations = counted(comparison.asked().count() as u64, "configuration");
     if comparison.rows.is_empty() {
         return "Nothing could be compared: the runs have no configuration in common.".to_owned();
     }
@@ -158,7 +158,21 @@ pub fn conclusion(comparison: &Comparison) -> String {
     let parts = [(slower, "slower"), (faster, "faster"), (same, &matters), (open, "inconclusive")];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    format!("Of {configurations}: {}; in 95 of 100 comparisons all of that is right.", parts.join(", "))
+    let text =
+        format!("Of {configurations}: {}; in 95 of 100 comparisons all of that is right.", parts.join(", "));
+    if slower + faster > 0 || open == 0 {
+        return text;
+    }
+    // What could still be there, where nothing was found: how far the intervals reach on the side that is farther.
+    let mut reach: Vec<f64> =
+        comparison.asked().map(|row| row.p50.high.max(1.0 / row.p50.low) - 1.0).collect();
+    reach.sort_by(f64::total_cmp);
+    match reach[reach.len() / 2] {
+        middle if middle.is_finite() => {
+            format!("No difference shown; half of them could be {:.1} % at the most. {text}", middle * 100.0)
+        }
+        _ => text,
+    }
 }
 
 #[cfg(test)]

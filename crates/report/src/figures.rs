@@ -342,6 +342,7 @@ pub fn name(quantity: Quantity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::between::Judged;
     use crate::sample;
     use doorbell_results::configuration::{Pattern, Placement, WaitPolicy};
     use doorbell_results::record::Series;
@@ -385,7 +386,9 @@ mod tests {
         let figures = Figures::of(&result);
         let row = figures.rows.iter().find(|row| *row.configuration() == configuration).unwrap();
         let wakes = &row.series[&Quantity::Wake];
-        let told = [wakes.quantile(0.5) as f64, wakes.quantile(0.99) as f64, row.cpu_ps().unwrap()];
+        let having: Vec<_> = figures.rows.iter().map(|row| (row, &row.series[&Quantity::Wake])).collect();
+        let middle = Judged::of(&having, Quantity::Wake).p50_ps(&(row, wakes));
+        let told = [middle, wakes.quantile(0.99) as f64, row.cpu_ps().unwrap()];
 
         let spun = doorbell_verdict::spin::spin(&result, 1.0).unwrap();
         let way = spun.gaps[0].ways.iter().find(|way| way.wait == WaitPolicy::Block).unwrap();

@@ -181,11 +181,11 @@ fn table(gated: &Gated) -> Option<Passage> {
         columns.push(number(format!("p{} lies in", percent(q))));
     }
     columns.push(number("longer"));
-    columns.push(number("share below"));
+    columns.push(number("at most").keep(2));
     columns.push(number("design effect").keep(1));
     columns.push(number("trials").keep(2));
     columns.push(number("interference").keep(2));
-    columns.push(number("count"));
+    columns.push(number("count").keep(1));
     columns.push(word("verdict"));
     let mut table = Table::new(columns);
     for configuration in &gated.configurations {
@@ -228,7 +228,7 @@ fn note(gated: &Gated) -> String {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
     });
     format!(
-        "{all}{}. Longer: wake-ups above the limit. Share below: what their true share is below, at {} % for each configuration (Clopper and \
+        "{all}{}. Longer: wake-ups above the limit. At most: what their true share is below, at {} % for each configuration (Clopper and \
          Pearson 1934, wake-ups that repeat each other counted together). Design effect: how many wake-ups are worth one independent \
          one (Kish, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
         crate::wording::sentence(

@@ -29,8 +29,9 @@ impl Section for Sleeps {
         passages(result, figures)
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        let mut table = gaps(figures);
-        let lead = || verdicts(result).into_iter().chain([knob(&result.machine)]).collect();
+        let found = sleeps(&result.variants(), ERROR);
+        let mut table = gaps(figures, &found);
+        let lead = || verdicts(result, &found).into_iter().chain([knob(&result.machine)]).collect();
         table.iter_mut().for_each(|told| told.lead = lead());
         table.into_iter().collect()
     }
@@ -41,10 +42,11 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
     if figures.rows.is_empty() {
         return nothing();
     }
-    let verdicts = Passage::of_lines("What a sleep costs", verdicts(result));
+    let found = sleeps(&result.variants(), ERROR);
+    let verdicts = Passage::of_lines("What a sleep costs", verdicts(result, &found));
     let turned = Passage::of_lines("What can be turned", vec![knob(&result.machine)]);
     let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
-    gaps(figures).into_iter().chain(verdicts).chain(turned).chain(hidden).collect()
+    gaps(figures, &found).into_iter().chain(verdicts).chain(turned).chain(hidden).collect()
 }
 
 /// A row with its wakes.
@@ -67,11 +69,13 @@ fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
     rows
 }
 
-fn gaps(figures: &Figures) -> Option<Passage> {
+fn gaps(figures: &Figures, found: &Found) -> Option<Passage> {
     let rows = rows(figures);
-    let scale = Scale::for_ps(
-        rows.iter().filter(|(row, _)| !row.is_harness()).map(|(_, series)| series.quantile(0.5) as f64),
-    );
+    let p50 = |row: &Row, series: &Distribution| {
+        found.level_ns(row.configuration()).map_or_else(|| series.quantile(0.5) as f64, |ns| ns * 1e3)
+    };
+    let scale =
+        Scale::for_ps(rows.iter().filter(|(row, _)| !row.is_harness()).map(|(row, series)| p50(row, series)));
     let mut table = Table::new(vec![
         word("mechanism"),
         number("slept"),
@@ -88,9 +92,13 @@ fn gaps(figures: &Figures) -> Option<Passage> {
         let [p99] = percentiles(series, [0.99], scale);
         table.row(vec![
             shown(Axis::Subject, row),
-            time(row.configuration().pattern.gap_ns() as f64 * 1e3),
-            held(row),
-            scale.show(series.quantile(0.5) as f64),
+            if row.is_harness() {
+                "-".to_owned()
+            } else {
+                time(row.configuration().pattern.gap_ns() as f64 * 1e3)
+            },
+            if row.is_harness() { "-".to_owned() } else { held(row) },
+            scale.show(p50(row, series)),
             p99,
             scale.show(series.max_ps as f64),
             row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)),
@@ -103,7 +111,7 @@ fn gaps(figures: &Figures) -> Option<Passage> {
     }
     let notes = vec![
         sentence(Quantity::Wake.definition()),
-        "Slept: from the last wake to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
+        "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last wake to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
          and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake."
             .to_owned(),
     ];
@@ -124,6 +132,10 @@ fn entered(row: &Row) -> String {
         let sum = sums.entry(name).or_default();
         *sum = sum.saturating_add(*entries);
     }
+    // The harness wakes nobody: what was entered while it made its calls is of no wake.
+    if row.is_harness() {
+        return "-".to_owned();
+    }
     let seen = row.variant.tally().seen.max(1) as f64;
     let shown: Vec<String> = sums
         .into_iter()
@@ -134,9 +146,8 @@ fn entered(row: &Row) -> String {
 }
 
 /// What a longer sleep costs, and what holding idle states off buys, in words.
-fn verdicts(result: &ResultFile) -> Vec<String> {
+fn verdicts(result: &ResultFile, Found { slept, held, .. }: &Found) -> Vec<String> {
     let doubted = provisional(result);
-    let Found { slept, held } = sleeps(&result.variants(), ERROR);
     let open = |ratio: Option<Ratio>| match ratio {
         None => Some("inconclusive, there are fewer than six blocks".to_owned()),
         Some(_) if doubted.is_some() => {

@@ -13,7 +13,7 @@ use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile};
-use doorbell_verdict::versus::versus;
+use doorbell_verdict::versus::versus_of;
 
 #[derive(Debug)]
 pub struct Messages;
@@ -103,14 +103,21 @@ fn break_evens(figures: &Figures) -> Vec<String> {
         let quickest = rows.iter().filter(asleep).min_by(|a, b| p50(a).total_cmp(&p50(b)));
         return quickest.and_then(|row| Some(format!("{}: {}", name(row), rate(row)?))).into_iter().collect();
     }
+    let place = |row: &Row| rows.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(rows.len());
+    let spoken_of: Vec<(usize, usize)> =
+        pairs.iter().map(|(sleeping, looking)| (place(looking), place(sleeping))).collect();
+    let variants: Vec<_> = rows.iter().map(|row| &row.variant).collect();
+    let judged = versus_of(&variants, Quantity::Wake, &spoken_of);
     let told = |(sleeping, looking): &(&Row, &Row)| {
-        let ratio = versus(&[&looking.variant, &sleeping.variant], Quantity::Wake);
-        let [short, long] = alike([p50(looking), p50(sleeping)]);
+        let both = [*looking, *sleeping];
+        let level = |row: &Row| judged.level_ns(place(row)).map_or_else(|| p50(row), |ns| ns * 1e3);
+        let [short, long] = alike(both.map(level));
+        let [looks, sleeps] = both.map(place);
         let even = rate(sleeping).map_or_else(String::new, |rate| format!(" {rate}"));
         format!(
-            "{}: looking takes {short} where sleeping takes {long}: {}.{even}",
+            "{}: looking takes {short} and sleeping {long}: {}.{even}",
             name(sleeping),
-            interval(ratio.get(&(0, 1)).copied())
+            interval(judged.ratio(looks, sleeps))
         )
     };
     pairs.iter().map(told).collect()
@@ -139,7 +146,7 @@ fn rate(sleeping: &Row) -> Option<String> {
         _ => format!(" (by block {} to {})", plain(ends.0), plain(ends.1)),
     };
     Some(format!(
-        "Break-even: a client that sleeps takes {} of CPU a message, one that looks a whole CPU, which costs less from {} messages/s on{by_block}.",
+        "Break-even: a client that sleeps takes {} of its own CPU time a message, one that looks a whole CPU, which costs less from {} messages/s on{by_block}.",
         time(sleeping.waiter_ps()?),
         plain(1e12 / sleeping.waiter_ps()?)
     ))
@@ -174,13 +181,7 @@ mod tests {
         let sleeping = of(WaitPolicy::Block, 20_000_000, 25_000);
         let both = sleeping.clone().chain(of(WaitPolicy::Spin, 1_000_000, 5_000_000)).collect();
         for (records, words) in [
-            (
-                both,
-                [
-                    "tcp every 5 ms: looking takes 1 µs where sleeping takes 20 µs",
-                    "from 40,000 messages/s on",
-                ],
-            ),
+            (both, ["tcp every 5 ms: looking takes 1 µs and sleeping 20 µs", "from 40,000 messages/s on"]),
             (
                 sleeping.collect(),
                 ["tcp every 5 ms: Break-even: a client that sleeps takes 25 µs", "from 40,000"],

@@ -3,7 +3,7 @@
 
 use super::axis;
 use super::bars;
-use super::between;
+use super::between::Judged;
 use super::figures::{self, Distribution, Figures, Row, percentiles};
 use super::passage::{Passage, heads};
 use super::section::Section;
@@ -42,11 +42,13 @@ impl Section for Quantities {
 /// What the rows say of each other, and the figures by which they are compared.
 fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Passage> {
     // The quickest first: of many rows a screen has room for few.
-    let mut rows = rows.to_vec();
-    rows.sort_by_key(|(row, series)| (row.is_harness(), series.quantile(0.5)));
-    let rows = &rows[..];
-    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
-    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let judged = Judged::of(rows, quantity);
+    let mut rows: Vec<_> = rows.iter().map(|having| (*having, judged.p50_ps(having))).collect();
+    rows.sort_by(|((a, _), a_ps), ((b, _), b_ps)| {
+        a.is_harness().cmp(&b.is_harness()).then(a_ps.total_cmp(b_ps))
+    });
+    let axes = axis::varying(rows.iter().map(|((row, _), _)| row.configuration()));
+    let scale = Scale::for_ps(rows.iter().map(|(_, p50_ps)| *p50_ps));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([
         number("p50"),
@@ -56,20 +58,16 @@ fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Passage> 
         number("count").keep(2),
     ]);
     let mut table = Table::new(columns);
-    for (row, series) in rows {
+    for ((row, series), p50_ps) in rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99, 0.999], scale));
+        line.push(scale.show(p50_ps));
+        line.extend(percentiles(series, [0.99, 0.999], scale));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(count(series.count));
         table.row(line);
     }
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
-    Some(Passage {
-        title,
-        lead: between::sentences(rows, quantity),
-        table: Some(table),
-        ..Passage::default()
-    })
+    Some(Passage { title, lead: judged.sentences(), table: Some(table), ..Passage::default() })
 }
 
 /// One table per quantity.
@@ -129,7 +127,7 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     }
     out.push_str(&table.render(style));
     let note = format!(
-        "CPU: {}. Distribution: {} to {}, both axes logarithmic.",
+        "Percentiles: of all samples together. CPU: {}. Distribution: {} to {}, both axes logarithmic.",
         figures::cpu(quantity),
         time(from),
         time(to)

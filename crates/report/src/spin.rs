@@ -40,9 +40,11 @@ pub fn verdict(spun: &Spun) -> String {
             (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
             (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
         };
+        let sure =
+            first.at_most().map_or_else(String::new, |most| format!(" (at most {most:.2} times the least)"));
         parts.push(match &first.choice {
-            Choice::Sleep => format!("{range} sleep at once"),
-            Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}", ns(*spin_ns as f64)),
+            Choice::Sleep => format!("{range} sleep at once{sure}"),
+            Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
             Choice::Spin => format!("{range} spin until it comes"),
             Choice::CannotTell(_) => format!("{range} nothing can be told"),
         });
@@ -68,7 +70,7 @@ pub fn findings(spun: &Spun) -> Vec<Finding> {
             _ => None,
         };
         let told = gap.ways.iter().map(move |way| {
-            let chosen = chosen(&gap.choice, way.wait);
+            let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
             let (status, why) = match (&unsure, chosen) {
                 (Some(why), _) => (Status::Inconclusive, why.clone()),
                 (None, true) => (Status::Answered, "chosen".to_owned()),
@@ -87,14 +89,6 @@ pub fn findings(spun: &Spun) -> Vec<Finding> {
         told.collect::<Vec<_>>()
     };
     spun.gaps.iter().flat_map(of_gap).collect()
-}
-
-fn chosen(choice: &Choice, wait: WaitPolicy) -> bool {
-    match (choice, wait) {
-        (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
-        (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
-        _ => false,
-    }
 }
 
 fn waits(wait: WaitPolicy) -> String {
@@ -148,7 +142,7 @@ fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
         None => "cannot tell".to_owned(),
     };
-    let chosen = chosen(&gap.choice, way.wait);
+    let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
     let mark = match (chosen, way.verdict) {
         (true, _) => "<- this",
         (false, Verdict::Same { .. }) => "=",

@@ -16,7 +16,7 @@ use super::unit::{Scale, Unit, alike, count, time};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Histogram, ResultFile, Variant};
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
 use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::sleeps::Slept;
@@ -37,10 +37,11 @@ impl Section for Survey {
     }
     fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
         let variants = result.variants();
-        let mut out = round_trips(&variants, style) + &sleeps(&variants, style);
+        let answered = doorbell_verdict::answer::answer(result);
+        let mut out = round_trips(&variants, &answered, style) + &sleeps(&variants, &answered, style);
         out += &doctor(&result.machine, Detail::Brief, style);
         if !result.emulated() {
-            out += &answer(&doorbell_verdict::answer::answer(result), style);
+            out += &answer(&answered, style);
         }
         out
     }
@@ -186,8 +187,11 @@ fn us(ns: f64) -> String {
     Scale { unit: Unit::Microseconds }.show(ns * 1e3)
 }
 
+/// What p50 is in tables beside which sentences stand.
+const LEVELS: &str = " p50: the middle of the blocks' medians, where a reference ran beside them at the speed that the machine has most of the time.";
+
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
-fn round_trips(variants: &[Variant], style: &Style) -> String {
+fn round_trips(variants: &[Variant], answer: &Answer, style: &Style) -> String {
     let of_interest = |variant: &&Variant| {
         variant.configuration.pattern.back_to_back() && variant.configuration.wait == WaitPolicy::Block
     };
@@ -203,7 +207,7 @@ fn round_trips(variants: &[Variant], style: &Style) -> String {
             relations.push(relation);
         }
         let Some(whole) = variant.histogram(Quantity::RoundTrip) else { continue };
-        let p50 = whole.quantile(0.5) as f64;
+        let p50 = p50_ns(variant, &whole, answer);
         match subjects.iter_mut().find(|(subject, _)| *subject == variant.configuration.subject) {
             // The last placement with chosen CPUs is the farthest, where mechanisms differ most.
             Some(entry) if variant.configuration.placement.cpus.is_some() => {
@@ -232,18 +236,18 @@ fn round_trips(variants: &[Variant], style: &Style) -> String {
                 variant.configuration.subject == *subject
                     && variant.configuration.placement.relation == *relation
             });
-            row.extend(figures_of(variant, Quantity::RoundTrip));
+            row.extend(figures_of(variant, Quantity::RoundTrip, answer));
         }
         table.row(row);
     }
     let order = sorted_by
         .map_or_else(String::new, |by| format!(" Rows by their median on the {}.", axis::relation(by)));
-    let note = crate::wording::sentence(Quantity::RoundTrip.definition()) + &order;
+    let note = crate::wording::sentence(Quantity::RoundTrip.definition()) + LEVELS + &order;
     titled("Round trip and CPU time of a wake-up, µs", &note, &table, style)
 }
 
 /// One line for each mechanism and gap.
-fn sleeps(variants: &[Variant], style: &Style) -> String {
+fn sleeps(variants: &[Variant], answer: &Answer, style: &Style) -> String {
     let mut table = Table::new(vec![
         Column::new("mechanism", Align::Left),
         Column::new("waiter", Align::Left),
@@ -261,7 +265,7 @@ fn sleeps(variants: &[Variant], style: &Style) -> String {
             waiter.to_owned(),
             short(variant.configuration.pattern.gap_ns()),
         ];
-        row.extend(figures_of(Some(variant), Quantity::Wake));
+        row.extend(figures_of(Some(variant), Quantity::Wake, answer));
         row.push(
             variant
                 .histogram(Quantity::Notify)
@@ -269,18 +273,23 @@ fn sleeps(variants: &[Variant], style: &Style) -> String {
         );
         table.row(row);
     }
-    let note = crate::wording::sentence(Quantity::Wake.definition());
+    let note = crate::wording::sentence(Quantity::Wake.definition()) + LEVELS;
     titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
 }
 
+/// What a variant takes: its level where it was judged, which the sentences go by, else the median of all its samples.
+fn p50_ns(variant: &Variant, whole: &Histogram, answer: &Answer) -> f64 {
+    answer.level_ns(variant.configuration).unwrap_or_else(|| whole.quantile(0.5) as f64 / 1000.0)
+}
+
 /// p50, p99, CPU per wake, count.
-fn figures_of(variant: Option<&Variant>, quantity: Quantity) -> [String; 4] {
+fn figures_of(variant: Option<&Variant>, quantity: Quantity, answer: &Answer) -> [String; 4] {
     let Some((variant, whole)) = variant.and_then(|variant| Some((variant, variant.histogram(quantity)?)))
     else {
         return [dash(), dash(), dash(), dash()];
     };
     [
-        us(whole.quantile(0.5) as f64 / 1000.0),
+        us(p50_ns(variant, &whole, answer)),
         if supports(whole.count(), 0.99) { us(whole.quantile(0.99) as f64 / 1000.0) } else { dash() },
         variant.cpu_ns_per_wake().map_or_else(dash, us),
         count(whole.count()),

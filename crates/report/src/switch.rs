@@ -6,7 +6,7 @@ use super::figures::{Figures, Row, percentiles};
 use super::passage::{Passage, heads, nothing};
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, all_alike, count};
 use crate::wording::{four_digits, shown};
 use doorbell_results::configuration::{Configuration, Scheduler};
 use doorbell_results::figure::operation::{
@@ -50,10 +50,17 @@ fn answer(figures: &Figures) -> Vec<Passage> {
     }
     let one_core =
         |row: &&&Row| row.configuration().placement.cpus.is_some_and(|[first, second]| first == second);
-    let named = |row: &Row, ps: f64| format!("{} ({})", time(ps), row.configuration().subject);
     let least = |rows: &[&Row], of: fn(&Row) -> Option<f64>| {
-        let known = rows.iter().filter_map(|row| Some((*row, of(row)?)));
-        known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(row, ps)| named(row, ps))
+        let known = rows.iter().filter_map(|row| Some((row.configuration().subject.clone(), of(row)?)));
+        known.min_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    // The times of a sentence, in one unit.
+    let told = |parts: [(&str, Option<(String, f64)>); 2]| {
+        let known: Vec<(&str, String, f64)> =
+            parts.into_iter().filter_map(|(what, of)| of.map(|(name, ps)| (what, name, ps))).collect();
+        let times = all_alike(&known.iter().map(|(_, _, ps)| *ps).collect::<Vec<f64>>());
+        let told = known.iter().zip(times).map(|((what, name, _), time)| format!("{what} {time} ({name})"));
+        told.collect::<Vec<String>>()
     };
     let mut lead = Vec::new();
     for contexts in [Contexts::Processes, Contexts::Threads] {
@@ -64,9 +71,7 @@ fn answer(figures: &Figures) -> Vec<Passage> {
         let between = if contexts == Contexts::Processes { "processes" } else { "threads" };
         let switch = least(&of(true), |row| Some(row.figure(|name| name == PER_SWITCH)? * 1e3));
         let round = least(&of(false), |row| row.p50_ps(Quantity::Operation));
-        let across = round.map(|round| format!("there and back over two cores {round}"));
-        let parts: Vec<String> =
-            switch.map(|ps| format!("one switch on one core {ps}")).into_iter().chain(across).collect();
+        let parts = told([("one switch on one core", switch), ("there and back over two cores", round)]);
         if !parts.is_empty() {
             lead.push(format!("Between {between}: {}.", parts.join("; ")));
         }
@@ -74,11 +79,7 @@ fn answer(figures: &Figures) -> Vec<Passage> {
     let bare: Vec<&Row> = alone.iter().filter(|row| row.configuration().size == 0).copied().collect();
     let call = least(&bare, |row| row.p50_ps(Quantity::Operation));
     let fault = least(&bare, |row| Some(row.figure(|name| name == PER_FAULT)? * 1e3));
-    let cheapest = [
-        call.map(|call| format!("the cheapest call {call}")),
-        fault.map(|fault| format!("a page fault {fault}")),
-    ];
-    let cheapest: Vec<String> = cheapest.into_iter().flatten().collect();
+    let cheapest = told([("the cheapest call", call), ("a page fault", fault)]);
     if !cheapest.is_empty() {
         lead.push(format!("On one side: {}.", cheapest.join(", ")));
     }

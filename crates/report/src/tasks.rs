@@ -8,7 +8,7 @@ use super::passage::{Passage, all, heads, nothing};
 use super::published;
 use super::section::Section;
 use super::table::{Table, number, word};
-use super::unit::{Scale, all_alike, count};
+use super::unit::{Scale, count};
 use crate::wording::{counted, four_digits, sentence, shown};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::{
@@ -80,10 +80,15 @@ fn kinds(figures: &Figures, quantity: Quantity) -> Option<Passage> {
     let medians: Vec<f64> = ranked.iter().map(|(_, series)| series.quantile(0.5) as f64).collect();
     let names = ranked.iter().map(|(row, _)| &row.configuration().subject);
     let ranked: Vec<String> =
-        names.zip(all_alike(&medians)).map(|(name, median)| format!("{name} {median}")).collect();
+        names.zip(&medians).map(|(name, ps)| format!("{name} {}", scale.show(*ps))).collect();
     let mut lead = Vec::new();
     if let (Some(most), [_, ..]) = (most, &ranked[..]) {
-        lead.push(format!("{what} among {}: {}.", counted(most.into(), "task"), ranked.join(", ")));
+        lead.push(format!(
+            "{what} among {}, {}: {}.",
+            counted(most.into(), "task"),
+            scale.unit.sign(),
+            ranked.join("; ")
+        ));
     }
     lead.extend(crossings(&rows, quantity));
     let title = format!("{title}, {}", scale.unit.sign());
@@ -99,8 +104,8 @@ fn crossings(rows: &[(&Row, &Distribution)], quantity: Quantity) -> Vec<String> 
     if rows.len() > MOST {
         return Vec::new();
     }
-    let ratios = versus(&rows.iter().map(|(row, _)| &row.variant).collect::<Vec<_>>(), quantity);
-    let is = |a, b, wanted| ratios.get(&(a, b)).is_some_and(|ratio| ratio.verdict(RELEVANT) == wanted);
+    let judged = versus(&rows.iter().map(|(row, _)| &row.variant).collect::<Vec<_>>(), quantity);
+    let is = |a, b, wanted| judged.ratio(a, b).is_some_and(|ratio| ratio.verdict(RELEVANT) == wanted);
     let tasks = |place: usize| rows[place].0.configuration().pattern.tasks().map(|(tasks, _)| tasks);
     let kind = |place: usize| rows[place].0.configuration().subject.as_str();
     let places = || 0..rows.len();

@@ -214,7 +214,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("switches of the sides", "Context switches of both sides that the kernel counted."),
     ("tries", "Trials, those that were repeated because of interference included."),
     ("longer", "Wake-ups above the limit."),
-    ("share below", "What the true share of longer wake-ups is below, with the stated confidence."),
+    ("at most", "The share that longer wake-ups truly are of all at the most, with the stated confidence."),
     ("fails if", "The condition that was asked for."),
     ("entered, by wake", "How often an idle state was entered, by wake-up."),
     ("of it the kernel's thread", "The part of the CPU time that a thread of the kernel took."),

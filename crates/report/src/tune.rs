@@ -3,15 +3,19 @@
 
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
-use super::unit::time;
+use super::unit::{Scale, time};
 use doorbell_results::configuration::Placement;
 use doorbell_verdict::tune::{Placed, Tuned};
 
 /// The table, and what the library makes of it.
 pub fn tune(tuned: &Tuned, style: &Style) -> String {
     let ns = |ns: f64| time(ns * 1e3);
+    let scale = Scale::for_ps(
+        tuned.placements.iter().flat_map(|placed| [placed.latency_ns * 1e3, placed.price_ns * 1e3]),
+    );
+    let cell = |ns: f64| scale.show(ns * 1e3);
     let mut table = Table::new(vec![
-        Column::new("what sleeping costs", Align::Left),
+        Column::new(format!("what sleeping costs, {}", scale.unit.sign()), Align::Left),
         Column::new("wake", Align::Right),
         Column::new("price", Align::Right),
         Column::new("spin that hits", Align::Right),
@@ -20,9 +24,9 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
     for (index, placed) in tuned.placements.iter().enumerate() {
         table.row(vec![
             place(&placed.placement),
-            ns(placed.latency_ns),
-            ns(placed.price_ns),
-            placed.hit_ns.map_or_else(|| "-".to_owned(), ns),
+            cell(placed.latency_ns),
+            cell(placed.price_ns),
+            placed.hit_ns.map_or_else(|| "-".to_owned(), cell),
             if tuned.chosen == Some(index) { "assumed".to_owned() } else { String::new() },
         ]);
     }

@@ -9,7 +9,7 @@ use super::passage::{self, Passage};
 use super::section::Section;
 use super::style::{Role, Style};
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
+use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::Wake;
 use doorbell_results::event::{Event, What};
@@ -115,11 +115,8 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
         ),
         (None, None) => "cause: unknown.".to_owned(),
     };
-    format!(
-        "{place}{how_many} took {} (the median: {}); {why}",
-        time(worst.wake.whole_ps() as f64),
-        time(slow.median_ps)
-    )
+    let [took, median] = alike([worst.wake.whole_ps() as f64, slow.median_ps]);
+    format!("{place}{how_many} took {took} (the median: {median}); {why}")
 }
 
 /// What to do about the slowest, and what was missed.
@@ -132,7 +129,15 @@ fn rest(slow: &Slow) -> String {
         0 => String::new(),
         number => format!(" Of {} the events were overwritten.", counted(number, "slow wake-up")),
     };
-    let hidden: String = slow.hidden.iter().map(|one| format!(" {}", super::anatomy::hidden(one))).collect();
+    let mut stages: Vec<&str> = slow.hidden.iter().map(|hidden| hidden.mark.stage()).collect();
+    stages.dedup();
+    let hidden = match &stages[..] {
+        [] => String::new(),
+        stages => format!(
+            " Not recorded in this run: \"{}\"; its time counts to the stage after it.",
+            stages.join("\", \"")
+        ),
+    };
     format!("{cure}{missed}{hidden}")
 }
 
@@ -290,7 +295,7 @@ mod tests {
             record.anatomy = Some(seen);
         }
         let text = text(&result, &Style::PLAIN);
-        assert_eq!(text.matches("Hidden here").count(), 1, "{text}");
+        assert_eq!(text.matches("Not recorded in this run").count(), 1, "{text}");
     }
 
     #[test]

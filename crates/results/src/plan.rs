@@ -95,10 +95,10 @@ impl Plan {
         }
     }
 
-    /// The same, looked at after its blocks, twice as many and four times as many, until what is asked of it is decided.
+    /// The same, looked at after its blocks and after so many doublings of them, until what is asked of it is decided.
     #[must_use]
-    pub fn until_decided(self) -> Self {
-        let looks = [1, 2, 4].map(|times| self.blocks.saturating_mul(times)).to_vec();
+    pub fn until_decided(self, doublings: u32) -> Self {
+        let looks = (0..=doublings).map(|doubled| self.blocks.saturating_mul(1 << doubled)).collect();
         Self { looks, ..self }
     }
 

@@ -9,7 +9,7 @@ use super::compare::RELEVANT;
 use super::judge::{ERROR, Family, Ratio, Verdict};
 use super::provisional::{Provisional, provisional};
 use super::sleeps::{Slept, sleeps};
-use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
@@ -38,6 +38,15 @@ pub struct Answer {
     pub trust: Trust,
     /// What this machine cannot tell, and why.
     pub untold: Vec<String>,
+    /// The level of each configuration that was judged, nanoseconds.
+    levels_ns: Vec<(Configuration, f64)>,
+}
+
+impl Answer {
+    /// What a configuration takes, nanoseconds, by whose ratio it stands to others; none of what was not judged.
+    pub fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
+        self.levels_ns.iter().find(|(known, _)| known == configuration).map(|(_, ns)| *ns)
+    }
 }
 
 /// A need and what serves it best.
@@ -48,7 +57,7 @@ pub struct Pick {
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    /// The median of all samples, nanoseconds.
+    /// What it takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others.
     pub round_trip_ns: f64,
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -81,7 +90,7 @@ pub struct Placed {
     pub subject: String,
     /// The relation of the two CPUs, or `unpinned`.
     pub relation: String,
-    /// The median of all samples, nanoseconds.
+    /// What it takes there, nanoseconds; a level too.
     pub round_trip_ns: f64,
     /// Unpinned, as a multiple of this; none of itself and of too few blocks.
     pub unpinned: Option<Ratio>,
@@ -121,10 +130,17 @@ pub struct Trust {
 pub fn answer(result: &ResultFile) -> Answer {
     let variants = result.variants();
     let round_trips = RoundTrips::of(&variants);
+    let slept = sleeps(&variants, SHARE);
+    let levels = variants.iter().map(|variant| variant.configuration);
+    let level_ns = |configuration| {
+        let ns = round_trips.level_ns(configuration).or_else(|| slept.level_ns(configuration))?;
+        Some((configuration.clone(), ns))
+    };
     Answer {
+        levels_ns: levels.filter_map(level_ns).collect(),
         picks: round_trips.picks(),
         placements: round_trips.placements(),
-        sleeps: sleeps(&variants, SHARE).slept,
+        sleeps: slept.slept,
         notify: notify(&variants),
         trust: trust(result, &variants),
         untold: untold(result),
@@ -182,6 +198,11 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
         Self { variants, family, ratios }
     }
 
+    fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
+        let place = self.variants.iter().position(|variant| variant.configuration == configuration)?;
+        self.family.level(place)
+    }
+
     fn ratio(&self, first: usize, second: usize) -> Option<Ratio> {
         let turned = || Some(self.ratios.get(&(second, first))?.inverse());
         self.ratios.get(&(first, second)).copied().or_else(turned)
@@ -217,14 +238,14 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
             Other {
                 subject: self.variants[index].configuration.subject.clone(),
                 ratio,
-                verdict: ratio.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT)),
+                verdict: ratio.map_or(Verdict::Inconclusive, |ratio| ratio.behind(RELEVANT)),
             }
         });
         Some(Pick {
             relation: relation.to_owned(),
             need,
             best: self.variants[best].configuration.subject.clone(),
-            round_trip_ns: p50_ns(self.variants[best], Quantity::RoundTrip)?,
+            round_trip_ns: self.family.level(best)?,
             cpu_ns: self.variants[best].cpu_ns_per_wake(),
             others: others.collect(),
         })
@@ -242,7 +263,7 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
             Some(Placed {
                 subject: variant.configuration.subject.clone(),
                 relation: variant.configuration.placement.relation.clone(),
-                round_trip_ns: p50_ns(variant, Quantity::RoundTrip)?,
+                round_trip_ns: self.family.level(index)?,
                 unpinned: self.ratio(index, free),
                 migrations_per_s: migrations_per_s(variant),
             })

@@ -56,6 +56,8 @@ pub struct Row<'result> {
     /// What else explains a difference of its figures, for which their intervals are wider.
     pub doubt: Option<Obstacle>,
     pub verdict: Verdict,
+    /// Whether it is the harness itself.
+    pub is_harness: bool,
 }
 
 /// A configuration that is not compared.
@@ -82,21 +84,27 @@ pub struct Comparison<'result> {
     pub relevant: f64,
 }
 
-impl Comparison<'_> {
+impl<'result> Comparison<'result> {
+    /// The rows that were asked for: the harness itself stands beside others to be read, and is a row of its own where there is no other.
+    pub fn asked(&self) -> impl Iterator<Item = &Row<'result>> {
+        let alone = self.rows.iter().all(|row| row.is_harness);
+        self.rows.iter().filter(move |row| alone || !row.is_harness)
+    }
+
     /// Whether some configuration is slower.
     pub fn has_regression(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == Verdict::Slower)
+        self.asked().any(|row| row.verdict == Verdict::Slower)
     }
 
     /// Whether there is a verdict on every configuration.
     pub fn is_decided(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.verdict != Verdict::Inconclusive)
+        !self.rows.is_empty() && self.asked().all(|row| row.verdict != Verdict::Inconclusive)
     }
 
     /// Whether some configuration may be slower by as much as matters, without that having been shown.
     pub fn is_open(&self) -> bool {
-        let open = |row: &Row| row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant;
-        self.unmatched.iter().any(|configuration| configuration.gone) || self.rows.iter().any(open)
+        let open = |row: &Row<'_>| row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant;
+        self.unmatched.iter().any(|configuration| configuration.gone) || self.asked().any(open)
     }
 }
 
@@ -276,6 +284,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             p99,
             doubt: None,
             verdict: Verdict::Inconclusive,
+            is_harness: self.variants[0].is_harness(),
         };
         row.doubt = obstacle::found(&row, files, self.variants);
         let follows = self.machine.map_or(0.0, |machine| machine.ln().abs() * EXPONENT_SPREAD);
@@ -323,6 +332,25 @@ mod tests {
                 Some(Reference { slices: 10, rounds: 704, round_trip_ns: 9000.0 * drift.exp(), ratio });
         }
         result
+    }
+
+    /// "1 the same within 2.5 %, 1 inconclusive", and status 4, of the same program twice: the open one was the harness.
+    #[test]
+    fn the_harness_stands_beside_what_was_asked_for_and_decides_nothing() {
+        let configurations = [sample::configuration("futex"), sample::configuration("null")];
+        let run = |null: f64| {
+            sample::result(&configurations, 10, |configuration, block| {
+                let own = 1.0 + 0.001 * f64::from(block % 3);
+                own * if configuration.subject == "null" { null } else { 16_000.0 }
+            })
+        };
+        let (first, second) = (run(20.0), run(30.0));
+        let compared = compare(&first, &second, RELEVANT);
+        assert_eq!(compared.rows.len(), 2);
+        assert!(compared.is_decided() && !compared.has_regression() && !compared.is_open(), "{compared:?}");
+        let mut alone = compared.clone();
+        alone.rows.retain(|row| row.is_harness);
+        assert!(alone.has_regression(), "{alone:?}");
     }
 
     fn base() -> ResultFile {

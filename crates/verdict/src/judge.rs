@@ -98,6 +98,15 @@ impl Ratio {
         }
     }
 
+    /// The verdict on what is held against the best of several: of what surely takes longer it is no question whether it is the best, however
+    /// little longer it takes.
+    pub fn behind(self, relevant: f64) -> Verdict {
+        match self.verdict(relevant) {
+            Verdict::Inconclusive if self.low > 1.0 => Verdict::Slower,
+            verdict => verdict,
+        }
+    }
+
     /// With an interval that is longer at both ends: by what `doubt`, a standard deviation of the logarithm, adds to a reach of two.
     #[must_use]
     pub fn doubted(self, doubt: f64) -> Self {

@@ -157,9 +157,9 @@ pub fn calibrate(noises: &[Noise], blocks: u32, surveys: u32, seed: u64) -> Opti
         let noise = fit.get(random.usize(0..fit.len().max(1)))?;
         let ratios = Family::alternated(&noise.equal(blocks, &mut random)).ratios(&noise.pairs, SHARE);
         let known = || noise.pairs.iter().zip(&ratios).filter_map(|(pair, ratio)| Some((*pair, (*ratio)?)));
-        wrong += u32::from(
-            known().any(|(_, ratio)| matches!(ratio.verdict(RELEVANT), Verdict::Slower | Verdict::Faster)),
-        );
+        wrong += u32::from(known().any(|(_, ratio)| {
+            [ratio, ratio.inverse()].iter().any(|ratio| ratio.behind(RELEVANT) == Verdict::Slower)
+        }));
         for ((a, b), ratio) in known() {
             let [a, b] = [a, b].map(|variant| &noise.variants[variant]);
             if a.relation == b.relation {

@@ -33,7 +33,8 @@ pub struct Ranked {
     pub subject: String,
     pub wait: WaitPolicy,
     pub placement: Placement,
-    /// p50, p99 and p99.9 of all samples, picoseconds.
+    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](Family::level) of its blocks, whose multiples
+    /// stand beside it.
     pub figures_ps: [u64; 3],
     /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -326,7 +327,7 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
     };
     let verdict = |index: usize| match against(best, index) {
         _ if index == best => Verdict::Same { within: 0.0 },
-        ratio => ratio.map_or(Verdict::Inconclusive, |ratio| ratio.verdict(RELEVANT)),
+        ratio => ratio.map_or(Verdict::Inconclusive, |ratio| ratio.behind(RELEVANT)),
     };
     let cpu_ns = |index: &usize| variants[*index].cpu_ns_per_wake().unwrap_or(f64::INFINITY);
     let first = match goes_first {
@@ -343,12 +344,18 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
         .filter_map(|&index| {
             let variant = variants[index];
             let whole = variant.histogram(quantity)?;
+            let mut figures_ps = variant.quantiles_ps(quantity, [0.5, 0.99, 0.999])?;
+            let goes_by = match by {
+                By::P50 => &mut figures_ps[0],
+                By::P99 => &mut figures_ps[1],
+            };
+            *goes_by = (family.level(index)? * 1e3).round() as u64;
             let tally = variant.tally();
             Some(Ranked {
                 subject: variant.configuration.subject.clone(),
                 wait: variant.configuration.wait,
                 placement: variant.configuration.placement.clone(),
-                figures_ps: variant.quantiles_ps(quantity, [0.5, 0.99, 0.999])?,
+                figures_ps,
                 cpu_ns: variant.cpu_ns_per_wake(),
                 behind: against(first, index),
                 verdict: verdict(index),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::by_block::samples;
 use super::judge::{Family, Ratio};
-use doorbell_results::configuration::WaitPolicy;
+use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
@@ -15,15 +15,23 @@ use doorbell_results::record::series::Quantity;
 pub struct Sleeps {
     pub slept: Vec<Slept>,
     pub held: Vec<Held>,
+    /// What a wake of each configuration takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others.
+    levels_ns: Vec<(Configuration, f64)>,
+}
+
+impl Sleeps {
+    pub fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
+        self.levels_ns.iter().find(|(known, _)| known == configuration).map(|(_, ns)| *ns)
+    }
 }
 
 /// One mechanism's wake after sleeps of two lengths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slept {
     pub subject: String,
-    /// The shortest gap and the median wake after it, nanoseconds.
+    /// The shortest gap and the wake after it, nanoseconds; as all figures here a level.
     pub short_ns: (u64, f64),
-    /// The longest gap and the median wake after it, nanoseconds.
+    /// The longest gap and the wake after it, nanoseconds.
     pub long_ns: (u64, f64),
     /// The wake after the longest as a multiple of that after the shortest; none of too few blocks.
     pub ratio: Option<Ratio>,
@@ -34,7 +42,7 @@ pub struct Slept {
 pub struct Held {
     pub subject: String,
     pub gap_ns: u64,
-    /// The median wake with the machine as it is, nanoseconds.
+    /// The wake with the machine as it is, nanoseconds.
     pub as_is_ns: f64,
     /// And with idle states held off.
     pub held_ns: f64,
@@ -76,8 +84,7 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
     let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
     let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();
     let mut ratios = family.ratios(&pairs, error).into_iter();
-    let wake_ns =
-        |place: usize| Some(variants[place].histogram(Quantity::Wake)?.quantile(0.5) as f64 / 1000.0);
+    let wake_ns = |place: usize| family.level(place);
     let slept = lengths.iter().zip(ratios.by_ref()).filter_map(|(&(short, long), ratio)| {
         Some(Slept {
             subject: variants[short].configuration.subject.clone(),
@@ -96,5 +103,7 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
             ratio,
         })
     });
-    Sleeps { slept, held: held.collect() }
+    let levels = variants.iter().enumerate();
+    let levels = levels.filter_map(|(place, variant)| Some((variant.configuration.clone(), wake_ns(place)?)));
+    Sleeps { slept, held: held.collect(), levels_ns: levels.collect() }
 }

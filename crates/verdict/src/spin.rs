@@ -11,9 +11,11 @@
 
 use std::collections::BTreeMap;
 
+use super::by_block::samples;
 use super::conditions::other_conditions;
 use super::judge::{self, Family, Ratio, Sample, Verdict};
 use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
+use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
 
@@ -50,7 +52,7 @@ pub struct Way {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// Median and 99th percentile of the wakes of all blocks, nanoseconds.
+    /// The [level](Family::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds.
     pub percentiles_ns: [f64; 2],
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
@@ -63,6 +65,23 @@ pub struct Way {
     pub seen: u64,
     /// Trials that others disturbed to the end.
     pub interfered: usize,
+}
+
+impl Gap {
+    /// The way that was chosen.
+    pub fn chosen(&self) -> Option<&Way> {
+        self.ways.iter().find(|way| match (&self.choice, way.wait) {
+            (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
+            (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
+            _ => false,
+        })
+    }
+
+    /// How many times as much as the least the choice could cost, where it was not shown to cost the same.
+    pub fn at_most(&self) -> Option<f64> {
+        let chosen = self.chosen().filter(|way| way.verdict == Verdict::Inconclusive)?;
+        chosen.behind.map(|ratio| ratio.high)
+    }
 }
 
 impl Way {
@@ -170,22 +189,23 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
     let pairs: Vec<(usize, usize)> =
         order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
     let ratios = family.ratios(&pairs, error);
+    let middles = Family::alternated(&samples(variants, Quantity::Wake, By::P50));
     let behind =
         |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
     let ways: Vec<Way> = order
         .iter()
         .filter_map(|&index| {
             let variant = variants[index];
-            let percentiles = variant.quantiles_ps(Quantity::Wake, [0.5, 0.99])?;
+            let [_, p99] = variant.quantiles_ps(Quantity::Wake, [0.5, 0.99])?;
             Some(Way {
                 wait: variant.configuration.wait,
                 wake_ns: variant.histogram(Quantity::Wake)?.mean() / 1e3,
-                percentiles_ns: percentiles.map(|ps| ps as f64 / 1e3),
+                percentiles_ns: [middles.level(index)?, p99 as f64 / 1e3],
                 cpu_ns: variant.cpu_ns_per_wake()?,
                 behind: behind(index),
                 verdict: match behind(index) {
                     _ if index == best => Verdict::Same { within: 0.0 },
-                    Some(ratio) => ratio.verdict(RELEVANT),
+                    Some(ratio) => ratio.behind(RELEVANT),
                     None => Verdict::Inconclusive,
                 },
                 trials: trials[index].len(),
@@ -194,7 +214,7 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
             })
         })
         .collect();
-    let choice = choose(&ways);
+    let choice = choose(&ways, gap_ns);
     Gap { gap_ns, ways, choice }
 }
 
@@ -205,8 +225,9 @@ fn trial(record: &Record) -> Option<Trial> {
 }
 
 /// Of what costs the same as the best the one that burns least: to sleep, else the shortest spin. Nothing where one that burns less
-/// may cost the same or more.
-fn choose(ways: &[Way]) -> Choice {
+/// may cost the same or more; but where all that may be the best outlast the gap, the shortest of them, for until the notification comes they do the
+/// same; and where all of them end before it, to sleep at once, for the others sleep as well and have spun besides.
+fn choose(ways: &[Way], gap_ns: u64) -> Choice {
     if ways.len() < 2 {
         return Choice::CannotTell(
             "there is only one way to wait with figures: nothing to compare".to_owned(),
@@ -224,12 +245,21 @@ fn choose(ways: &[Way]) -> Choice {
         WaitPolicy::Block | WaitPolicy::Timeout { .. } => 0,
     };
     let open = ways.iter().filter(|way| way.verdict != Verdict::Slower);
+    let outlast = open.clone().all(|way| burns(&way.wait) >= gap_ns);
+    let in_vain = open.clone().all(|way| burns(&way.wait) < gap_ns);
     match open.min_by_key(|way| burns(&way.wait)) {
+        Some(Way { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
+            Choice::SpinThenSleep(*spin_ns)
+        }
+        Some(Way { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
         Some(Way { verdict: Verdict::Inconclusive, behind, wait, .. }) => {
             let what = match wait {
                 WaitPolicy::Block => "to sleep at once".to_owned(),
                 WaitPolicy::SpinThenBlock { spin_ns } => {
-                    format!("to spin {}", doorbell_results::quantity::short(*spin_ns))
+                    format!(
+                        "to spin {}",
+                        doorbell_results::quantity::short(*spin_ns).replace("us", " µs").replace("ms", " ms")
+                    )
                 }
                 _ => "to spin".to_owned(),
             };
@@ -379,6 +409,46 @@ mod tests {
             matches!(open, Choice::CannotTell(why) if why.contains("to sleep at once could cost")),
             "{open:?}"
         );
+    }
+
+    /// "For gaps of 5 µs nothing can be told", where to sleep cost three times as much as any spin that outlasts the gap.
+    #[test]
+    fn where_only_those_that_outlast_the_gap_are_open_the_shortest_of_them_is_chosen() {
+        let mut result = result(&[5_000], 0.02);
+        let mut random = fastrand::Rng::with_seed(9);
+        for record in &mut result.records {
+            let outlasts = matches!(
+                record.configuration.wait,
+                WaitPolicy::Spin | WaitPolicy::SpinThenBlock { spin_ns: 12_000 | 60_000 }
+            );
+            let factor = if outlasts { (0.5 * (random.f64() - 0.5)).exp() } else { 3.0 };
+            let mut times = Histogram::new();
+            times.record_many((5_000.0 * factor * 1000.0) as u64, 1000);
+            record.series.insert(Quantity::Wake, Series::from(&times));
+        }
+        let spun = spin(&result, 1.0).unwrap();
+        let gap = &spun.gaps[0];
+        assert!(gap.ways.iter().any(|way| way.verdict == Verdict::Inconclusive), "{gap:?}");
+        assert!(matches!(gap.choice, Choice::SpinThenSleep(_)), "{gap:?}");
+    }
+
+    #[test]
+    fn where_only_those_that_end_before_the_notification_are_open_it_is_to_sleep_at_once() {
+        let mut result = result(&[100_000], 0.02);
+        let mut random = fastrand::Rng::with_seed(9);
+        for record in &mut result.records {
+            let factor = (1.2 * (random.f64() - 0.5)).exp();
+            let mut times = Histogram::new();
+            times.record_many((20_000.0 * factor * 1000.0) as u64, 1000);
+            if record.configuration.wait != WaitPolicy::Spin {
+                record.series.insert(Quantity::Wake, Series::from(&times));
+            }
+        }
+        let spun = spin(&result, 1.0).unwrap();
+        let gap = &spun.gaps[0];
+        let open = |way: &&Way| way.verdict == Verdict::Inconclusive;
+        assert!(gap.ways.iter().filter(open).count() > 0, "{gap:?}");
+        assert_eq!(gap.choice, Choice::Sleep, "{gap:?}");
     }
 
     #[test]

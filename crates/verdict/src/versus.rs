@@ -8,13 +8,41 @@ use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use std::collections::BTreeMap;
 
-/// How many times as long the second of each pair of `variants` takes as the first, by their places; a pair of too few blocks has none.
-pub fn versus(variants: &[&Variant], quantity: Quantity) -> BTreeMap<(usize, usize), Ratio> {
-    let family = Family::alternated(&samples(variants, quantity, By::P50));
+/// Variants that were judged together, by their places.
+#[derive(Debug, Default)]
+pub struct Versus {
+    levels_ns: Vec<Option<f64>>,
+    ratios: BTreeMap<(usize, usize), Ratio>,
+}
+
+impl Versus {
+    /// What a variant takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others. The median of all samples
+    /// is that of whichever blocks had most of them.
+    pub fn level_ns(&self, place: usize) -> Option<f64> {
+        self.levels_ns.get(place).copied().flatten()
+    }
+
+    /// How many times as long `b` takes as `a`; none of a pair of too few blocks.
+    pub fn ratio(&self, a: usize, b: usize) -> Option<Ratio> {
+        let turned = || Some(self.ratios.get(&(b, a))?.inverse());
+        self.ratios.get(&(a, b)).copied().or_else(turned)
+    }
+}
+
+/// Judges every pair of `variants` by their medians of `quantity`: what is said of any two holds with all that is said of others.
+pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
     let all = 0..variants.len();
     let pairs: Vec<(usize, usize)> =
         all.clone().flat_map(|a| (a + 1..all.end).map(move |b| (a, b))).collect();
-    let ratios = family.ratios(&pairs, ERROR);
-    let there = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?)));
-    there.flat_map(|((a, b), ratio)| [((a, b), ratio), ((b, a), ratio.inverse())]).collect()
+    versus_of(variants, quantity, &pairs)
+}
+
+/// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the shorter their intervals.
+pub fn versus_of(variants: &[&Variant], quantity: Quantity, pairs: &[(usize, usize)]) -> Versus {
+    let family = Family::alternated(&samples(variants, quantity, By::P50));
+    let ratios = family.ratios(pairs, ERROR);
+    Versus {
+        levels_ns: (0..variants.len()).map(|place| family.level(place)).collect(),
+        ratios: pairs.iter().copied().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect(),
+    }
 }

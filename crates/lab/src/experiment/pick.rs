@@ -123,7 +123,7 @@ impl Pick {
         };
         // A fan-out's rounds are what takes its time, and a number that was asked for is one.
         let open_ended = self.blocks.is_none() && self.question.shape != Shape::OneToMany;
-        let plan = if open_ended { plan.until_decided() } else { plan };
+        let plan = if open_ended { plan.until_decided(2) } else { plan };
         Ok(Plan {
             experiment: "pick".to_owned(),
 

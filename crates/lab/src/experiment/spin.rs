@@ -37,11 +37,9 @@ pub const GAPS: [Duration; 6] = [
 ];
 
 /// Spins that are tried at every gap they are not far beyond.
-const SPINS: [Duration; 6] = [
-    Duration::from_micros(1),
+const SPINS: [Duration; 4] = [
     Duration::from_micros(2),
     Duration::from_micros(5),
-    Duration::from_micros(10),
     Duration::from_micros(20),
     Duration::from_micros(50),
 ];
@@ -52,8 +50,8 @@ const LONGEST: Duration = Duration::from_micros(200);
 /// What the trials of a run take together until its first look: twice as long is still within the minute.
 const RUN: Duration = Duration::from_secs(25);
 
-/// What a trial costs beside its window: two `exec`s and `fork`s, its memory, the reports.
-const SETUP: Duration = Duration::from_millis(35);
+/// What a trial costs beside its window: two `exec`s and `fork`s, its memory, the reports, and every tenth of it that is run again.
+const SETUP: Duration = Duration::from_millis(50);
 
 /// Fewest and most blocks until then.
 const BLOCKS: std::ops::RangeInclusive<u64> = FEWEST_BLOCKS as u64 + 1..=10;
@@ -96,7 +94,7 @@ impl Spin {
             .sum();
         let room = RUN.as_nanos() / windows.as_nanos().max(1);
         let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan::new("spin", configurations, usual, self.seed).until_decided().with_blocks(self.blocks)
+        Plan::new("spin", configurations, usual, self.seed).until_decided(1).with_blocks(self.blocks)
     }
 
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
@@ -168,7 +166,11 @@ mod tests {
     #[test]
     fn a_run_is_looked_at_until_it_is_decided_unless_its_blocks_are_named() {
         let plan = spin(&GAPS).plan();
-        assert_eq!(plan.looks, [plan.blocks, 2 * plan.blocks, 4 * plan.blocks]);
+        assert_eq!(plan.looks, [plan.blocks, 2 * plan.blocks]);
+        // The second look is within the minute.
+        let windows = plan.configurations.iter().filter_map(|configuration| configuration.until.time_ns);
+        let block: Duration = windows.map(|ns| SETUP + Duration::from_nanos(ns)).sum();
+        assert!(block * plan.most_blocks() < Duration::from_secs(55), "{block:?} x {}", plan.most_blocks());
         let named = Spin { blocks: Some(9), ..spin(&GAPS) }.plan();
         assert_eq!((named.blocks, named.looks.len()), (9, 0));
     }

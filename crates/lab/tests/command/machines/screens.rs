@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use clap::Parser;
 use doorbell_lab::cli::experiment::Experiment;
-use doorbell_lab::cli::{fanout, idle, pairs, ping, survey, switch, tasks};
+use doorbell_lab::cli::{fanout, gate, idle, pairs, pick, ping, spin, survey, switch, tasks};
 use doorbell_report::axis;
 use doorbell_report::figures::supports;
 use doorbell_report::screen::screen;
+use doorbell_report::shown::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
@@ -113,6 +114,37 @@ fn every_other_experiment_answers_in_as_many_lines_on_a_machine_of_128_cpus() {
     let machine = machine(MACHINES[1]);
     for plan in plans(&machine) {
         is_a_screen(&screen(&ran(&plan, &machine, FEW, 200), &TERMINAL), &plan.experiment);
+    }
+}
+
+/// On a terminal of 80 columns what chooses means, spinning and placement together showed no CPU time, and lines that did not fit.
+#[test]
+fn every_verb_that_answers_a_question_does_so_in_eighty_columns_too() {
+    // Few placements, since all pairs of what is planned are judged.
+    let machine = machine("micro-vm");
+    let together = "--need epoll --rate 20k/s --arrivals 10us..1ms --cpu-at-most 50% --beside 2";
+    for plan in [
+        planned::<pick::Args>(together, &machine),
+        planned::<pick::Args>("--need sleep", &machine),
+        planned::<spin::Args>("", &machine),
+        planned::<gate::Args>("--max 20us", &machine),
+    ] {
+        let mut made = ran(&plan, &machine, ENOUGH, 500);
+        for record in &mut made.records {
+            record.series.insert(Quantity::Notify, Series::from(&histogram(900.0, 500)));
+            // Cheap enough for what is asked: two microseconds of each side for each wake-up.
+            for (side, name) in record.sides.iter_mut().zip(["notifier", "waiter"]) {
+                (side.user_ns, side.system_ns) = (0, record.tally.seen * 2_000);
+                if record.configuration.pattern.headline() != Quantity::RoundTrip {
+                    side.side = name.to_owned();
+                }
+            }
+        }
+        let text = shown(&made, &[], Detail::Brief, &TERMINAL);
+        is_a_screen(&text, &plan.experiment);
+        let heads = ["p99", "max"].map(|head| text.split_whitespace().any(|word| word == head));
+        assert!(heads.contains(&true), "{text}");
+        assert!(plan.experiment == "gate" || text.contains("CPU"), "{text}");
     }
 }
 
