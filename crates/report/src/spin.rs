@@ -33,15 +33,16 @@ pub fn verdict(spun: &Spun) -> String {
     let mut gaps = spun.gaps.iter().peekable();
     while let Some(first) = gaps.next() {
         let mut last = first;
+        let mut at_most = first.at_most();
         while let Some(next) = gaps.next_if(|next| alike(&next.choice, &first.choice)) {
             last = next;
+            at_most = [at_most, next.at_most()].into_iter().flatten().reduce(f64::max);
         }
         let range = match (first.gap_ns, last.gap_ns) {
             (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
             (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
         };
-        let sure =
-            first.at_most().map_or_else(String::new, |most| format!(" (at most {most:.2} times the least)"));
+        let sure = at_most.map_or_else(String::new, |most| format!(" (at most {most:.2} times the least)"));
         parts.push(match &first.choice {
             Choice::Sleep => format!("{range} sleep at once{sure}"),
             Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
