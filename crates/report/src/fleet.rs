@@ -156,7 +156,7 @@ fn table(fleet: &Judged) -> Option<Passage> {
 pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
     let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
     let nodes = fleet.nodes.iter().enumerate().map(|(place, node)| {
-        let finding = Finding::new(node.name.clone(), "times as long as its kin", node.status, "ratio");
+        let finding = Finding::new(node.name.clone(), "times as long as its type", node.status, "ratio");
         let finding = finding.because(node.reason.clone());
         match odd(place) {
             Some(odd) => finding.valued(odd.times, None),
