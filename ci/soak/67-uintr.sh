@@ -4,7 +4,7 @@
 # sleep; signals and time-outs too; with waits between the driver's steps), ten thousand deaths in traffic, eleven million wrong
 # calls, ten minutes of two programs that wake each other while load moves them about, kernels that check themselves, and what it
 # all costs. Some hours; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those, SOAK_KERNELS=7.3 only that
-# kernel's.
+# kernel's; SOAK_LOOPS=100000 is how many each run of the loops sends.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
@@ -17,7 +17,9 @@ guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail 
 
 ci/built >/dev/null
 for kernel in 6.12 7.3 7.3-rt 6.1; do
-    ! wanted lives || { step "$kernel: every promise"; guest --kernel $kernel --cpus 4 '$built/lives && $built/lives --as 1000 || fail "lives"'; }
+    ! wanted lives || { step "$kernel: every promise"; guest --kernel $kernel --cpus 4 '
+        $built/lives && $built/lives --as 1000 || fail "lives"
+        $built/conformance hardware && $built/conformance hardware --as 1000 && $built/rfc || fail "the suite"'; }
 done
 for checker in kasan kcsan; do
     ! wanted debug || { step "$checker: every promise, storms, deaths, wrong calls; then with every send counted"; guest --debug $checker --cpus 4 --define UINTR_DELAYS '
@@ -41,7 +43,7 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     done
     ! wanted storm || { step "$kernel: 2.5 million in bursts of up to 4000, most of which find a notification under way"; guest --kernel $kernel --cpus 4 '$built/storm --count 2500000 --burst 4000 || fail storm'; }
     for seed in 1 2 3 4; do
-        ! wanted loops || { step "$kernel: 2.5 million in loops of sixteen shapes, and nothing else ends a wait, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/loops --count 2500000 --seed $seed || fail loops"; }
+        ! wanted loops || { step "$kernel: ${SOAK_LOOPS:-2500000} in loops of sixteen shapes, and nothing else ends a wait, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/loops --count ${SOAK_LOOPS:-2500000} --seed $seed || fail loops"; }
     done
     ! wanted loops || { step "$kernel: the same with time-outs, bursts, and waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS '$built/loops --count 500000 --burst 16 --timeouts 1 || fail loops'; }
     ! wanted plug || { step "$kernel: the storm while CPUs go off-line and come back"; guest --kernel $kernel --cpus 4 '

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <x86gprintrin.h>
@@ -164,12 +165,22 @@ static bool ends_well(pid_t child)
 	return waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* As fork(2); the child ends with its parent. */
+static pid_t forks(void)
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (!child && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+		_exit(1);
+	return child;
+}
+
 static void process_ipi_unidirectional(void)
 {
 	pid_t child;
 
 	receives(0);
-	child = fork();
+	child = forks();
 	if (!child) {
 		registers_and_sends(NULL);
 		_exit(0);
@@ -208,7 +219,7 @@ static void process_ipi_bidirectional(void)
 	long index;
 
 	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
-	child = fork();
+	child = forks();
 	receives(0);
 	gives(ends[!child], descriptor);
 	index = register_sender(takes(ends[!child]), 0);
@@ -275,14 +286,14 @@ static void separate_process(void)
 
 	receives(0);
 	sender_index = register_sender(descriptor, 0);
-	child = fork();
+	child = forks();
 	if (!child) {
 		signal(SIGILL, SIG_DFL);
 		_senduipi(sender_index);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGILL);
-	child = fork();
+	child = forks();
 	if (!child) {
 		registers_and_sends(NULL);
 		_exit(0);

@@ -72,6 +72,10 @@
  * epoll(7) in all its modes, and io_uring's polls find it readable (POLLIN) as long as a
  * read would give something; each notice is an edge.
  *
+ * As long as somebody polls it, each send that finds no interrupt under way interrupts the
+ * CPU where it was armed: a sender that does not pause keeps that CPU busy. There is no limit
+ * but to revoke the vector.
+ *
  * A descriptor of such a vector lets its holder read, and not only send. With a
  * handler what is sent is the handler's alone: read(2) is EINVAL, and poll(2) tells
  * POLLHUP only.

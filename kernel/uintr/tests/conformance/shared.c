@@ -67,11 +67,21 @@ pthread_t on_thread(void *(*run)(void *), void *argument)
 	return thread;
 }
 
-pid_t on_child(void (*run)(void))
+pid_t forks(void)
 {
-	pid_t child = fork();
+	pid_t parent = getpid(), child = fork();
 
 	CHECK(child >= 0);
+	/* Nobody spins on for a case that was given up. */
+	if (!child && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
+		_exit(1);
+	return child;
+}
+
+pid_t on_child(void (*run)(void))
+{
+	pid_t child = forks();
+
 	if (!child) {
 		run();
 		_exit(0);

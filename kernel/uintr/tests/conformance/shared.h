@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,6 +67,8 @@ void receives(void);
 void await(int times);
 int64_t now(void);
 pthread_t on_thread(void *(*run)(void *), void *argument);
+/* As fork(2); the child ends with its parent. */
+pid_t forks(void);
 /* A child that runs this and ends with 0. */
 pid_t on_child(void (*run)(void));
 bool ends_well(pid_t child);

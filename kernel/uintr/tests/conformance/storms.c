@@ -57,7 +57,7 @@ static void is_sent_to_by(int senders)
 	}
 	uintr_unmask();
 	for (int i = 0; i < senders; i++) {
-		children[i] = fork();
+		children[i] = forks();
 		if (!children[i]) {
 			sends_and_waits_for_the_answer(i);
 			_exit(0);

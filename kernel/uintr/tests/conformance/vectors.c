@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Descriptors, connections, and wrong calls. */
 #include "shared.h"
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include "../../user/signals.h"
 
 static void sends_an_index_that_is_not_connected(void)
 {
@@ -186,6 +188,87 @@ static void has_many_receivers(void)
 		CHECK(!pthread_join(threads[i], NULL));
 }
 
+/* ---- what a peer may have made up, where a vector's descriptor is a socket ---- */
+
+static int memory(off_t size, int seals)
+{
+	int file = memfd_create("forged", MFD_ALLOW_SEALING);
+
+	CHECK(file >= 0 && !ftruncate(file, size) && !fcntl(file, F_ADD_SEALS, seals));
+	return file;
+}
+
+/* A descriptor of a vector that @card says it is. */
+static int forges(struct card card, int post, int status, int bell)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(CARD_DESCRIPTORS * sizeof(int))];
+	} control = { .header = { CMSG_LEN(CARD_DESCRIPTORS * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec data = { &card, sizeof(card) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int pair[2];
+
+	memcpy(CMSG_DATA(&control.header), (int[]){ post, status, bell }, CARD_DESCRIPTORS * sizeof(int));
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && sendmsg(pair[0], &message, 0) == sizeof(card));
+	return pair[1];
+}
+
+static void takes_nothing_forged(void)
+{
+	struct card card = { CARD_MAGIC, 3, 1 };
+	int good, bell = eventfd(0, 0), index;
+
+	if (backend != UINTR_SIGNALS)
+		skip("the driver's descriptors cannot be forged");
+	begins();
+	good = memory(PAGE, F_SEAL_SHRINK);
+	/* What could be shortened under us, is too short, or no memory at all. */
+	FAILS(uintr_register_sender(forges(card, memory(PAGE, 0), good, bell), 0), EOPNOTSUPP);
+	FAILS(uintr_register_sender(forges(card, good, memory(PAGE, 0), bell), 0), EOPNOTSUPP);
+	FAILS(uintr_register_sender(forges(card, memory(PAGE - 1, F_SEAL_SHRINK), good, bell), 0), EOPNOTSUPP);
+	FAILS(uintr_register_sender(forges(card, bell, good, bell), 0), EOPNOTSUPP);
+	FAILS(uintr_register_sender(forges((struct card){ CARD_MAGIC, UINTR_VECTORS, 1 }, good, good, bell), 0), EOPNOTSUPP);
+	/* All is there, and no receiver: its words are what they like, and no send waits or ends anybody. */
+	index = uintr_register_sender(forges((struct card){ CARD_MAGIC, 3, 0 }, good, memory(PAGE, F_SEAL_SHRINK), bell), 0);
+	CHECK(index == 0);
+	for (int mode = 0; mode < 6; mode++)
+		uintr_send(index);
+}
+
+static void floods(void)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(CARD_DESCRIPTORS * sizeof(int))];
+	} control;
+	char bytes[4096] = { 0 };
+	struct iovec data = { bytes, sizeof(bytes) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int descriptors[CARD_DESCRIPTORS];
+
+	CHECK(recvmsg(vector, &message, MSG_PEEK) == sizeof(struct card));
+	memcpy(descriptors, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(descriptors));
+	for (;;)
+		send(descriptors[CARD_BELL], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void survives_a_flood(void)
+{
+	pid_t child;
+
+	if (backend != UINTR_SIGNALS)
+		skip("there is no bell");
+	receives();
+	child = on_child(floods);
+	for (int i = 1; i <= 2000; i++) {
+		uintr_send(own_index);
+		await(i);
+	}
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	CHECK(handled == 2000);
+}
+
 const struct item vectors[] = {
 	{ "an index that is not connected is a wrong address", sends_an_index_that_is_not_connected, SIGSEGV },
 	{ "an index beyond the table is a wrong address", sends_beyond_the_table, SIGSEGV },
@@ -195,6 +278,8 @@ const struct item vectors[] = {
 	{ "wrong calls", refuses_what_is_wrong, 0 },
 	{ "a vector passes over a socket", passes_over_a_socket, 0 },
 	{ "another user's process may send that has the descriptor", needs_no_right_but_the_descriptor, 0 },
+	{ "a forged descriptor is refused, or harmless", takes_nothing_forged, 0 },
+	{ "a flood of nonsense is survived", survives_a_flood, 0 },
 	{ "many receivers of a process", has_many_receivers, 0 },
 	{ 0 },
 };
