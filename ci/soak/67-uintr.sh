@@ -29,6 +29,9 @@ for checker in kasan kcsan; do
         $built/loops --count 50000 || fail "loops"
         $built/deaths 1000 || fail "deaths"
         $built/fuzz 100000 || fail "fuzz"
+        plug & plug=$!
+        $built/loops --count 5000 || fail "loops while CPUs go off-line and come back"
+        unplugged $plug
         unload
         load count_sends=1
         $built/lives || fail "lives, counted"
