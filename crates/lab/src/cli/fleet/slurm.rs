@@ -29,7 +29,7 @@ fn partition(text: &str) -> Result<String, String> {
 /// Whole nodes, and no binding: Slurm would bind a task that asks for no more to one CPU, where every wake-up is one on the same core.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, partition, order } = args;
-    let line = order.on_a_node("\"$(uname -n)\"", "\"$0/$(uname -n).json\"")?;
+    let line = order.on_a_node("\"$SLURMD_NODENAME\"", "\"$0/$SLURMD_NODENAME.json\"")?;
     let partition =
         partition.as_ref().map_or_else(String::new, |name| format!("#SBATCH --partition={name}\n"));
     Ok(format!(
