@@ -8,7 +8,7 @@
 //! further from the median of its kin than Student's quantile times 1.4826 medians of the absolute deviations (1 / Φ⁻¹(3/4), which
 //! makes it the standard deviation of normal noise; F. R. Hampel, JASA 69, 1974), at an error of 5 % for all nodes of a type
 //! together, and by as much as matters. A node is odd if more than half of its figures are, all the same way. Kin are machines of one
-//! [`Type`]; of fewer than six nothing is said.
+//! `Type`; of fewer than six nothing is said.
 //!
 //! SHARED: what marks the nodes that fail or are slow more often than the others, by Fisher's exact test, one-sided, at an error of 5 %
 //! for all marks together. That is no cause: it is where to look first.

@@ -163,7 +163,7 @@ fn alone(table: impl Table, result: &ResultFile, out: &mut dyn Write) -> io::Res
     out.write_all(&bytes)
 }
 
-/// A table that grows by one result after another, of which it holds [`GROUP`] lines at the most.
+/// A table that grows by one result after another, of which it holds `GROUP` lines at the most.
 pub struct Sheet<T: Table, W: Write + Send> {
     table: T,
     columns: Vec<(&'static str, ColumnType)>,
