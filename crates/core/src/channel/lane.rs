@@ -31,7 +31,7 @@
 //! # Beginning again
 //!
 //! What went through a large ring once has left the caches until the next message comes there. So a sender that finds
-//! everything released, and is further on than [`WINDOW`], skips the rest of the ring though there is room, and writes
+//! everything released, and is further on than `WINDOW`, skips the rest of the ring though there is room, and writes
 //! where it wrote not long ago.
 //!
 //! What it skips holds nothing, and the receiver has released all before: from then on it is free but for one word, the
