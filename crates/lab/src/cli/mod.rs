@@ -147,7 +147,7 @@ verbs! {
     Show of show,
     /// One self-contained page of results: charts, tables, warnings
     Report of report,
-    /// Many nodes: run it on all, gather, and say which fail or are odd
+    /// Many nodes: run it on all, say which fail or are odd
     Fleet of fleet,
     /// Search every interleaving of a wake-up protocol
     ///
