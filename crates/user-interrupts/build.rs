@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the C library of `kernel/uintr`: both ways to user interrupts are written once, for both languages.
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/uintr");
+
+fn main() {
+    let mut build = cc::Build::new();
+    build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true).include(format!("{SOURCES}/include"));
+    for name in ["uintr", "hardware", "signals", "signals-send"] {
+        build.file(format!("{SOURCES}/user/{name}.c"));
+    }
+    build.compile("uintr");
+    println!("cargo:rerun-if-changed={SOURCES}/user");
+    println!("cargo:rerun-if-changed={SOURCES}/include");
+}

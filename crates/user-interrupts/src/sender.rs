@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A right to interrupt.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use crate::{result, sys};
+
+/// A connection of this process, all its threads, to one vector of one receiver, until it is dropped.
+///
+/// It holds a copy of the descriptor: the last close would revoke the vector, and what is sent then is SIGSEGV. A child of fork connects
+/// for itself.
+#[derive(Debug)]
+pub struct Sender {
+    index: u32,
+    _open: OwnedFd,
+}
+
+/// Whether the CPU itself does it. Written once, before the first connection or receiver of the process.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn by_hardware() -> bool {
+    // SAFETY: a word that the library writes once, atomically, before it returns what anything here is called on.
+    unsafe { (&raw const sys::uintr_chosen).read_volatile() == sys::HARDWARE }
+}
+
+impl Sender {
+    /// Connects to the vector that `descriptor` stands for: a [`Receiver::vector`](crate::Receiver::vector) or a
+    /// [`Polled`](crate::Polled), made here, inherited or received.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP`: no vector's, or one of the other backend. `ESHUTDOWN`: the receiver has ended, or the vector was revoked.
+    /// `ENOSPC`: [`CONNECTIONS`](crate::CONNECTIONS) are there. As [`Receiver::counting`](crate::Receiver::counting) where nothing
+    /// was started.
+    pub fn connect(descriptor: &impl AsFd) -> io::Result<Self> {
+        let open = descriptor.as_fd().try_clone_to_owned()?;
+        let index = result(sys::uintr_register_sender(open.as_raw_fd(), 0))?;
+        Ok(Self { index: index.unsigned_abs(), _open: open })
+    }
+
+    /// Sends: one instruction behind one test, with hardware. Nothing, if the receiver has ended. A vector that was
+    /// [revoked](crate::Receiver::revoke) is SIGSEGV, by signals as well.
+    #[inline]
+    pub fn send(&self) {
+        #[cfg(target_arch = "x86_64")]
+        if by_hardware() {
+            // SAFETY: SENDUIPI with an index that this process is connected by. Not `nomem`: what was written before is seen by
+            // whoever is interrupted.
+            unsafe {
+                std::arch::asm!(".byte 0xf3, 0x0f, 0xc7, 0xf0", in("rax") u64::from(self.index), options(nostack, preserves_flags));
+            }
+            return;
+        }
+        sys::uintr_send_call(self.index.into());
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // In a child of fork there is no such connection.
+        let _ = sys::uintr_unregister_sender(self.index.cast_signed(), 0);
+    }
+}
