@@ -2,12 +2,12 @@
 //! The claims of the makers of tornado-os: switching between coroutines against switching between processes, and running
 //! many tasks against forking as many processes.
 
-use super::{Claim, Decision, Source, TOO_NEAR, against, counts_instructions};
-use Decision::{CannotTell, Confirmed, Contradicted};
+use super::{Bound, Reading, Source, TOO_NEAR, counts_instructions};
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
+
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
 
@@ -54,66 +54,39 @@ pub static SOURCE: Source = Source {
     name: "tornado-os",
     about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
             scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",
-    claims: &[
-        Claim {
-            row: None,
-            says: "100 to 380 tasks take less time as coroutines than in processes",
-            judge: coroutines_win,
-        },
-        Claim {
-            row: None,
-            says: "QEMU: as processes they take 1.31 to 1.63 times as long",
-            judge: ratio_is_as_printed,
-        },
-        Claim {
-            row: None,
-            says: "K210: the more tasks the less processes lag behind (there from 1.37 times at 100 to 1.01 times at 380)",
-            judge: lag_shrinks,
-        },
-        Claim {
-            row: None,
-            says: "all but the switch of context is the same in both, so what lies between them is the switch",
-            judge: difference_is_the_switch,
-        },
-        Claim {
-            row: None,
-            says: "QEMU: a task as a coroutine takes 1.7 times as long among 380 as among 100",
-            judge: tasks_slow_each_other,
-        },
-        Claim {
-            row: None,
-            says: "QEMU: forking, ending and waiting for 50 to 300 processes takes 2.8 to 5.4 times as long as running as many \
-                   coroutines",
-            judge: |result| fork_takes(result, &MAKING, 2.85, 5.4),
-        },
-        Claim {
-            row: None,
-            says: "K210: for 10 to 80 of them at least 37 times",
-            judge: |result| fork_takes(result, &BOARD, 37.3, f64::INFINITY),
-        },
-        Claim {
-            row: None,
-            says: "QEMU: a fork costs the same among 50 as among 300, within 20 %",
-            judge: forks_do_not_slow_each_other,
-        },
-        Claim {
-            row: None,
-            says: "condition: timer interrupts 5000 units of the timebase apart tell how long a run takes",
-            judge: ticks_tell,
-        },
-        Claim { row: None, says: "condition: means of 10 repetitions", judge: ten_repetitions },
-        Claim { row: None, says: "K210: no more than 80 processes fit", judge: eighty_fit },
-        Claim {
-            row: None,
-            says: "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 to 97.6, 12.3 to 99.0",
-            judge: |_| {
+    more: "--document with --placement same-core runs them",
+    claims: claims! {
+        None, "100 to 380 tasks take less time as coroutines than in processes", Every Bound::above(1.0), lags;
+        None, "QEMU: as processes they take 1.31 to 1.63 times as long", Every Bound::about(1.31, 1.63, TOO_NEAR), lags;
+        None, "K210: the more tasks the less processes lag behind (there from 1.37 times at 100 to 1.01 times at 380)",
+            Every Bound::below(1.0), lag_grows;
+        None, "all but the switch of context is the same in both, so what lies between them is the switch",
+            Every Bound::exactly(0.0, 1.0), moved_by_the_queue;
+        None, "QEMU: a task as a coroutine takes 1.7 times as long among 380 as among 100",
+            Every Bound::about(1.72, 1.72, TOO_NEAR), tasks_slow_each_other;
+        None, "QEMU: forking, ending and waiting for 50 to 300 processes takes 2.8 to 5.4 times as long as running as many \
+               coroutines",
+            Every Bound::between(LEAST_ON_QEMU, 5.4), |result| forks_to_futures(result, &MAKING, LEAST_ON_QEMU);
+        None, "K210: for 10 to 80 of them at least 37 times",
+            Every Bound::above(LEAST_ON_BOARD), |result| forks_to_futures(result, &BOARD, LEAST_ON_BOARD);
+        None, "QEMU: a fork costs the same among 50 as among 300, within 20 %", Every Bound::below(1.2), forks_slow_each_other;
+        // The study's differences between neighbouring numbers of tasks begin at a tenth.
+        None, "condition: timer interrupts 5000 units of the timebase apart tell how long a run takes",
+            Every Bound::below(10.0), tick_of_a_run;
+        None, "condition: means of 10 repetitions", Seen Bound::exactly(10.0, f64::INFINITY), repetitions;
+        None, "K210: no more than 80 processes fit", Seen Bound::below(81.0), room_for_processes;
+        None, "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 to 97.6, 12.3 to 99.0",
+            Seen Bound::between(9.0, 99.0), |_| {
                 let text = "no result can: those are times of an emulator on its host and of a board of 403 MHz, and not of this \
                             machine; ratios and growth are judged above";
-                (CannotTell, text.to_owned())
-            },
-        },
-    ],
+                Err(text.to_owned())
+            };
+    },
 };
+
+/// How many times as long forks take at least, on the emulator and on the board.
+const LEAST_ON_QEMU: f64 = 2.85;
+const LEAST_ON_BOARD: f64 = 37.3;
 
 /// Its coroutines and its processes, on its queue and on one that is O(1).
 pub const COROUTINES: &str = "coroutines on the study's queue";
@@ -125,9 +98,6 @@ pub const PROCESSES_ALONE: &str = "processes";
 pub const FUTURES: &str = "lives of coroutines";
 pub const FUTURES_ROTATING: &str = "lives of coroutines on the study's queue";
 pub const FORKS: &str = "lives of forked processes";
-
-/// What brings the missing configurations.
-const MORE: &str = "--document with --placement same-core runs them";
 
 /// The variants that may be compared: unloaded, without a working set, and all on the same CPU, as the study's machines had one.
 fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
@@ -165,11 +135,19 @@ pub fn life(result: &ResultFile, part: &str, tasks: u32) -> Option<f64> {
     median(result, part, [tasks, 0], Quantity::Life)
 }
 
-/// `of` for each number of tasks that has it, and how many have not.
-fn over(series: &[u32], of: impl Fn(u32) -> Option<f64>) -> (Vec<(u32, f64)>, usize) {
-    let found: Vec<(u32, f64)> = series.iter().filter_map(|tasks| Some((*tasks, of(*tasks)?))).collect();
-    let missing = series.len() - found.len();
-    (found, missing)
+/// `of` for each number of tasks that has it.
+fn over(series: &[u32], unit: &str, of: impl Fn(u32) -> Option<f64>) -> Reading {
+    let figures: Vec<(String, Option<f64>)> = series
+        .iter()
+        .filter_map(|tasks| Some((*tasks, of(*tasks)?)))
+        .map(|(tasks, value)| (format!("{value:.2}{unit} at {tasks}"), Some(value)))
+        .collect();
+    let seen = match &figures[..] {
+        [] => "nothing".to_owned(),
+        [(only, _)] => only.clone(),
+        [(first, _), .., (last, _)] => format!("{first}, {last}"),
+    };
+    Reading { seen, missing: series.len() - figures.len(), figures }
 }
 
 /// How many times as long the processes take as the coroutines, both on the study's queue.
@@ -177,84 +155,36 @@ fn lag(result: &ResultFile, tasks: u32) -> Option<f64> {
     Some(hand_off(result, PROCESSES, tasks)? / hand_off(result, COROUTINES, tasks)?)
 }
 
-fn listed(values: &[(u32, f64)], unit: &str) -> String {
-    let one = |(tasks, value): &(u32, f64)| format!("{value:.2}{unit} at {tasks}");
-    match values {
-        [] => "nothing".to_owned(),
-        [only] => one(only),
-        [first, .., last] => format!("{}, {}", one(first), one(last)),
+fn lags(result: &ResultFile) -> Result<Reading, String> {
+    let mut lags = over(&SWITCHING, " times as long", |tasks| lag(result, tasks));
+    lags.seen = format!("in processes {}, both on the study's queue", lags.seen);
+    if counts_instructions(result) {
+        lags.seen += "; what is counted are instructions";
     }
+    Ok(lags)
 }
 
-/// Where configurations are missing, what there is decides nothing but a contradiction.
-fn unless_missing(decision: Decision, missing: usize, text: String) -> (Decision, String) {
-    match (decision, missing) {
-        (Confirmed, 1..) => (CannotTell, format!("{text}; {missing} numbers of tasks are missing ({MORE})")),
-        _ => (decision, text),
-    }
+/// A figure of the fewest tasks and one of the most, or none of either.
+fn ends<T>(of: impl Fn(u32) -> Option<T>) -> Option<(T, T)> {
+    of(SWITCHING[0]).zip(of(SWITCHING[7]))
 }
 
-fn none() -> (Decision, String) {
-    (CannotTell, format!("no such configurations were measured; {MORE}"))
-}
-
-fn coroutines_win(result: &ResultFile) -> (Decision, String) {
-    let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
-    if lags.is_empty() {
-        return none();
-    }
-    let mut text = format!("in processes {}, both on the study's queue", listed(&lags, " times as long"));
-    let sides: Vec<_> = lags.iter().map(|(_, lag)| against(*lag, 1.0)).collect();
-    let near = sides.iter().filter(|side| side.is_none()).count();
-    if near > 0 {
-        text += &format!("; of {} ratios {near} are nearer 1 than decides a time", sides.len());
-        if counts_instructions(result) {
-            text += ", and what is counted are instructions";
-        }
-    }
-    let decision = if sides.contains(&Some(std::cmp::Ordering::Less)) {
-        Contradicted
-    } else if sides.contains(&None) {
-        CannotTell
-    } else {
-        Confirmed
-    };
-    unless_missing(decision, missing, text)
-}
-
-fn ratio_is_as_printed(result: &ResultFile) -> (Decision, String) {
-    let (lags, missing) = over(&SWITCHING, |tasks| lag(result, tasks));
-    if lags.is_empty() {
-        return none();
-    }
-    let inside = |(_, lag): &&(u32, f64)| (1.31 * (1.0 - TOO_NEAR)..=1.63 * (1.0 + TOO_NEAR)).contains(lag);
-    let within = lags.iter().filter(inside).count();
-    let text = format!("{}; {within} of {} within", listed(&lags, " times"), lags.len());
-    unless_missing(if within == lags.len() { Confirmed } else { Contradicted }, missing, text)
-}
-
-fn lag_shrinks(result: &ResultFile) -> (Decision, String) {
-    let ends = lag(result, SWITCHING[0]).zip(lag(result, SWITCHING[7]));
-    let Some((few, many)) = ends else { return none() };
+fn lag_grows(result: &ResultFile) -> Result<Reading, String> {
+    let Some((few, many)) = ends(|tasks| lag(result, tasks)) else { return Ok(Reading::default()) };
     let text = format!("{few:.2} times at {}, {many:.2} times at {}", SWITCHING[0], SWITCHING[7]);
-    match against(many, few) {
-        Some(std::cmp::Ordering::Less) => (Confirmed, format!("it shrinks: {text}")),
-        Some(_) => (Contradicted, text),
-        None => (CannotTell, format!("too near: {text}")),
-    }
+    Ok(Reading::one(many / few, text))
 }
 
 /// With a queue in which a delete is one step, the same two experiments should lie as far apart as with the study's, if only
 /// the switch lay between them. By so many nanoseconds, and not so many times: what both sides share changes a ratio of them,
 /// also where it has no part in the difference.
-fn difference_is_the_switch(result: &ResultFile) -> (Decision, String) {
+fn moved_by_the_queue(result: &ResultFile) -> Result<Reading, String> {
     let at = |tasks| {
         let [slow, quick] = [COROUTINES, COROUTINES_ALONE].map(|part| hand_off(result, part, tasks));
         let [process, bare] = [PROCESSES, PROCESSES_ALONE].map(|part| hand_off(result, part, tasks));
         Some((Apart { coroutine: slow?, process: process? }, Apart { coroutine: quick?, process: bare? }))
     };
-    let ends = [SWITCHING[0], SWITCHING[7]].map(at);
-    let [Some((few, few_bare)), Some((many, many_bare))] = ends else { return none() };
+    let Some(((few, few_bare), (many, many_bare))) = ends(at) else { return Ok(Reading::default()) };
     let share = |slow: &Apart, quick: &Apart| (1.0 - quick.coroutine / slow.coroutine) * 100.0;
     let text = format!(
         "processes take {:.0} ns more at 100 tasks and {:.0} ns more at 380 with the study's queue, {:.0} and {:.0} ns more \
@@ -268,11 +198,9 @@ fn difference_is_the_switch(result: &ResultFile) -> (Decision, String) {
         share(&many, &many_bare),
     );
     let exact = counts_instructions(result);
-    match [few.as_far_as(&few_bare, exact), many.as_far_as(&many_bare, exact)] {
-        [Some(true), Some(true)] => (Confirmed, text),
-        [Some(false), _] | [_, Some(false)] => (Contradicted, text),
-        _ => (CannotTell, text),
-    }
+    let figures = [few.moved(&few_bare, exact), many.moved(&many_bare, exact)];
+    let named = ["the difference at 100", "the difference at 380"].map(str::to_owned);
+    Ok(Reading { seen: text, figures: named.into_iter().zip(figures).collect(), missing: 0 })
 }
 
 /// A coroutine and a process on the same queue, nanoseconds a hand-off.
@@ -292,83 +220,55 @@ impl Apart {
         (self.process + self.coroutine) * TOO_NEAR
     }
 
-    /// Whether both differences are the same; none where they are too small to be seen beside what they are taken from, which no
-    /// difference is between `exact` counts. Of those a difference that is off by less than decides a time is the same.
-    fn as_far_as(&self, other: &Self, exact: bool) -> Option<bool> {
+    /// How far apart both differences are, in what is as good as the same; none where they are too small to be seen beside what they are
+    /// taken from, which no difference is between `exact` counts. Of those a difference that is off by less than decides a time is the same.
+    fn moved(&self, other: &Self, exact: bool) -> Option<f64> {
         let moved = (self.by() - other.by()).abs();
         if exact {
-            return Some(moved <= TOO_NEAR * self.by().abs().max(other.by().abs()));
+            return Some(moved / (TOO_NEAR * self.by().abs().max(other.by().abs())).max(f64::MIN_POSITIVE));
         }
         let slack = self.slack() + other.slack();
         let seen = self.by().abs().min(other.by().abs()) > 2.0 * slack;
-        if moved > slack { Some(false) } else { seen.then_some(true) }
+        (moved > slack || seen).then_some(moved / slack)
     }
 }
 
-fn tasks_slow_each_other(result: &ResultFile) -> (Decision, String) {
-    let grown = |part| {
-        let many = hand_off(result, part, SWITCHING[7])?;
-        Some(many / hand_off(result, part, SWITCHING[0])?)
-    };
-    let Some(ratio) = grown(COROUTINES) else { return none() };
+/// How many times as long a coroutine takes among the most as among the fewest; where that is too near once, it was not seen to grow.
+fn tasks_slow_each_other(result: &ResultFile) -> Result<Reading, String> {
+    let grown = |part| ends(|tasks| hand_off(result, part, tasks)).map(|(few, many)| many / few);
+    let Some(ratio) = grown(COROUTINES) else { return Ok(Reading::default()) };
     let bare = grown(COROUTINES_ALONE)
         .map_or_else(String::new, |bare| format!(", on the O(1) queue {bare:.2} times"));
-    let text = format!("on the study's queue {ratio:.2} times{bare}");
-    match against(ratio, 1.0) {
-        Some(std::cmp::Ordering::Greater) if against(ratio, 1.72).is_none() => (Confirmed, text),
-        Some(std::cmp::Ordering::Greater) => {
-            (Contradicted, format!("it grows, but by another factor: {text}"))
-        }
-        Some(_) => (Contradicted, text),
-        None => (CannotTell, format!("too near: {text}")),
-    }
+    let seen = (ratio - 1.0).abs() > TOO_NEAR;
+    Ok(Reading::one(seen.then_some(ratio), format!("on the study's queue {ratio:.2} times{bare}")))
 }
 
-/// Whether all ratios lie between `least` and `most`; infinity is no bound. The study's coroutines ran on its queue, so on one that is
-/// O(1), where forks take more times as long, only that they take fewer than claimed decides anything.
-fn fork_takes(result: &ResultFile, series: &[u32], least: f64, most: f64) -> (Decision, String) {
-    let ratio =
-        |part: &'static str| move |tasks| Some(life(result, FORKS, tasks)? / life(result, part, tasks)?);
-    let on_its_queue = over(series, ratio(FUTURES_ROTATING));
-    let quick = over(series, ratio(FUTURES));
-    let without_its_queue = on_its_queue.0.is_empty();
-    let quick_says = format!("on a queue that is O(1) {}", listed(&quick.0, " times as long"));
-    let ((ratios, missing), says, beside) = if without_its_queue {
-        (quick, quick_says, "; on the study's it was not measured, which Squall's --document does".to_owned())
-    } else {
-        let says = format!("on the study's queue {}", listed(&on_its_queue.0, " times as long"));
-        (on_its_queue, says, format!("; {quick_says}"))
+/// How many times as long forks take as coroutines. The study's coroutines ran on its queue, so on one that is O(1), where forks take more
+/// times as long, only that they take fewer than the `least` claimed decides anything.
+fn forks_to_futures(result: &ResultFile, series: &[u32], least: f64) -> Result<Reading, String> {
+    let ratios = |part| {
+        over(series, " times as long", |tasks| Some(life(result, FORKS, tasks)? / life(result, part, tasks)?))
     };
-    let values = || ratios.iter().map(|(_, ratio)| *ratio);
-    let extremes = values().min_by(f64::total_cmp).zip(values().max_by(f64::total_cmp));
-    let Some((lowest, highest)) = extremes else { return none() };
-    let (decision, beyond) = match (against(lowest, least), against(highest, most)) {
-        (Some(std::cmp::Ordering::Less), _) => (Contradicted, ", less than claimed"),
-        _ if without_its_queue => (CannotTell, ""),
-        (_, Some(std::cmp::Ordering::Greater)) => (Contradicted, ", more than claimed"),
-        (Some(_), Some(_)) => (Confirmed, ""),
-        _ => (CannotTell, ", too near what is claimed"),
-    };
-    unless_missing(decision, missing, says + beyond + &beside)
+    let (own, mut quick) = (ratios(FUTURES_ROTATING), ratios(FUTURES));
+    let quick_says = format!("on a queue that is O(1) {}", quick.seen);
+    if !own.figures.is_empty() {
+        return Ok(Reading { seen: format!("on the study's queue {}; {quick_says}", own.seen), ..own });
+    }
+    quick.seen = format!("{quick_says}; on the study's it was not measured, which Squall's --document does");
+    quick.missing += series.len();
+    quick.figures.iter_mut().for_each(|(_, ratio)| *ratio = ratio.filter(|ratio| *ratio < least));
+    Ok(quick)
 }
 
-fn forks_do_not_slow_each_other(result: &ResultFile) -> (Decision, String) {
-    let (each, missing) = over(&MAKING, |tasks| life(result, FORKS, tasks));
-    let extremes = each
-        .iter()
-        .map(|(_, ns)| *ns)
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), ns| (low.min(ns), high.max(ns)));
-    if each.is_empty() {
-        return none();
+fn forks_slow_each_other(result: &ResultFile) -> Result<Reading, String> {
+    let each = over(&MAKING, " ns", |tasks| life(result, FORKS, tasks));
+    let values = || each.figures.iter().filter_map(|(_, ns)| *ns);
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    if each.figures.is_empty() {
+        return Ok(each);
     }
-    let apart = extremes.1 / extremes.0;
-    let text = format!("{:.0} to {:.0} ns each, {apart:.2} times", extremes.0, extremes.1);
-    let decision = match against(apart, 1.2) {
-        Some(std::cmp::Ordering::Less) => Confirmed,
-        Some(_) => Contradicted,
-        None => CannotTell,
-    };
-    unless_missing(decision, missing, text)
+    let text = format!("{least:.0} to {most:.0} ns each, {:.2} times", most / least);
+    Ok(Reading { missing: each.missing, ..Reading::one(most / least, text) })
 }
 
 /// The figure `name` of the trials of timer-ticks, from the fewest tasks to the most.
@@ -387,66 +287,56 @@ fn of_ticks(result: &ResultFile, name: &str) -> Vec<(u32, f64)> {
     figures
 }
 
-/// One tick is the more of a run the shorter the run: the fewest tasks decide.
-fn ticks_tell(result: &ResultFile) -> (Decision, String) {
+/// The share of a run that one tick is, percent: the more the shorter the run, so the fewest tasks decide.
+fn tick_of_a_run(result: &ResultFile) -> Result<Reading, String> {
     let steps = of_ticks(result, ticks::STEP);
     let (Some((few, most)), Some((many, least))) = (steps.first().copied(), steps.last().copied()) else {
-        return none();
+        return Ok(Reading::default());
     };
     let worst = of_ticks(result, ticks::WORST).into_iter().map(|(_, worst)| worst).reduce(f64::max);
     let off =
         worst.map_or_else(String::new, |worst| format!("; means of ten runs were off by up to {worst:.0} %"));
     let text = format!("one tick is {most:.0} % of a run of {few} tasks, {least:.0} % of one of {many}{off}");
-    // The study's differences between neighbouring numbers of tasks begin at a tenth.
-    match against(worst.unwrap_or(0.0).max(most), 10.0) {
-        Some(std::cmp::Ordering::Less) => (Confirmed, text),
-        Some(_) => (Contradicted, text),
-        None => (CannotTell, text),
-    }
+    Ok(Reading::one(worst.unwrap_or(0.0).max(most), text))
 }
 
-fn ten_repetitions(result: &ResultFile) -> (Decision, String) {
+fn repetitions(result: &ResultFile) -> Result<Reading, String> {
     if counts_instructions(result) {
         let runs = of_ticks(result, ticks::RUNS).into_iter().map(|(_, runs)| runs).reduce(f64::min);
-        let Some(runs) = runs else { return none() };
+        let Some(runs) = runs else { return Ok(Reading::default()) };
         let text = format!(
             "times are counts of instructions, of which any number of repetitions has the first as its mean; ticks are means of \
              {runs:.0} runs"
         );
-        return (if runs >= 10.0 { Confirmed } else { CannotTell }, text);
+        return Ok(Reading::one(runs, text));
     }
     let variants = alike(result);
-    let counts = variants.iter().map(|variant| {
-        variant
-            .usable()
-            .filter_map(|record| record.series.get(&Quantity::Create))
-            .map(|series| series.count)
-            .sum::<u64>()
+    let generations = variants.iter().map(|variant| {
+        let made = variant.usable().filter_map(|record| record.series.get(&Quantity::Create));
+        made.map(|series| series.count).sum::<u64>()
     });
     // A configuration that was skipped, or failed, has no mean.
-    let Some(fewest) = counts.filter(|count| *count > 0).min() else { return none() };
+    let Some(fewest) = generations.filter(|count| *count > 0).min() else { return Ok(Reading::default()) };
     let text = format!("each configuration that was measured has at least {fewest} generations");
-    if fewest >= 10 {
-        (Confirmed, text)
-    } else {
-        (CannotTell, format!("{text}, which says how much was asked for here and nothing of the study"))
-    }
+    Ok(Reading::one(fewest as f64, text))
 }
 
-fn eighty_fit(result: &ResultFile) -> (Decision, String) {
+fn room_for_processes(result: &ResultFile) -> Result<Reading, String> {
     let figures =
         result.records.iter().filter(|record| result.plan.plays(&record.configuration.subject, FORKS));
     let ceiling = figures.flat_map(|record| &record.figures).find(|figure| figure.name == CEILING);
     let here = ceiling.map_or_else(String::new, |ceiling| {
         format!("; here there is room for {:.0} ({})", ceiling.value, ceiling.formula)
     });
-    (CannotTell, format!("no result can: this is another machine than a board with 8 MiB{here}"))
+    Err(format!("no result can: this is another machine than a board with 8 MiB{here}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::Decision::{CannotTell, Confirmed, Contradicted};
     use crate::claims::judge;
+    use crate::claims::tests::decided as decision;
     use doorbell_results::configuration::{Configuration, Pattern, Placement};
     use doorbell_results::machine::virtualisation::Vm;
     use doorbell_results::record::{Figure, Histogram, Outcome, Record, Series, sample};
@@ -489,11 +379,6 @@ mod tests {
         result
     }
 
-    fn decision(result: &ResultFile, says: &str) -> (Decision, String) {
-        let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(says)).unwrap();
-        (claim.judge)(result)
-    }
-
     /// A machine on which a coroutine takes 10 ns, a process 1000 ns more, and an element of the study's queue 2 ns.
     fn plain(subject: &str, tasks: u32) -> f64 {
         let queue = f64::from(tasks);
@@ -520,7 +405,7 @@ mod tests {
         assert!(evidence.contains("polls no future"), "{evidence}");
         let (ruled, evidence) = decision(&result, "2.8 to 5.4 times");
         assert_eq!(ruled, Contradicted, "125 to 333 times are not 5.4");
-        assert!(evidence.contains("more than claimed"), "{evidence}");
+        assert!(evidence.contains("0 of 6 agree with the claim, 6 do not, such as"), "{evidence}");
         assert_eq!(decision(&result, "at least 37 times").0, Confirmed);
         assert_eq!(decision(&result, "the same among 50").0, Confirmed);
         assert_eq!(decision(&result, "10 repetitions").0, Confirmed);
@@ -579,7 +464,11 @@ mod tests {
         });
         let (ruled, evidence) = decision(&result, "at least 37 times");
         assert_eq!(ruled, Contradicted, "{evidence}");
-        assert!(evidence.contains("at 80, less than claimed; on a queue that is O(1) 40.0"), "{evidence}");
+        assert!(
+            evidence.contains("at 80; on a queue that is O(1) 40.0")
+                && evidence.contains("7 do not, such as"),
+            "{evidence}"
+        );
         // Where only the quick queue was measured, its slower one may make any ratio smaller, and none greater.
         result.records.retain(|record| record.configuration.subject != "life-future-rotating");
         result.plan.configurations.retain(|configuration| configuration.subject != "life-future-rotating");
@@ -670,7 +559,7 @@ mod tests {
         assert_eq!(says.map(|says| decision(&run(near), says).0), [CannotTell, CannotTell]);
         let ruled = says.map(|says| decision(&counted(near), says));
         assert_eq!(ruled[0].0, CannotTell, "2 % fewer instructions are not less time: {}", ruled[0].1);
-        assert!(ruled[0].1.contains("of 8 ratios 8 are nearer"), "{}", ruled[0].1);
+        assert!(ruled[0].1.contains("8 are too near to tell"), "{}", ruled[0].1);
         assert_eq!(ruled[1].0, Contradicted, "2.2 and 7.8 ns apart, 0.2 without the queue: {}", ruled[1].1);
         let as_far = |subject: &str, tasks: u32| match subject {
             "process-pair-rotating" => plain("stackless-rotating", tasks) + 2.0,

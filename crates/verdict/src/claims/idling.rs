@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the study of semaphores says of idle machines.
 
-use super::{Claim, Decision, Source, TOO_NEAR};
+use super::{Bound, Reading, Source};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
-
-use Decision::{CannotTell, Confirmed, Contradicted};
 
 pub static SOURCE: Source = Source {
     name: "idling",
     about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
             than the same under full load",
-    claims: &[Claim {
-        row: None,
-        says: "Linux: some scenarios are quicker under full load than on the idle machine",
-        judge: load_helps,
-    }],
+    more: "--load idle,full",
+    claims: claims! {
+        None, "Linux: some scenarios are quicker under full load than on the idle machine", Any Bound::below(1.0), under_load;
+    },
 };
 
-/// Compares each mechanism, gap and placement with itself under a load.
-fn load_helps(result: &ResultFile) -> (Decision, String) {
+/// Each mechanism, gap and placement under a load, as a multiple of its own mean without.
+fn under_load(result: &ResultFile) -> Result<Reading, String> {
     let variants = result.variants();
     let mean = |configuration: &Configuration| {
         let variant = variants.iter().find(|variant| variant.configuration == configuration)?;
@@ -33,19 +30,17 @@ fn load_helps(result: &ResultFile) -> (Decision, String) {
     let loaded =
         variants.iter().filter(|variant| variant.configuration.load.is_some() && !variant.is_harness());
     let ratios: Vec<f64> = loaded.filter_map(|variant| ratio(variant.configuration)).collect();
-    let Some(best) = ratios.iter().copied().min_by(f64::total_cmp) else {
-        return (CannotTell, "nothing was measured both idle and under a load: --load idle,full".to_owned());
-    };
-    let quicker = ratios.iter().filter(|ratio| **ratio < 1.0 - TOO_NEAR).count();
-    let seen = format!(
-        "quicker under load in {quicker} of {} scenarios; at best {best:.2} times the idle mean",
-        ratios.len()
-    );
-    (if quicker > 0 { Confirmed } else { Contradicted }, seen)
+    let best = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok(Reading {
+        seen: format!("under load at best {best:.2} times the idle mean"),
+        figures: ratios.into_iter().map(|ratio| (format!("{ratio:.2} times"), Some(ratio))).collect(),
+        missing: 0,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Decision::{CannotTell, Confirmed, Contradicted};
     use super::super::judge;
     use super::*;
     use doorbell_results::configuration::Load;

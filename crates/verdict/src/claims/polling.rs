@@ -2,13 +2,11 @@
 //! The claims of a maker of NVMe devices about polling in Linux 4.4: transfers one at a time, synchronous and direct, woken by
 //! interrupts and polled.
 
-use super::{Claim, Decision, Source, against};
+use super::{Bound, Reading, Source};
 use doorbell_results::configuration::Direction;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Noticed, Subject};
 use doorbell_results::record::{Histogram, ResultFile, Variant};
-
-use Decision::{CannotTell, Confirmed, Contradicted};
 
 /// The part that an I/O engine plays in the claims.
 pub const PARTS: [(&str, &str); 1] = [("sync", SYNCHRONOUS)];
@@ -19,53 +17,28 @@ pub static SOURCE: Source = Source {
     name: "polling",
     about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
             random places of an NVMe device, woken by interrupts and polled",
-    claims: &[
-        Claim { row: Some(1), says: "a write to an NVMe device takes 20 us", judge: write_takes },
-        Claim { row: Some(2), says: "a context switch takes 5 us", judge: switch_takes },
-        Claim { row: Some(3), says: "that switch is a quarter of a write's time", judge: share_of_switch },
-        Claim {
-            row: Some(4),
-            says: "4 KiB random reads take 6 us less when polled for",
-            judge: |result| saves(result, Direction::Read, 6.0),
-        },
-        Claim {
-            row: Some(5),
-            says: "which is 7 % of a read by interrupt",
-            judge: |result| share_saved(result, Direction::Read, 7.0),
-        },
-        Claim {
-            row: Some(5),
-            says: "reads that are polled for have almost no jitter",
-            judge: |result| steadier(result, Direction::Read, 0.5),
-        },
-        Claim {
-            row: Some(6),
-            says: "4 KiB random writes take 5 us less when polled for",
-            judge: |result| saves(result, Direction::Write, 5.0),
-        },
-        Claim {
-            row: Some(7),
-            says: "which is 20 % of a write by interrupt",
-            judge: |result| share_saved(result, Direction::Write, 20.0),
-        },
-        Claim {
-            row: Some(7),
-            says: "writes that are polled for are steadier",
-            judge: |result| steadier(result, Direction::Write, 1.0),
-        },
-        Claim {
-            row: Some(8),
-            says: "what polling saves is about what a context switch takes",
-            judge: saved_is_the_switch,
-        },
-    ],
+    more: "doorbell io on an NVMe device with poll queues",
+    claims: claims! {
+        Some(1), "a write to an NVMe device takes 20 us", Every about(20.0), write_takes;
+        Some(2), "a context switch takes 5 us", Every about(5.0), switch_takes;
+        Some(3), "that switch is a quarter of a write's time", Every about(25.0), share_of_switch;
+        Some(4), "4 KiB random reads take 6 us less when polled for", Every about(6.0), |result| saved(result, Direction::Read);
+        Some(5), "which is 7 % of a read by interrupt", Every about(7.0), |result| share_saved(result, Direction::Read);
+        Some(5), "reads that are polled for have almost no jitter", Every Bound::below(0.5), |result| spread(result, Direction::Read);
+        Some(6), "4 KiB random writes take 5 us less when polled for", Every about(5.0), |result| saved(result, Direction::Write);
+        Some(7), "which is 20 % of a write by interrupt", Every about(20.0), |result| share_saved(result, Direction::Write);
+        Some(7), "writes that are polled for are steadier", Every Bound::below(1.0), |result| spread(result, Direction::Write);
+        Some(8), "what polling saves is about what a context switch takes", Every about(1.0), saved_by_switch;
+    },
 };
 
 /// The block that the article transfers.
 const BLOCK: u32 = 4096;
 
-/// How far a figure of microseconds may lie from the article's and still be it: the article rounds to whole ones, and says "about".
-const ABOUT: f64 = 0.2;
+/// The article rounds to whole microseconds, and says "about".
+const fn about(claimed: f64) -> Bound {
+    Bound::about(claimed, claimed, 0.2)
+}
 
 /// What a claim about another machine's devices needs to be judged at all.
 fn device(result: &ResultFile) -> Result<(), String> {
@@ -111,6 +84,7 @@ struct Pair {
 
 impl Pair {
     fn of(result: &ResultFile, direction: Direction) -> Result<Self, String> {
+        device(result)?;
         let waited = variant(result, Noticed::ByInterrupt, direction);
         let polled = variant(result, Noticed::ByPolling, direction);
         let name = if direction == Direction::Read { "read" } else { "write" };
@@ -130,54 +104,41 @@ impl Pair {
     }
 }
 
-fn or_cannot_tell(judged: Result<(Decision, String), String>) -> (Decision, String) {
-    judged.unwrap_or_else(|reason| (CannotTell, reason))
+fn saved(result: &ResultFile, direction: Direction) -> Result<Reading, String> {
+    let pair = Pair::of(result, direction)?;
+    let [waited, polled] = pair.means_us();
+    Ok(Reading::one(waited - polled, format!("{:.1} us less: {}", waited - polled, pair.text())))
 }
 
-fn about(value: f64, claimed: f64) -> Decision {
-    if (value / claimed - 1.0).abs() <= ABOUT { Confirmed } else { Contradicted }
+fn share_saved(result: &ResultFile, direction: Direction) -> Result<Reading, String> {
+    let pair = Pair::of(result, direction)?;
+    let [waited, polled] = pair.means_us();
+    let share = (1.0 - polled / waited) * 100.0;
+    Ok(Reading::one(share, format!("{share:.1} %: {}", pair.text())))
 }
 
-fn saves(result: &ResultFile, direction: Direction, claimed_us: f64) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
-        let [waited, polled] = pair.means_us();
-        (about(waited - polled, claimed_us), format!("{:.1} us less: {}", waited - polled, pair.text()))
-    }))
+/// The polled way's spread, 99th percentile less median, as a share of the other's.
+fn spread(result: &ResultFile, direction: Direction) -> Result<Reading, String> {
+    let pair = Pair::of(result, direction)?;
+    let spread = |times: &Histogram| times.quantile(0.99).saturating_sub(times.quantile(0.5)) as f64 / 1e6;
+    let [waited, polled] = [&pair.waited.1, &pair.polled.1].map(spread);
+    let text = format!(
+        "99th percentile less median: {} {waited:.1} us, {} {polled:.1} us",
+        pair.waited.0, pair.polled.0
+    );
+    Ok(Reading::one(polled / waited.max(1e-6), text))
 }
 
-fn share_saved(result: &ResultFile, direction: Direction, claimed: f64) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
-        let [waited, polled] = pair.means_us();
-        let share = (1.0 - polled / waited) * 100.0;
-        (about(share, claimed), format!("{share:.1} %: {}", pair.text()))
-    }))
+/// A write by interrupt: how it was made, and its mean in microseconds.
+fn write_us(result: &ResultFile) -> Result<(String, f64), String> {
+    device(result)?;
+    let (name, times) = variant(result, Noticed::ByInterrupt, Direction::Write)
+        .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
+    Ok((name, times.mean() / 1e6))
 }
 
-/// Whether the polled way's spread, 99th percentile less median, is below `share` of the other's.
-fn steadier(result: &ResultFile, direction: Direction, share: f64) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| Pair::of(result, direction)).map(|pair| {
-        let spread =
-            |times: &Histogram| times.quantile(0.99).saturating_sub(times.quantile(0.5)) as f64 / 1e6;
-        let [waited, polled] = [&pair.waited.1, &pair.polled.1].map(spread);
-        let text = format!(
-            "99th percentile less median: {} {waited:.1} us, {} {polled:.1} us",
-            pair.waited.0, pair.polled.0
-        );
-        match against(polled, waited.max(1e-6) * share) {
-            Some(std::cmp::Ordering::Less) => (Confirmed, text),
-            Some(_) => (Contradicted, text),
-            None => (CannotTell, format!("too near: {text}")),
-        }
-    }))
-}
-
-fn write_takes(result: &ResultFile) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| {
-        let (name, times) = variant(result, Noticed::ByInterrupt, Direction::Write)
-            .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
-        let us = times.mean() / 1e6;
-        Ok((about(us, 20.0), format!("{name} {us:.1} us, mean")))
-    }))
+fn write_takes(result: &ResultFile) -> Result<Reading, String> {
+    write_us(result).map(|(name, us)| Reading::one(us, format!("{name} {us:.1} us, mean")))
 }
 
 /// The switch on one core that the run measured beside its blocks, microseconds.
@@ -194,48 +155,36 @@ fn switch_us(result: &ResultFile) -> Result<f64, String> {
     own.get(own.len() / 2).copied().ok_or_else(|| "the run has no primitive cost of a switch".to_owned())
 }
 
-fn switch_takes(result: &ResultFile) -> (Decision, String) {
-    or_cannot_tell(switch_us(result).map(|us| {
-        (
-            about(us, 5.0),
-            format!(
-                "{us:.2} us from thread to thread on one core, the primitive cost measured beside this run"
-            ),
-        )
-    }))
+fn switch_takes(result: &ResultFile) -> Result<Reading, String> {
+    let us = switch_us(result)?;
+    let text =
+        format!("{us:.2} us from thread to thread on one core, the primitive cost measured beside this run");
+    Ok(Reading::one(us, text))
 }
 
-fn share_of_switch(result: &ResultFile) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| {
-        let switch = switch_us(result)?;
-        let (_, times) = variant(result, Noticed::ByInterrupt, Direction::Write)
-            .ok_or("no 4 KiB writes by interrupt have figures (way sync)")?;
-        let share = switch / (times.mean() / 1e6) * 100.0;
-        Ok((about(share, 25.0), format!("{share:.0} %: a switch takes {switch:.2} us")))
-    }))
+fn share_of_switch(result: &ResultFile) -> Result<Reading, String> {
+    device(result)?;
+    let (switch, write) = (switch_us(result)?, write_us(result)?.1);
+    let share = switch / write * 100.0;
+    Ok(Reading::one(share, format!("{share:.0} %: a switch takes {switch:.2} us")))
 }
 
-fn saved_is_the_switch(result: &ResultFile) -> (Decision, String) {
-    or_cannot_tell(device(result).and_then(|()| {
-        let switch = switch_us(result)?;
-        let saved = [Direction::Read, Direction::Write].map(|direction| {
-            Pair::of(result, direction).map(|pair| {
-                let [waited, polled] = pair.means_us();
-                waited - polled
-            })
-        });
-        let [read, write] = saved;
-        let mean = (read? + write?) / 2.0;
-        Ok((
-            about(mean, switch),
-            format!("{mean:.1} us are saved, a switch on one core takes {switch:.2} us"),
-        ))
-    }))
+/// The mean of what is saved of a read and of a write, in switches.
+fn saved_by_switch(result: &ResultFile) -> Result<Reading, String> {
+    device(result)?;
+    let switch = switch_us(result)?;
+    let saved = |direction| {
+        Pair::of(result, direction).map(|pair| pair.means_us()).map(|[waited, polled]| waited - polled)
+    };
+    let mean = (saved(Direction::Read)? + saved(Direction::Write)?) / 2.0;
+    let text = format!("{mean:.1} us are saved, a switch on one core takes {switch:.2} us");
+    Ok(Reading::one(mean / switch, text))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::judge;
+    use super::super::Decision::{CannotTell, Confirmed, Contradicted};
+    use super::super::tests::decided as decision;
     use super::*;
     use doorbell_results::configuration::Configuration;
     use doorbell_results::configuration::Pattern;
@@ -275,11 +224,6 @@ mod tests {
             (_, Direction::Write) => 20.0,
         };
         mean / 1.4
-    }
-
-    fn decision(result: &ResultFile, says: &str) -> (Decision, String) {
-        let judged = judge(result).into_iter().find(|judged| judged.claim.says.contains(says)).unwrap();
-        (judged.decision, judged.evidence)
     }
 
     #[test]

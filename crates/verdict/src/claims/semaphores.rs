@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The claims of a study of semaphores in place of sockets: one sender, 20 to 2000 receivers.
 
-use std::cmp::Ordering::{Greater, Less};
-
-use super::{Claim, Decision, Source, against};
+use super::{Bound, Reading, Source};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
-
-use Decision::{CannotTell, Confirmed, Contradicted};
 
 /// The part that each fan-out plays in the claims.
 pub const PARTS: [(&str, &str); 4] = [
@@ -23,70 +19,34 @@ pub static SOURCE: Source = Source {
     name: "semaphores",
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
             POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
-    claims: &[
-        Claim {
-            row: Some(1),
-            says: "Linux: a post costs 1 to 2 µs in every scenario",
-            judge: post_costs_one_to_two,
-        },
-        Claim {
-            row: Some(2),
-            says: "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more than 157 µs on average",
-            judge: |result| mean_beyond(result, false, 157.0),
-        },
-        Claim {
-            row: Some(3),
-            says: "Linux: the same pinned: less than 7 µs",
-            judge: |result| mean_beyond(result, true, 7.0),
-        },
-        Claim {
-            row: None,
-            says: "Linux: all else equal, pinning lowers the mean clearly",
-            judge: pinning_lowers,
-        },
-        Claim {
-            row: Some(4),
-            says: "Linux: below 10 µs on average in every pinned scenario but 2000 System V semaphores with a time-out of \
-                   100 ms",
-            judge: pinned_is_single_digit,
-        },
-        Claim {
-            row: None,
-            says: "Linux: some scenarios are quicker under full load than on the idle machine",
-            judge: load_helps,
-        },
-        Claim {
-            row: None,
-            says: "one semaphore for all receivers wakes some twice and others not at all",
-            judge: one_for_all_misses,
-        },
-        Claim {
-            row: Some(5),
-            says: "Linux: the socket transport in use takes several hundred µs, pinned and with huge pages",
-            judge: other_transport,
-        },
-        Claim {
-            row: None,
-            says: "under these conditions: rounds 1 s apart, 20 of them; a load of 20 processes that outlasts the test by 30 s, on 12 \
-                   CPUs at 100 %; from 20 to 2000 semaphores, without time-out and with one of 100 ms",
-            judge: conditions,
-        },
-        Claim {
-            row: Some(14),
-            says: "Linux: 128 System V semaphore sets by default (CentOS 7.9), too few for a set each",
-            judge: default_sets,
-        },
-        Claim {
-            row: Some(15),
-            says: "Linux: named POSIX semaphores meet no limit (of 32,000) up to 2000",
-            judge: no_limit_met,
-        },
-    ],
+    more: "--grid",
+    claims: claims! {
+        Some(1), "Linux: a post costs 1 to 2 µs in every scenario", Every Bound { inside: 0.0, ..Bound::between(1.0, 2.0) }, posts;
+        Some(2), "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more than 157 µs on average",
+            Together Bound::above(157.0), |result| named_under_load(result, false);
+        Some(3), "Linux: the same pinned: less than 7 µs", Together Bound::below(7.0), |result| named_under_load(result, true);
+        None, "Linux: all else equal, pinning lowers the mean clearly", Every Bound::below(1.0), pinned_to_unpinned;
+        Some(4), "Linux: below 10 µs on average in every pinned scenario but 2000 System V semaphores with a time-out of \
+                  100 ms",
+            Every Bound::below(10.0), pinned;
+        None, "Linux: some scenarios are quicker under full load than on the idle machine", Any Bound::below(1.0), loaded_to_idle;
+        None, "one semaphore for all receivers wakes some twice and others not at all",
+            Seen Bound::exactly(1.0, f64::INFINITY), rounds_with_both;
+        Some(5), "Linux: the socket transport in use takes several hundred µs, pinned and with huge pages",
+            Seen Bound::above(100.0), other_transport;
+        None, "under these conditions: rounds 1 s apart, 20 of them; a load of 20 processes that outlasts the test by 30 s, on 12 \
+               CPUs at 100 %; from 20 to 2000 semaphores, without time-out and with one of 100 ms",
+            Seen Bound::exactly(7.0, 7.0), conditions;
+        Some(14), "Linux: 128 System V semaphore sets by default (CentOS 7.9), too few for a set each",
+            Seen Bound::exactly(128.0, 128.0), default_sets;
+        Some(15), "Linux: named POSIX semaphores meet no limit (of 32,000) up to 2000",
+            Seen Bound::exactly(2000.0, f64::INFINITY), most_named;
+    },
 };
 
 /// One variant as the study would have named it.
 #[derive(Debug, Clone)]
-struct Scene<'result> {
+struct Scenario<'result> {
     configuration: &'result Configuration,
     /// What its subject is to the study.
     part: &'result str,
@@ -103,19 +63,19 @@ const SYSTEM_V: &str = "System V semaphores";
 const DATAGRAM: &str = "datagrams";
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
-fn is_system_v(scene: &Scene) -> bool {
-    scene.part == SYSTEM_V
+fn is_system_v(scenario: &Scenario) -> bool {
+    scenario.part == SYSTEM_V
 }
 
-fn is_of_the_study(scene: &Scene) -> bool {
-    scene.part == NAMED || is_system_v(scene)
+fn is_of_the_study(scenario: &Scenario) -> bool {
+    scenario.part == NAMED || is_system_v(scenario)
 }
 
-fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
-    let scene = |variant: Variant<'result>| {
+fn scenarios<'result>(result: &'result ResultFile) -> Vec<Scenario<'result>> {
+    let scenario = |variant: Variant<'result>| {
         let receivers = variant.configuration.pattern.receivers()?;
         let mean = |quantity| Some(variant.histogram(quantity)?.mean() / 1e6);
-        Some(Scene {
+        Some(Scenario {
             configuration: variant.configuration,
             part: result.plan.parts.get(&variant.configuration.subject).map_or("", String::as_str),
             receivers,
@@ -124,76 +84,45 @@ fn scenes<'result>(result: &'result ResultFile) -> Vec<Scene<'result>> {
             post_us: mean(Quantity::Notify)?,
         })
     };
-    result.variants().into_iter().filter_map(scene).collect()
+    result.variants().into_iter().filter_map(scenario).collect()
 }
 
-fn of_the_study(result: &ResultFile) -> Vec<Scene<'_>> {
-    scenes(result).into_iter().filter(is_of_the_study).collect()
+fn of_the_study(result: &ResultFile) -> Vec<Scenario<'_>> {
+    scenarios(result).into_iter().filter(is_of_the_study).collect()
 }
 
-fn named(scene: &Scene) -> String {
-    let wait = match scene.configuration.wait {
+fn named(scenario: &Scenario) -> String {
+    let wait = match scenario.configuration.wait {
         WaitPolicy::Timeout { timeout_ns } => format!(", time-out {} ms", timeout_ns / 1_000_000),
         _ => String::new(),
     };
-    let load = if scene.configuration.load.is_some() { "loaded" } else { "idle" };
-    let pinned = if scene.pinned { "pinned" } else { "unpinned" };
-    format!("{} x {}{wait}, {pinned}, {load}", scene.configuration.subject, scene.receivers)
+    let load = if scenario.configuration.load.is_some() { "loaded" } else { "idle" };
+    let pinned = if scenario.pinned { "pinned" } else { "unpinned" };
+    format!("{} x {}{wait}, {pinned}, {load}", scenario.configuration.subject, scenario.receivers)
 }
 
-/// What of the whole table (named and System V, 20 and 2000, both waits, pinned or not, idle or full) is missing.
-fn missing(scenes: &[Scene], of_interest: impl Fn(bool, u32, WaitPolicy, bool) -> bool) -> usize {
-    let mut missing = 0;
-    for system_v in [false, true] {
-        for receivers in [20, 2000] {
-            for wait in [WaitPolicy::Block, HUNDRED_MS] {
-                for pinned in [false, true] {
-                    for loaded in [false, true] {
-                        let there = scenes.iter().any(|scene| {
-                            is_system_v(scene) == system_v
-                                && scene.receivers == receivers
-                                && scene.configuration.wait == wait
-                                && scene.pinned == pinned
-                                && scene.configuration.load.is_some() == loaded
-                        });
-                        if of_interest(system_v, receivers, wait, pinned) && !there {
-                            missing += 1;
-                        }
-                    }
-                }
-            }
-        }
-    }
-    missing
+/// Whether the study's table has it.
+fn is_in_table(scenario: &Scenario) -> bool {
+    is_of_the_study(scenario)
+        && [20, 2000].contains(&scenario.receivers)
+        && [WaitPolicy::Block, HUNDRED_MS].contains(&scenario.configuration.wait)
 }
 
-/// A claim about every scene: `outside` are those that break it, `near` those too near to tell.
-fn about_all(
-    number: usize,
-    outside: &[String],
-    near: usize,
-    missing: usize,
-    seen: &str,
-) -> (Decision, String) {
-    if number == 0 {
-        return (CannotTell, "no such scenario was measured".to_owned());
-    }
-    if let Some(first) = outside.first() {
-        return (
-            Contradicted,
-            format!("{seen}; {} of {number} scenarios break it, such as {first}", outside.len()),
-        );
-    }
-    if near > 0 {
-        return (CannotTell, format!("{seen}; {near} of {number} scenarios are too near the bound"));
-    }
-    if missing > 0 {
-        let text = format!(
-            "{seen}; it holds in the {number} scenarios measured, and {missing} of the table are missing (--grid)"
-        );
-        return (CannotTell, text);
-    }
-    (Confirmed, format!("{seen}, in all {number} scenarios"))
+/// How many scenarios of a table of `all` (named and System V, 20 and 2000, both waits, pinned or not, idle or full) are missing.
+fn missing(scenarios: &[Scenario], all: usize) -> usize {
+    let kind = |scenario: &Scenario| {
+        let configuration = scenario.configuration;
+        (
+            is_system_v(scenario),
+            scenario.receivers,
+            configuration.wait == HUNDRED_MS,
+            scenario.pinned,
+            configuration.load.is_some(),
+        )
+    };
+    let there: std::collections::BTreeSet<_> =
+        scenarios.iter().filter(|scenario| is_in_table(scenario)).map(kind).collect();
+    all - there.len()
 }
 
 /// The least and the greatest, as words.
@@ -203,188 +132,134 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     format!("{least:.2} to {most:.2} µs")
 }
 
-fn post_costs_one_to_two(result: &ResultFile) -> (Decision, String) {
-    let scenes = of_the_study(result);
-    let surely_outside = |scene: &&Scene| {
-        against(scene.post_us, 1.0) == Some(Less) || against(scene.post_us, 2.0) == Some(Greater)
+/// Times of scenarios, of which the table has `all`, or the claim speaks of those measured alone.
+fn times(
+    what: &str,
+    scenarios: &[Scenario],
+    all: Option<usize>,
+    of: impl Fn(&Scenario) -> Option<f64>,
+) -> Reading {
+    let each: Vec<(&Scenario, f64)> =
+        scenarios.iter().filter_map(|scenario| Some((scenario, of(scenario)?))).collect();
+    Reading {
+        seen: format!("{what} {}", range(each.iter().map(|(_, us)| *us))),
+        figures: each
+            .iter()
+            .map(|(scenario, us)| (format!("{} with {us:.2} µs", named(scenario)), Some(*us)))
+            .collect(),
+        missing: all.map_or(0, |all| missing(scenarios, all)),
+    }
+}
+
+fn posts(result: &ResultFile) -> Result<Reading, String> {
+    Ok(times("mean cost of a post", &of_the_study(result), Some(32), |scenario| Some(scenario.post_us)))
+}
+
+/// 2000 named semaphores under load.
+fn named_under_load(result: &ResultFile, pinned: bool) -> Result<Reading, String> {
+    let mut scenarios = of_the_study(result);
+    scenarios.retain(|scenario| {
+        scenario.part == NAMED
+            && scenario.receivers == 2000
+            && scenario.pinned == pinned
+            && scenario.configuration.load.is_some()
+    });
+    Ok(times("mean", &scenarios, None, |scenario| scenario.wake_us))
+}
+
+fn pinned(result: &ResultFile) -> Result<Reading, String> {
+    let mut scenarios = of_the_study(result);
+    let excepted = |scenario: &Scenario| {
+        is_system_v(scenario) && scenario.receivers == 2000 && scenario.configuration.wait == HUNDRED_MS
     };
-    let outside: Vec<String> = scenes
-        .iter()
-        .filter(surely_outside)
-        .map(|scene| format!("{} with {:.2} µs", named(scene), scene.post_us))
-        .collect();
-    let near = scenes.iter().filter(|scene| !(1.0..=2.0).contains(&scene.post_us)).count() - outside.len();
-    let seen = format!("mean cost of a post {}", range(scenes.iter().map(|scene| scene.post_us)));
-    about_all(scenes.len(), &outside, near, missing(&scenes, |_, _, _, _| true), &seen)
+    scenarios.retain(|scenario| scenario.pinned && !excepted(scenario));
+    // Half of the table, without its two with a time-out.
+    Ok(times("mean", &scenarios, Some(14), |scenario| scenario.wake_us))
 }
 
-/// 2000 named semaphores under load: above the bound unpinned, below it pinned.
-fn mean_beyond(result: &ResultFile, pinned: bool, bound_us: f64) -> (Decision, String) {
-    let scenes: Vec<Scene> = of_the_study(result)
-        .into_iter()
-        .filter(|scene| {
-            scene.part == NAMED
-                && scene.receivers == 2000
-                && scene.pinned == pinned
-                && scene.configuration.load.is_some()
-        })
-        .collect();
-    let means: Vec<f64> = scenes.iter().filter_map(|scene| scene.wake_us).collect();
-    if means.is_empty() {
-        let how = if pinned { "pinned" } else { "unpinned" };
-        return (CannotTell, format!("2000 named semaphores under load, {how}, were not measured"));
-    }
-    let seen = format!("mean {} in {} scenarios", range(means.iter().copied()), means.len());
-    let wanted = if pinned { Less } else { Greater };
-    let verdicts: Vec<_> = means.iter().map(|mean| against(*mean, bound_us)).collect();
-    if verdicts.iter().all(|verdict| *verdict == Some(wanted)) {
-        (Confirmed, seen)
-    } else if verdicts.iter().all(|verdict| *verdict == Some(wanted.reverse())) {
-        (Contradicted, seen)
-    } else {
-        (CannotTell, format!("{seen}: on both sides of the bound or too near it"))
-    }
+/// The means of scenarios for which `first` holds, each as a multiple of that of the one it is the `same` as but for this.
+fn multiples(
+    result: &ResultFile,
+    first: fn(&Scenario) -> bool,
+    same: fn(&Configuration, &Configuration) -> Configuration,
+) -> Vec<(String, Option<f64>)> {
+    let (ones, others): (Vec<Scenario>, Vec<Scenario>) = of_the_study(result).into_iter().partition(first);
+    let pairs = ones.iter().flat_map(|one| others.iter().map(move |other| (one, other)));
+    let pairs =
+        pairs.filter(|(one, other)| same(one.configuration, other.configuration) == *other.configuration);
+    let times = |(one, other): (&Scenario, &Scenario)| {
+        let times = one.wake_us? / other.wake_us?;
+        Some((format!("{} at {times:.2} times", named(one)), Some(times)))
+    };
+    pairs.filter_map(times).collect()
 }
 
-/// Pairs of scenes that differ in `apart` alone; the first of a pair is the one for which `first` holds.
-fn pairs<'result>(
-    scenes: &[Scene<'result>],
-    first: impl Fn(&Scene) -> bool,
-    same: impl Fn(&Scene, &Scene) -> bool,
-) -> Vec<(Scene<'result>, Scene<'result>)> {
-    let (ones, others): (Vec<_>, Vec<_>) = scenes.iter().cloned().partition(|scene| first(scene));
-    ones.iter()
-        .flat_map(|one| {
-            others.iter().filter(|other| same(one, other)).map(|other| (one.clone(), other.clone()))
-        })
-        .collect()
-}
-
-fn same_but_pinning(a: &Scene, b: &Scene) -> bool {
-    let placement = b.configuration.placement.clone();
-    Configuration { placement, ..a.configuration.clone() } == *b.configuration
-}
-
-fn same_but_load(a: &Scene, b: &Scene) -> bool {
-    let load = b.configuration.load.clone();
-    Configuration { load, ..a.configuration.clone() } == *b.configuration
-}
-
-/// Ratio of the means of a pair.
-fn ratio((a, b): &(Scene, Scene)) -> Option<f64> {
-    Some(a.wake_us? / b.wake_us?)
-}
-
-fn pinning_lowers(result: &ResultFile) -> (Decision, String) {
-    let pairs = pairs(&of_the_study(result), |scene| scene.pinned, same_but_pinning);
-    let ratios: Vec<f64> = pairs.iter().filter_map(ratio).collect();
-    if ratios.is_empty() {
-        return (CannotTell, "no scenario was measured both pinned and unpinned".to_owned());
-    }
-    let lower = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Less)).count();
-    let higher = ratios.iter().filter(|ratio| against(**ratio, 1.0) == Some(Greater)).count();
-    let seen = format!(
-        "pinned, the mean is {} times the unpinned one; lower in {lower} of {} pairs of scenarios, higher in {higher}",
-        range(ratios.iter().copied()).replace(" µs", ""),
-        ratios.len()
+fn pinned_to_unpinned(result: &ResultFile) -> Result<Reading, String> {
+    let figures = multiples(
+        result,
+        |scenario| scenario.pinned,
+        |pinned, unpinned| Configuration { placement: unpinned.placement.clone(), ..pinned.clone() },
     );
-    match (lower, higher) {
-        (_, 1..) => (Contradicted, seen),
-        (lower, 0) if lower == ratios.len() => (Confirmed, seen),
-        _ => (CannotTell, seen),
-    }
+    let range = range(figures.iter().filter_map(|(_, times)| *times)).replace(" µs", "");
+    Ok(Reading { seen: format!("pinned, the mean is {range} times the unpinned one"), figures, missing: 0 })
 }
 
-fn pinned_is_single_digit(result: &ResultFile) -> (Decision, String) {
-    let excepted = |system_v: bool, receivers: u32, wait: WaitPolicy| {
-        system_v && receivers == 2000 && wait == HUNDRED_MS
-    };
-    let scenes: Vec<Scene> = of_the_study(result)
-        .into_iter()
-        .filter(|scene| {
-            scene.pinned && !excepted(is_system_v(scene), scene.receivers, scene.configuration.wait)
-        })
-        .collect();
-    let means = || scenes.iter().filter_map(|scene| Some((scene, scene.wake_us?)));
-    let outside: Vec<String> = means()
-        .filter(|(_, mean)| against(*mean, 10.0) == Some(Greater))
-        .map(|(scene, mean)| format!("{} with {mean:.1} µs", named(scene)))
-        .collect();
-    let near = means().filter(|(_, mean)| against(*mean, 10.0).is_none()).count();
-    let seen = format!("mean {}", range(means().map(|(_, mean)| mean)));
-    let missing =
-        missing(&scenes, |system_v, receivers, wait, pinned| pinned && !excepted(system_v, receivers, wait));
-    about_all(means().count(), &outside, near, missing, &seen)
-}
-
-fn load_helps(result: &ResultFile) -> (Decision, String) {
-    let pairs = pairs(&of_the_study(result), |scene| scene.configuration.load.is_some(), same_but_load);
-    let ratios: Vec<(f64, &Scene)> = pairs.iter().filter_map(|pair| Some((ratio(pair)?, &pair.0))).collect();
-    let Some((best, scene)) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
-        return (CannotTell, "no scenario was measured both idle and under load".to_owned());
-    };
-    let quicker = ratios.iter().filter(|(ratio, _)| against(*ratio, 1.0) == Some(Less)).count();
+fn loaded_to_idle(result: &ResultFile) -> Result<Reading, String> {
+    let figures = multiples(
+        result,
+        |scenario| scenario.configuration.load.is_some(),
+        |loaded, idle| Configuration { load: idle.load.clone(), ..loaded.clone() },
+    );
+    let best = figures.iter().min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(std::cmp::Ordering::Equal));
+    let best = best.map_or("", |(best, _)| best.as_str());
     let power = &result.machine.power;
     let states = if power.idle_states.is_empty() {
-        format!(
-            "the kernel shows no idle states here (driver {})",
-            power.idle_driver.as_deref().unwrap_or("unknown")
-        )
+        let driver = power.idle_driver.as_deref().unwrap_or("unknown");
+        format!("the kernel shows no idle states here (driver {driver})")
     } else {
-        let deepest = power.deepest(&result.machine.topology.usable);
-        deepest.map_or_else(
+        power.deepest(&result.machine.topology.usable).map_or_else(
             || "no idle state is allowed here".to_owned(),
             |(name, us)| format!("the deepest idle state here, {name}, takes {us} µs to leave"),
         )
     };
-    let seen = format!(
-        "quicker under load in {quicker} of {} pairs, at best {best:.2} times the idle mean ({}); {states}",
-        ratios.len(),
-        named(scene)
-    );
-    (if quicker > 0 { Confirmed } else { Contradicted }, seen)
+    Ok(Reading { seen: format!("under load {best} the idle mean at best; {states}"), figures, missing: 0 })
 }
 
-fn one_for_all_misses(result: &ResultFile) -> (Decision, String) {
-    let (mut rounds, mut duplicates, mut misses, mut bad) = (0_u64, 0_u64, 0_u64, 0_u64);
-    for fanout in result.variants().iter().flat_map(|variant| variant.usable().collect::<Vec<_>>()) {
-        let Some(kept) = fanout.fanout.as_ref().map(|fanout| &fanout.rounds) else { continue };
-        for (duplicate, miss) in kept.duplicates.iter().zip(&kept.misses) {
-            rounds += 1;
-            duplicates = duplicates.saturating_add(*duplicate);
-            misses = misses.saturating_add(*miss);
-            bad += u64::from(*miss > 0 && *duplicate > 0);
-        }
-    }
-    let seen =
-        format!("{duplicates} duplicates and {misses} misses in {rounds} rounds; {bad} rounds had both");
-    match (rounds, bad) {
-        (0, _) => (CannotTell, "sem-posix-for-all was not measured".to_owned()),
-        (_, 0) => (CannotTell, format!("{seen}: what did not happen in these rounds may happen in others")),
-        _ => (Confirmed, seen),
-    }
-}
-
-fn other_transport(result: &ResultFile) -> (Decision, String) {
-    let datagrams: Vec<f64> = scenes(result)
-        .iter()
-        .filter(|scene| scene.part == DATAGRAM && scene.pinned)
-        .filter_map(|scene| scene.wake_us)
+/// Rounds in which one semaphore for all woke some twice and others not at all.
+fn rounds_with_both(result: &ResultFile) -> Result<Reading, String> {
+    let variants = result.variants();
+    let fanouts =
+        variants.iter().flat_map(|variant| variant.usable().filter_map(|record| record.fanout.as_ref()));
+    let rounds: Vec<(u64, u64)> = fanouts
+        .flat_map(|fanout| fanout.rounds.duplicates.iter().copied().zip(fanout.rounds.misses.iter().copied()))
         .collect();
-    let beside = if datagrams.is_empty() {
-        String::new()
-    } else {
-        format!(
-            "; a Unix datagram to each receiver, pinned, took {} on average",
-            range(datagrams.into_iter())
-        )
-    };
-    (CannotTell, format!("that transport is another program's, and no figure is given{beside}"))
+    if rounds.is_empty() {
+        return Err("sem-posix-for-all was not measured".to_owned());
+    }
+    let both = rounds.iter().filter(|(duplicates, misses)| *duplicates > 0 && *misses > 0).count();
+    let [duplicates, misses] = [|round: &(u64, u64)| round.0, |round: &(u64, u64)| round.1]
+        .map(|of| rounds.iter().map(of).fold(0, u64::saturating_add));
+    let seen = format!(
+        "{duplicates} duplicates and {misses} misses in {} rounds; {both} rounds had both",
+        rounds.len()
+    );
+    Ok(Reading::one(both as f64, seen))
+}
+
+fn other_transport(result: &ResultFile) -> Result<Reading, String> {
+    let mut scenarios = scenarios(result);
+    scenarios.retain(|scenario| scenario.part == DATAGRAM && scenario.pinned && scenario.wake_us.is_some());
+    let beside =
+        times("; a Unix datagram to each receiver, pinned, took on average", &scenarios, None, |scenario| {
+            scenario.wake_us
+        });
+    let beside = if scenarios.is_empty() { "" } else { &beside.seen };
+    Err(format!("that transport is another program's, and no figure is given{beside}"))
 }
 
 /// Which of the study's conditions the run kept, and what it had of each.
-fn conditions(result: &ResultFile) -> (Decision, String) {
-    let (configurations, scenes) = (&result.plan.configurations, scenes(result));
+fn conditions(result: &ResultFile) -> Result<Reading, String> {
+    let (configurations, scenarios) = (&result.plan.configurations, scenarios(result));
     let gaps = || configurations.iter().map(|configuration| configuration.pattern.gap_ns() / 1_000_000);
     let rounds = || configurations.iter().filter_map(|configuration| configuration.until.count);
     let loads = || configurations.iter().filter_map(|configuration| configuration.load.as_ref());
@@ -392,9 +267,9 @@ fn conditions(result: &ResultFile) -> (Decision, String) {
     let cpus = result.machine.topology.usable.len();
     let busy = proofs().filter_map(|proof| proof.least_busy()).map(|(_, share)| share).reduce(f64::min);
     let outlasted = proofs().map(|proof| proof.outlasted_ns).min();
-    let of = |receivers| scenes.iter().any(|scene| scene.receivers == receivers);
-    let waited = |wait| scenes.iter().any(|scene| scene.configuration.wait == wait);
-    let waits = scenes.iter().map(|scene| match scene.configuration.wait {
+    let of = |receivers| scenarios.iter().any(|scenario| scenario.receivers == receivers);
+    let waited = |wait| scenarios.iter().any(|scenario| scenario.configuration.wait == wait);
+    let waits = scenarios.iter().map(|scenario| match scenario.configuration.wait {
         WaitPolicy::Timeout { timeout_ns } => format!("time-out {} ms", timeout_ns / 1_000_000),
         WaitPolicy::Block => "no time-out".to_owned(),
         _ => "other".to_owned(),
@@ -417,13 +292,18 @@ fn conditions(result: &ResultFile) -> (Decision, String) {
             cpus == 12 && busy.is_some_and(|share| share > 0.95),
             format!("{cpus} CPUs, the least busy {:.0} % under load", busy.unwrap_or(0.0) * 100.0),
         ),
-        (of(20) && of(2000), format!("receivers {}", distinct(scenes.iter().map(|scene| scene.receivers)))),
+        (
+            of(20) && of(2000),
+            format!("receivers {}", distinct(scenarios.iter().map(|scenario| scenario.receivers))),
+        ),
         (waited(WaitPolicy::Block) && waited(HUNDRED_MS), distinct(waits)),
     ];
     let kept = conditions.iter().filter(|(kept, _)| *kept).count();
     let had: Vec<&str> = conditions.iter().map(|(_, had)| had.as_str()).collect();
-    let decision = if kept == conditions.len() { Confirmed } else { CannotTell };
-    (decision, format!("{kept} of {} kept; this run: {}", conditions.len(), had.join("; ")))
+    Ok(Reading::one(
+        kept as f64,
+        format!("{kept} of {} kept; this run: {}", conditions.len(), had.join("; ")),
+    ))
 }
 
 fn distinct<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
@@ -434,28 +314,25 @@ fn distinct<T: Ord + ToString>(values: impl Iterator<Item = T>) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn default_sets(result: &ResultFile) -> (Decision, String) {
-    match result.machine.limits.semaphore_sets {
-        Some(128) => (Confirmed, "SEMMNI is 128 here".to_owned()),
-        Some(sets) => (CannotTell, format!("SEMMNI is {sets} here, and this is another system")),
-        None => (CannotTell, "the kernel does not tell SEMMNI here".to_owned()),
-    }
+fn default_sets(result: &ResultFile) -> Result<Reading, String> {
+    let sets = result.machine.limits.semaphore_sets.ok_or("the kernel does not tell SEMMNI here")?;
+    Ok(Reading::one(sets as f64, format!("SEMMNI is {sets} here")))
 }
 
-fn no_limit_met(result: &ResultFile) -> (Decision, String) {
+fn most_named(result: &ResultFile) -> Result<Reading, String> {
+    let scenarios = of_the_study(result);
     let most =
-        of_the_study(result).iter().filter(|scene| scene.part == NAMED).map(|scene| scene.receivers).max();
-    match most {
-        Some(most @ 2000..) => (Confirmed, format!("{most} were made and none refused")),
-        Some(most) => (CannotTell, format!("no more than {most} were made")),
-        None => (CannotTell, "none were made".to_owned()),
-    }
+        scenarios.iter().filter(|scenario| scenario.part == NAMED).map(|scenario| scenario.receivers).max();
+    let most = most.ok_or("none were made")?;
+    Ok(Reading::one(f64::from(most), format!("{most} were made and none refused")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::Decision::{self, CannotTell, Confirmed, Contradicted};
     use crate::claims::judge;
+    use crate::claims::tests::decided;
     use doorbell_results::configuration::Load;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::configuration::{Placement, Until};
@@ -522,13 +399,11 @@ mod tests {
     }
 
     fn decision(result: &ResultFile, row: u32) -> Decision {
-        let claim = SOURCE.claims.iter().find(|claim| claim.row == Some(row)).unwrap();
-        (claim.judge)(result).0
+        judge(result).iter().find(|judged| judged.claim.row == Some(row)).unwrap().decision
     }
 
     fn said(result: &ResultFile, words: &str) -> Decision {
-        let claim = SOURCE.claims.iter().find(|claim| claim.says.contains(words)).unwrap();
-        (claim.judge)(result).0
+        decided(result, words).0
     }
 
     /// The machine of the study, as far as its text tells.
@@ -551,7 +426,7 @@ mod tests {
         }
         assert_eq!(said(&result, "pinning lowers"), Confirmed);
         assert_eq!(said(&result, "quicker under full load"), Confirmed);
-        let (decision, kept) = conditions(&result);
+        let (decision, kept) = decided(&result, "under these conditions");
         // No proof of the load, and other CPUs.
         assert!(decision == CannotTell && kept.starts_with("5 of 7 kept"), "{kept}");
     }
