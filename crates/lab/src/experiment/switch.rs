@@ -44,7 +44,7 @@ impl Switch {
                 for (order, &scheduler) in self.schedulers.iter().enumerate() {
                     for &size in &self.working_sets {
                         // One side has nobody to be placed against, to share memory with or to be preferred over.
-                        let alone = !operation.two_sided();
+                        let alone = !operation.form().two_sided;
                         if alone && (number, rank, order) != (0, 0, 0) {
                             continue;
                         }
@@ -59,7 +59,9 @@ impl Switch {
                         configurations.push(Configuration {
                             subject: name.to_owned(),
                             contexts,
-                            pattern: Pattern::Operation { batch: self.batch.unwrap_or(operation.batch()) },
+                            pattern: Pattern::Operation {
+                                batch: self.batch.unwrap_or(operation.form().batch),
+                            },
                             timing: Timing::Around,
                             wait: WaitPolicy::Block,
                             placement,

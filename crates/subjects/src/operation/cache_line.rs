@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-use super::Operation;
 use super::alone::batch;
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Links, OpenError, Site, Word};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -27,14 +27,8 @@ impl Operation for CacheLink {
     fn name(&self) -> &'static str {
         "cache-line"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1000
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1000)
     }
     fn shares_a_core(&self) -> bool {
         false

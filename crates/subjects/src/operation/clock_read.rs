@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading the clock through the vDSO: a call that stays in user mode where the clock source allows.
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_machine::clock::monotonic_ns;
@@ -16,14 +16,8 @@ impl Operation for ClockRead {
     fn name(&self) -> &'static str {
         "clock-read"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "call"
-    }
-    fn batch(&self) -> u32 {
-        5000
+    fn form(&self) -> Form {
+        Form::alone("call", 5000)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

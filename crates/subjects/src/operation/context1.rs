@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! UnixBench's `context1`: an 8-byte counter through two pipes, checked by both sides.
 
-use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
 use super::pipes::{PipeEnd, Pipes};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
@@ -19,14 +19,8 @@ impl Operation for Context1 {
     fn name(&self) -> &'static str {
         "context1"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

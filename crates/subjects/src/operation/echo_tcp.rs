@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::Operation;
 use super::exchange::{Duo, End, Exchange};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
@@ -23,14 +23,8 @@ impl Operation for EchoTcp {
     fn name(&self) -> &'static str {
         "echo-tcp"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn usual(&self) -> bool {
         false

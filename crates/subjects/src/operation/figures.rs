@@ -28,7 +28,7 @@ pub fn derive(record: &mut Record) {
     }
     let Ok(operation) = find(&record.configuration.subject) else { return };
     let mut figures = mean_and_rate(record, operation);
-    if operation.two_sided() {
+    if operation.form().two_sided {
         figures.extend(switches(record));
     } else {
         figures.extend(faults(record));
@@ -63,7 +63,7 @@ pub(super) fn switches_counted(record: &Record) -> u64 {
 
 fn mean_and_rate(record: &Record, operation: &dyn Operation) -> Vec<Figure> {
     let Some(series) = record.series.get(&Quantity::Operation) else { return Vec::new() };
-    let unit = operation.unit();
+    let unit = operation.form().unit;
     let mut figures =
         vec![figure(MEAN, series.mean_ns, "ns", format!("mean of the timed batches, per {unit}"))];
     if series.mean_ns > 0.0 {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -29,14 +29,8 @@ impl Operation for FutexWakeAll {
     fn name(&self) -> &'static str {
         "futex-wake-all"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "wake"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::alone("wake", 100)
     }
     fn joins(&self, contexts: Contexts) -> bool {
         contexts == Contexts::Threads

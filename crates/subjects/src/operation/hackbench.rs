@@ -8,9 +8,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -30,14 +30,8 @@ impl Operation for Hackbench {
     fn name(&self) -> &'static str {
         "hackbench"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "loop"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::alone("loop", 100)
     }
     fn joins(&self, contexts: Contexts) -> bool {
         contexts == Contexts::Processes

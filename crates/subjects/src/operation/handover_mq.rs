@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! rt-tests' `pmqtest`: a message handed over through a POSIX queue.
 
-use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
 use super::message_queue::MessageQueue;
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
 use doorbell_results::configuration::Configuration;
@@ -19,14 +19,8 @@ impl Operation for HandoverMq {
     fn name(&self) -> &'static str {
         "handover-mq"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "hand-over"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("hand-over", 1)
     }
     fn usual(&self) -> bool {
         false

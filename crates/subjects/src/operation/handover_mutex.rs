@@ -3,8 +3,8 @@
 
 use std::cell::UnsafeCell;
 
-use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
 use doorbell_results::configuration::Configuration;
@@ -17,14 +17,8 @@ impl Operation for HandoverMutex {
     fn name(&self) -> &'static str {
         "handover-mutex"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "hand-over"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("hand-over", 1)
     }
     fn joins(&self, contexts: Contexts) -> bool {
         contexts == Contexts::Threads

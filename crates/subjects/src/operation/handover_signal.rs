@@ -6,8 +6,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-use super::Operation;
 use super::handover::{Handover, OneWay, Receiver, Sender};
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::SideError;
 use doorbell_results::configuration::Configuration;
@@ -20,14 +20,8 @@ impl Operation for HandoverSignal {
     fn name(&self) -> &'static str {
         "handover-signal"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "hand-over"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("hand-over", 1)
     }
     fn usual(&self) -> bool {
         false

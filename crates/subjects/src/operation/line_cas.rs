@@ -7,9 +7,9 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-use super::Operation;
 use super::alone::batch;
 use super::figures::figure;
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Links, OpenError, Site};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -29,14 +29,8 @@ impl Operation for LineCas {
     fn name(&self) -> &'static str {
         "line-cas"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1000
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1000)
     }
     fn usual(&self) -> bool {
         false

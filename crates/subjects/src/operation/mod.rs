@@ -49,6 +49,7 @@ mod stream_pipe;
 mod switch_futex;
 mod switch_pipe;
 mod switch_yield;
+mod system_call;
 mod timectxsw;
 mod timed;
 mod timetctxsw2;
@@ -56,20 +57,37 @@ mod touch;
 mod turns_semop;
 
 pub use family::Operations;
+use system_call::Bare;
+
+/// Who takes part in an operation, and what is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// Whether both sides take part, and the kernel switches between them or wakes one for the other; else one repeats it and the
+    /// other leaves at once.
+    pub two_sided: bool,
+    /// What one operation is: `call`, `fault`, `round`, …
+    pub unit: &'static str,
+    /// Operations between two clock readings that keep the reading below some percent of what is timed.
+    pub batch: u32,
+}
+
+impl Form {
+    const fn two_sides(unit: &'static str, batch: u32) -> Self {
+        Self { two_sided: true, unit, batch }
+    }
+    const fn alone(unit: &'static str, batch: u32) -> Self {
+        Self { two_sided: false, unit, batch }
+    }
+}
 
 /// Something of the kernel or the CPU that is timed.
 pub trait Operation: Sync {
     /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
-    /// Whether both sides take part, and the kernel switches between them or wakes one for the other; else one repeats it and the
-    /// other leaves at once.
-    fn two_sided(&self) -> bool;
-    /// What one operation is: `call`, `fault`, `round`, …
-    fn unit(&self) -> &'static str;
+    /// Who takes part, and what is counted.
+    fn form(&self) -> Form;
     /// The text of `doorbell explain`.
     fn explanation(&self) -> Explanation;
-    /// Operations between two clock readings that keep the reading below some percent of what is timed.
-    fn batch(&self) -> u32;
     /// Whether it can be run between sides of this kind.
     fn joins(&self, contexts: Contexts) -> bool {
         let _ = contexts;
@@ -100,7 +118,8 @@ pub trait Operation: Sync {
 impl dyn Operation {
     /// What it is, as it is stored with what was measured.
     pub fn subject(&self) -> Subject {
-        Subject::Operation { two_sided: self.two_sided(), unit: self.unit().to_owned() }
+        let Form { two_sided, unit, .. } = self.form();
+        Subject::Operation { two_sided, unit: unit.to_owned() }
     }
     /// Whether `configuration` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
     /// right to the scheduling policy.
@@ -132,9 +151,9 @@ pub fn all() -> &'static [&'static dyn Operation] {
     &[
         &clock_read::ClockRead,
         &cache_line::CacheLink,
-        &getppid::Getppid,
-        &gettid::Gettid,
-        &gettid_syscall::GettidSyscall,
+        &Bare(getppid::Getppid),
+        &Bare(gettid::Gettid),
+        &Bare(gettid_syscall::GettidSyscall),
         &read_nothing::ReadNothing,
         &page_fault_anonymous::PageFaultAnonymous,
         &page_fault_file::PageFaultFile,

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::Configuration;
@@ -20,14 +20,8 @@ impl Operation for PageFaultAnonymous {
     fn name(&self) -> &'static str {
         "page-fault-anonymous"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "page"
-    }
-    fn batch(&self) -> u32 {
-        256
+    fn form(&self) -> Form {
+        Form::alone("page", 256)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

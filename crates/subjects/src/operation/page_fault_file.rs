@@ -9,8 +9,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo, batch};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -23,14 +23,8 @@ impl Operation for PageFaultFile {
     fn name(&self) -> &'static str {
         "page-fault-file"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "page"
-    }
-    fn batch(&self) -> u32 {
-        4096
+    fn form(&self) -> Form {
+        Form::alone("page", 4096)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -3,8 +3,8 @@
 
 use std::fs::File;
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::Configuration;
@@ -17,14 +17,8 @@ impl Operation for ReadNothing {
     fn name(&self) -> &'static str {
         "read-nothing"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "call"
-    }
-    fn batch(&self) -> u32 {
-        1000
+    fn form(&self) -> Form {
+        Form::alone("call", 1000)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::Configuration;
@@ -24,14 +24,8 @@ impl Operation for SignalSelf {
     fn name(&self) -> &'static str {
         "signal-self"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "signal"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::alone("signal", 100)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::Operation;
 use super::figures::{figure, window};
 use super::message_queue::MessageQueue;
 use super::stream::{Stream, Turns};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
@@ -19,14 +19,8 @@ impl Operation for StreamMq {
     fn name(&self) -> &'static str {
         "stream-mq"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "message"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::two_sides("message", 100)
     }
     fn usual(&self) -> bool {
         false

@@ -7,9 +7,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
-use super::Operation;
 use super::figures::{figure, window};
 use super::stream::{Stream, Turns};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
@@ -22,14 +22,8 @@ impl Operation for StreamPipe {
     fn name(&self) -> &'static str {
         "stream-pipe"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "write"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::two_sides("write", 100)
     }
     fn usual(&self) -> bool {
         false

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
 
-use super::Operation;
 use super::exchange::{Duo, End, Exchange};
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
@@ -21,14 +21,8 @@ impl Operation for SwitchFutex {
     fn name(&self) -> &'static str {
         "switch-futex"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The switch by pipe: an integer there and back.
 
-use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::pipes::{PipeEnd, Pipes};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
@@ -17,14 +17,8 @@ impl Operation for SwitchPipe {
     fn name(&self) -> &'static str {
         "switch-pipe"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

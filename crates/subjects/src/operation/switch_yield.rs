@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bare switch: two sides on one core that do nothing but give way.
 
-use super::Operation;
 use super::side_by_side::{Beside, Pair};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_results::configuration::Configuration;
 
@@ -14,14 +14,8 @@ impl Operation for SwitchYield {
     fn name(&self) -> &'static str {
         "switch-yield"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

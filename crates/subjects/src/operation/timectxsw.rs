@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::sched_yield;
 
-use super::Operation;
 use super::exchange::{Duo, End, Exchange};
 use super::figures::{figure, window};
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Word};
 use doorbell_harness::role::Role;
 use doorbell_harness::side::SideError;
@@ -28,14 +28,8 @@ impl Operation for Timectxsw {
     fn name(&self) -> &'static str {
         "timectxsw"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The protocol of tsuna/contextswitch's `timetctxsw2`: two threads that yield, and a divisor of four.
 
-use super::Operation;
 use super::figures::{figure, window};
 use super::side_by_side::Pair;
 use super::switch_yield::Yields;
+use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Links, OpenError, Site};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
@@ -17,14 +17,8 @@ impl Operation for Timetctxsw2 {
     fn name(&self) -> &'static str {
         "timetctxsw2"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        1
+    fn form(&self) -> Form {
+        Form::two_sides("round", 1)
     }
     fn joins(&self, contexts: Contexts) -> bool {
         contexts == Contexts::Threads

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicU8;
 
-use super::Operation;
 use super::alone::{Alone, Bench, Solo};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_harness::side::{Side, SideError, fill};
 use doorbell_results::configuration::Configuration;
@@ -17,14 +17,8 @@ impl Operation for Touch {
     fn name(&self) -> &'static str {
         "touch"
     }
-    fn two_sided(&self) -> bool {
-        false
-    }
-    fn unit(&self) -> &'static str {
-        "set"
-    }
-    fn batch(&self) -> u32 {
-        16
+    fn form(&self) -> Form {
+        Form::alone("set", 16)
     }
     fn explanation(&self) -> Explanation {
         Explanation {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! stress-ng's `--switch-method sem-sysv`: one semaphore, raised and lowered by both.
 
-use super::Operation;
 use super::figures::{figure, window};
 use super::semaphore_set::SemaphoreSet;
 use super::stream::{Stream, Turns};
+use super::{Form, Operation};
 use crate::mechanism::{Explanation, Fault, Links, OpenError, Site};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Figure, Record};
@@ -17,14 +17,8 @@ impl Operation for TurnsSemop {
     fn name(&self) -> &'static str {
         "turns-semop"
     }
-    fn two_sided(&self) -> bool {
-        true
-    }
-    fn unit(&self) -> &'static str {
-        "round"
-    }
-    fn batch(&self) -> u32 {
-        100
+    fn form(&self) -> Form {
+        Form::two_sides("round", 100)
     }
     fn usual(&self) -> bool {
         false
