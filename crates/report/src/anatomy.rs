@@ -13,7 +13,7 @@ use crate::wording::counted;
 use doorbell_results::anatomy::{Hidden, Mark, Rank, Wake};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Histogram, ResultFile};
-use doorbell_verdict::anatomy::{Cost, Dissected, Way, dissect};
+use doorbell_verdict::anatomy::{Cost, Dissected, PathTimes, dissect};
 
 /// Columns of a distribution's strip, and of a waterfall's bars.
 const STRIP: usize = 24;
@@ -115,7 +115,7 @@ fn heading(text: &str, style: &Style) -> String {
 fn stages(variant: &Dissected, variants: &[Dissected], style: &Style) -> String {
     let mut out = heading(&format!("Where the time goes: {}", label(variant.configuration, variants)), style);
     let all: u64 = variant.paths.iter().map(|way| way.whole.count()).sum();
-    let rare = |way: &&Way| (way.whole.count() as f64) < RARE * all as f64;
+    let rare = |way: &&PathTimes| (way.whole.count() as f64) < RARE * all as f64;
     for way in variant.paths.iter().filter(|way| !rare(way)) {
         out.push_str(&stage_table(way, all, style));
     }
@@ -161,7 +161,7 @@ pub(super) fn notes(variant: &Dissected) -> Vec<String> {
     notes
 }
 
-fn stage_table(way: &Way, all: u64, style: &Style) -> String {
+fn stage_table(way: &PathTimes, all: u64, style: &Style) -> String {
     let scale = Scale::for_ps(way.stages.values().map(|stage| stage.quantile(0.5) as f64));
     let number = |head: &str| Column::new(head, Align::Right);
     let mut table = Table::new(vec![
@@ -286,7 +286,7 @@ pub(super) fn difference(cost: &Cost, show: impl Fn(f64) -> String) -> String {
 }
 
 /// The rows of a table of stages for the page: names, then numbers as text.
-pub(super) fn rows(way: &Way, scale: Scale) -> Vec<Vec<String>> {
+pub(super) fn rows(way: &PathTimes, scale: Scale) -> Vec<Vec<String>> {
     let whole = way.whole.mean().max(1.0);
     let row = |name: &str, times: &doorbell_results::record::Histogram| {
         let mut cells = vec![name.to_owned()];

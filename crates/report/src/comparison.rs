@@ -9,7 +9,7 @@ use super::unit::Scale;
 use crate::wording::counted;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{self as record, Finding, Status};
-use doorbell_verdict::compare::{Comparison, Obstacle, Row};
+use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Obstacle};
 use doorbell_verdict::judge::{Ratio, Verdict};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
@@ -106,7 +106,7 @@ pub fn interval(ratio: Ratio) -> String {
 }
 
 /// The verdict on a configuration, and what keeps it open.
-pub fn words(row: &Row) -> String {
+pub fn words(row: &ComparedConfiguration) -> String {
     let why = row.doubt.as_ref().map_or_else(String::new, |doubt| format!("; {}", reason(doubt)));
     match row.verdict {
         Verdict::Slower => "slower".to_owned(),

@@ -50,9 +50,9 @@ pub(super) fn passages(result: &ResultFile) -> [Option<Passage>; 2] {
 }
 
 /// By coroutine and by process.
-type Sides<'a> = [&'a dyn Fn(u32) -> Option<f64>; 2];
+type ByCoroutineAndProcess<'a> = [&'a dyn Fn(u32) -> Option<f64>; 2];
 
-fn table(numbers: &[u32], printed: &[[f64; 2]], here: [Sides<'_>; 2]) -> Table {
+fn table(numbers: &[u32], printed: &[[f64; 2]], here: [ByCoroutineAndProcess<'_>; 2]) -> Table {
     let mut table = Table::new(vec![
         number("tasks"),
         number("printed: coroutine"),

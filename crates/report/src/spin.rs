@@ -10,7 +10,7 @@ use crate::wording::counted;
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::judge::Verdict;
-use doorbell_verdict::spin::{Choice, Gap, Spun, Way};
+use doorbell_verdict::spin::{Choice, Gap, Spun, WaitCost};
 
 /// The verdict, and the table of every gap.
 pub fn passages(spun: &Spun) -> Vec<Passage> {
@@ -137,7 +137,7 @@ fn table(spun: &Spun) -> Option<Passage> {
     Passage::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
 }
 
-fn line(spun: &Spun, gap: &Gap, way: &Way, scale: Scale) -> Vec<String> {
+fn line(spun: &Spun, gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
     let behind = match way.behind {
         Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),

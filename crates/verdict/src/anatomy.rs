@@ -14,7 +14,7 @@ use doorbell_results::record::{Histogram, ResultFile, Variant};
 pub struct Dissected<'result> {
     pub configuration: &'result Configuration,
     /// The ways its wakes took, the most frequent first.
-    pub paths: Vec<Way>,
+    pub paths: Vec<PathTimes>,
     /// Wakes of all its trials.
     pub counts: Counts,
     /// Marks that the kernel does not show.
@@ -25,9 +25,9 @@ pub struct Dissected<'result> {
     pub cost: Option<Cost>,
 }
 
-/// A way that wakes took, over all trials of a variant.
+/// A path that wakes took, over all trials of a variant.
 #[derive(Debug)]
-pub struct Way {
+pub struct PathTimes {
     /// The marks that each of them passed.
     pub marks: Vec<Mark>,
     /// Whether the waiter came to run on another CPU than the one from which it was woken.
@@ -60,7 +60,7 @@ impl Cost {
     }
 }
 
-impl Way {
+impl PathTimes {
     pub fn name(&self) -> &'static str {
         let has = |mark| self.marks.contains(&mark);
         match (has(Mark::Decided), has(Mark::SwitchedIn), self.across) {
@@ -104,7 +104,7 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
             )
         })
         .collect();
-    let mut ways: BTreeMap<(Vec<Mark>, bool), Way> = BTreeMap::new();
+    let mut ways: BTreeMap<(Vec<Mark>, bool), PathTimes> = BTreeMap::new();
     let mut counts = Counts::default();
     let mut hidden: Vec<&Hidden> = Vec::new();
     let mut kept: Vec<&Wake> = Vec::new();
@@ -121,7 +121,7 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
             }
         }
         for path in &anatomy.paths {
-            let way = ways.entry((path.marks.clone(), path.across)).or_insert_with(|| Way {
+            let way = ways.entry((path.marks.clone(), path.across)).or_insert_with(|| PathTimes {
                 marks: path.marks.clone(),
                 across: path.across,
                 comings_told: true,
@@ -135,7 +135,7 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
         }
         kept.extend(&anatomy.kept);
     }
-    let mut paths: Vec<Way> = ways.into_values().collect();
+    let mut paths: Vec<PathTimes> = ways.into_values().collect();
     paths.sort_by_key(|way| std::cmp::Reverse(way.whole.count()));
     let comings_told = !hidden.iter().any(|hidden| hidden.mark == Mark::SwitchedIn);
     for way in &mut paths {

@@ -6,7 +6,7 @@
 //! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
 //! So what is broken was shown to be, and what is kept was shown to be.
 
-use super::compare::{Comparison, Obstacle, Row};
+use super::compare::{ComparedConfiguration, Comparison, Obstacle};
 use super::gate::without_figures;
 use super::judge::Ratio;
 use super::quantile::{Bounds, Count, above, bounds, share};
@@ -130,7 +130,12 @@ pub fn check<'result>(
     Checked { findings, missing }
 }
 
-fn judge(limited: Limited, row: &Row, variant: Option<&Variant>, confidence: f64) -> (Seen, Decision) {
+fn judge(
+    limited: Limited,
+    row: &ComparedConfiguration,
+    variant: Option<&Variant>,
+    confidence: f64,
+) -> (Seen, Decision) {
     let (seen, decision) = by_figures(limited, row, variant, confidence);
     // A comparison has looked at that itself. Trials without figures are in no percentile, no maximum and no count.
     let (false, Some(variant)) = (matches!(limited, Limited::More(..)), variant) else {
@@ -147,7 +152,12 @@ fn judge(limited: Limited, row: &Row, variant: Option<&Variant>, confidence: f64
     (seen, decision)
 }
 
-fn by_figures(limited: Limited, row: &Row, variant: Option<&Variant>, confidence: f64) -> (Seen, Decision) {
+fn by_figures(
+    limited: Limited,
+    row: &ComparedConfiguration,
+    variant: Option<&Variant>,
+    confidence: f64,
+) -> (Seen, Decision) {
     let nothing = || {
         (Seen::Nothing, Decision::CannotTell(Why::NoFigures("the configuration has no figures".to_owned())))
     };
@@ -202,7 +212,7 @@ fn by_figures(limited: Limited, row: &Row, variant: Option<&Variant>, confidence
     }
 }
 
-fn relative(ratio: Ratio, limit: f64, row: &Row) -> Decision {
+fn relative(ratio: Ratio, limit: f64, row: &ComparedConfiguration) -> Decision {
     if ratio.high <= limit {
         return Decision::Kept;
     }

@@ -35,7 +35,7 @@ pub const RELEVANT: f64 = 0.025;
 
 /// One configuration of both runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<'result> {
+pub struct ComparedConfiguration<'result> {
     /// What was run, as the baseline has it.
     pub configuration: &'result Configuration,
     /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
@@ -77,7 +77,7 @@ pub struct Comparison<'result> {
     /// The baseline and the candidate.
     pub files: [&'result ResultFile; 2],
     /// The configurations both have, in the order of the baseline's plan.
-    pub rows: Vec<Row<'result>>,
+    pub rows: Vec<ComparedConfiguration<'result>>,
     /// The configurations that are not compared.
     pub unmatched: Vec<Unmatched<'result>>,
     /// The least difference that matters, as a share.
@@ -86,7 +86,7 @@ pub struct Comparison<'result> {
 
 impl<'result> Comparison<'result> {
     /// The rows that were asked for: the harness itself stands beside others to be read, and is a row of its own where there is no other.
-    pub fn asked(&self) -> impl Iterator<Item = &Row<'result>> {
+    pub fn asked(&self) -> impl Iterator<Item = &ComparedConfiguration<'result>> {
         let alone = self.rows.iter().all(|row| row.is_harness);
         self.rows.iter().filter(move |row| alone || !row.is_harness)
     }
@@ -103,7 +103,9 @@ impl<'result> Comparison<'result> {
 
     /// Whether some configuration may be slower by as much as matters, without that having been shown.
     pub fn is_open(&self) -> bool {
-        let open = |row: &Row<'_>| row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant;
+        let open = |row: &ComparedConfiguration<'_>| {
+            row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant
+        };
         self.unmatched.iter().any(|configuration| configuration.gone) || self.asked().any(open)
     }
 }
@@ -267,12 +269,12 @@ impl<'variant, 'result> Pair<'variant, 'result> {
         p50: Ratio,
         p99: Option<Ratio>,
         relevant: f64,
-    ) -> Option<Row<'result>> {
+    ) -> Option<ComparedConfiguration<'result>> {
         let middle = |run: usize| {
             let medians: Vec<f64> = self.blocks[run].values().map(|block| block.p50_ns).collect();
             median(&medians)
         };
-        let mut row = Row {
+        let mut row = ComparedConfiguration {
             configuration: self.variants[0].configuration,
             candidate: self.variants[1].configuration,
             quantity: self.quantity,

@@ -42,13 +42,13 @@ pub struct Gap {
     /// Nanoseconds between notifications.
     pub gap_ns: u64,
     /// The ways to wait, the best first.
-    pub ways: Vec<Way>,
+    pub ways: Vec<WaitCost>,
     pub choice: Choice,
 }
 
 /// One way to wait at one gap.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Way {
+pub struct WaitCost {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
@@ -69,7 +69,7 @@ pub struct Way {
 
 impl Gap {
     /// The way that was chosen.
-    pub fn chosen(&self) -> Option<&Way> {
+    pub fn chosen(&self) -> Option<&WaitCost> {
         self.ways.iter().find(|way| match (&self.choice, way.wait) {
             (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
             (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
@@ -84,7 +84,7 @@ impl Gap {
     }
 }
 
-impl Way {
+impl WaitCost {
     /// What it costs, nanoseconds of CPU time.
     pub fn cost_ns(&self, worth: f64) -> f64 {
         self.wake_ns * worth + self.cpu_ns
@@ -192,12 +192,12 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
     let middles = Family::alternated(&samples(variants, Quantity::Wake, By::P50));
     let behind =
         |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
-    let ways: Vec<Way> = order
+    let ways: Vec<WaitCost> = order
         .iter()
         .filter_map(|&index| {
             let variant = variants[index];
             let [_, p99] = variant.quantiles_ps(Quantity::Wake, [0.5, 0.99])?;
-            Some(Way {
+            Some(WaitCost {
                 wait: variant.configuration.wait,
                 wake_ns: variant.histogram(Quantity::Wake)?.mean() / 1e3,
                 percentiles_ns: [middles.level(index)?, p99 as f64 / 1e3],
@@ -227,7 +227,7 @@ fn trial(record: &Record) -> Option<Trial> {
 /// Of what costs the same as the best the one that burns least: to sleep, else the shortest spin. Nothing where one that burns less
 /// may cost the same or more; but where all that may be the best outlast the gap, the shortest of them, for until the notification comes they do the
 /// same; and where all of them end before it, to sleep at once, for the others sleep as well and have spun besides.
-fn choose(ways: &[Way], gap_ns: u64) -> Choice {
+fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
     if ways.len() < 2 {
         return Choice::CannotTell(
             "there is only one way to wait with figures: nothing to compare".to_owned(),
@@ -248,11 +248,11 @@ fn choose(ways: &[Way], gap_ns: u64) -> Choice {
     let outlast = open.clone().all(|way| burns(&way.wait) >= gap_ns);
     let in_vain = open.clone().all(|way| burns(&way.wait) < gap_ns);
     match open.min_by_key(|way| burns(&way.wait)) {
-        Some(Way { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
+        Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
             Choice::SpinThenSleep(*spin_ns)
         }
-        Some(Way { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
-        Some(Way { verdict: Verdict::Inconclusive, behind, wait, .. }) => {
+        Some(WaitCost { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
+        Some(WaitCost { verdict: Verdict::Inconclusive, behind, wait, .. }) => {
             let what = match wait {
                 WaitPolicy::Block => "to sleep at once".to_owned(),
                 WaitPolicy::SpinThenBlock { spin_ns } => {
@@ -268,8 +268,8 @@ fn choose(ways: &[Way], gap_ns: u64) -> Choice {
             });
             Choice::CannotTell(format!("{what}{could}; run it with more --blocks"))
         }
-        Some(Way { wait: WaitPolicy::Spin, .. }) => Choice::Spin,
-        Some(Way { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) => Choice::SpinThenSleep(*spin_ns),
+        Some(WaitCost { wait: WaitPolicy::Spin, .. }) => Choice::Spin,
+        Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) => Choice::SpinThenSleep(*spin_ns),
         _ => Choice::Sleep,
     }
 }
@@ -446,7 +446,7 @@ mod tests {
         }
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
-        let open = |way: &&Way| way.verdict == Verdict::Inconclusive;
+        let open = |way: &&WaitCost| way.verdict == Verdict::Inconclusive;
         assert!(gap.ways.iter().filter(open).count() > 0, "{gap:?}");
         assert_eq!(gap.choice, Choice::Sleep, "{gap:?}");
     }

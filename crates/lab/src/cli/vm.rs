@@ -389,18 +389,18 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             for signal in [SIGINT, SIGTERM, SIGHUP] {
                 signal_hook::flag::register(signal, Arc::clone(&stop))?;
             }
-            let mut talk = Talk { quiet: terminal.quiet, raw: None };
+            let mut guest_terminal = GuestTerminal { quiet: terminal.quiet, raw: None };
             let report = prepared(&args.hardware, &order, Duration::MAX, |guest| {
                 let guest = Guest { keys: Some(stdin.as_fd()), ..*guest };
-                talk.note("booting a guest; Ctrl-] ends it");
-                let outcome = boot(&guest, &stop, &mut talk);
+                guest_terminal.note("booting a guest; Ctrl-] ends it");
+                let outcome = boot(&guest, &stop, &mut guest_terminal);
                 // Messages are for a terminal that is the user's again.
-                talk.raw = None;
+                guest_terminal.raw = None;
                 Ok(outcome?)
             });
             match report {
                 Err(error) if matches!(error.downcast_ref(), Some(RunError::Interrupted)) => {
-                    talk.note(&error.to_string());
+                    guest_terminal.note(&error.to_string());
                     Ok(Exit::Interrupted)
                 }
                 report => Ok(Exit::Of(report?.status)),
@@ -644,12 +644,12 @@ impl Observer for Show {
 }
 
 /// The terminal of a guest that people talk with.
-struct Talk {
+struct GuestTerminal {
     quiet: bool,
     raw: Option<Raw>,
 }
 
-impl Talk {
+impl GuestTerminal {
     fn note(&self, text: &str) {
         if !self.quiet {
             say(text);
@@ -657,7 +657,7 @@ impl Talk {
     }
 }
 
-impl Observer for Talk {
+impl Observer for GuestTerminal {
     fn up(&mut self, _after: Duration) {
         // From now on every key is the guest's. Without it, keys still go there, line by line.
         self.raw = Raw::take().ok();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What explains a difference as well as the thing that was changed, and by how much that widens its interval.
 
-use super::{Ratio, Row};
+use super::{ComparedConfiguration, Ratio};
 use crate::judge;
 use crate::statistics::median;
 use doorbell_results::record::populations::populations;
@@ -63,7 +63,11 @@ impl Obstacle {
 }
 
 /// What else explains a difference of the configuration.
-pub(super) fn found(row: &Row, files: [&ResultFile; 2], variants: [&Variant; 2]) -> Option<Obstacle> {
+pub(super) fn found(
+    row: &ComparedConfiguration,
+    files: [&ResultFile; 2],
+    variants: [&Variant; 2],
+) -> Option<Obstacle> {
     let fewest = row.blocks[0].min(row.blocks[1]);
     if fewest < judge::FEWEST {
         return Some(Obstacle::FewBlocks(fewest));

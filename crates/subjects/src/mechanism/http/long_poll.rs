@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::board::Server;
+use super::server::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
     Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,

@@ -16,9 +16,9 @@ use super::descriptor::{Ends, again, readable};
 use super::socket::{self, tcp_pair};
 use super::{Fault, OpenError, Site, Unavailable};
 
-mod board;
 pub mod events;
 pub mod long_poll;
+mod server;
 pub mod short_poll;
 pub mod websocket;
 

@@ -14,30 +14,30 @@ const LONGEST: Duration = Duration::from_secs(25);
 
 /// How many events there have been.
 #[derive(Debug, Default)]
-struct Board {
+struct Events {
     published: Mutex<u64>,
     changed: Condvar,
 }
 
-impl Board {
+impl Events {
     fn published(&self) -> MutexGuard<'_, u64> {
         // A number is whole whoever died while holding it.
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The server: its board, and the thread that answers.
+/// The server: the count of events, and the thread that answers.
 #[derive(Debug)]
 pub(super) struct Server {
-    board: Arc<Board>,
+    events: Arc<Events>,
     thread: JoinHandle<()>,
 }
 
 impl Server {
     /// Answers requests on `stream` from now on; `patient` keeps those waiting that ask for what is still to come.
     pub(super) fn start(mut stream: Stream, patient: bool) -> Result<Self, OpenError> {
-        let board = Arc::new(Board::default());
-        let own = Arc::clone(&board);
+        let events = Arc::new(Events::default());
+        let own = Arc::clone(&events);
         let thread = std::thread::Builder::new()
             .name("http-server".to_owned())
             .spawn(move || {
@@ -45,12 +45,12 @@ impl Server {
                 let _ = serve(&mut stream, &own, patient);
             })
             .map_err(OpenError::of("pthread_create"))?;
-        Ok(Self { board, thread })
+        Ok(Self { events, thread })
     }
 
     pub(super) fn publish(&self) {
-        *self.board.published() += 1;
-        self.board.changed.notify_one();
+        *self.events.published() += 1;
+        self.events.changed.notify_one();
     }
 
     /// CPU time of the thread that answers, nanoseconds.
@@ -70,7 +70,7 @@ impl Server {
     }
 }
 
-fn serve(stream: &mut Stream, board: &Board, patient: bool) -> Result<(), Fault> {
+fn serve(stream: &mut Stream, events: &Events, patient: bool) -> Result<(), Fault> {
     loop {
         let after = loop {
             match stream.request()? {
@@ -79,10 +79,10 @@ fn serve(stream: &mut Stream, board: &Board, patient: bool) -> Result<(), Fault>
                 None => return Ok(()),
             }
         };
-        let mut published = board.published();
+        let mut published = events.published();
         if patient {
             let waited =
-                board.changed.wait_timeout_while(published, LONGEST, |published| *published <= after);
+                events.changed.wait_timeout_while(published, LONGEST, |published| *published <= after);
             published = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let answer = tell(*published);
