@@ -137,6 +137,48 @@ fn an_old_word_is_found_in_a_page_a_string_and_a_help_text_and_not_in_a_name() {
     assert!(files(&root().join("book"), &[".md"]).len() > 20);
 }
 
+/// Files that a page tells how to make.
+const MADE: &[&str] = &["kernel/uintr/user/libuintr.a"];
+
+/// What `page` says is there: the targets of its links, and paths of this repository.
+fn names_files(page: &str) -> Vec<&str> {
+    let prose = page.split("```").step_by(2);
+    let links = prose.flat_map(|prose| prose.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+    let links = links.filter(|link| !link.contains("://")).filter_map(|link| link.split('#').next());
+    let folders = ["ci/", "crates/", "kernel/", "qemu/", "rivals/", "squall/", "fuzz/", "book/"];
+    let paths = page.split(|letter: char| letter.is_whitespace() || "`'\"()[]|,=;".contains(letter));
+    let paths = paths.map(|path| path.trim_end_matches(['.', ':', '/']));
+    let paths = paths.filter(|path| folders.iter().any(|folder| path.starts_with(folder)));
+    links
+        .chain(paths.filter(|path| !path.contains(['*', '{', '<', '…', '$'])))
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn every_file_that_a_page_names_is_there() {
+    let root = root();
+    let mut pages = files(&root.join("book"), &[".md"]);
+    let beside = ["README.md", "CONTRIBUTING.md", "DESIGN.md", "rivals/README.md", "kernel/uintr/README.md"];
+    pages.extend(beside.iter().chain(&["qemu/README.md", "squall/README.md"]).map(|name| root.join(name)));
+    let mut count = 0;
+    let mut gone = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for name in names_files(&text) {
+            count += 1;
+            let there = [page.parent().unwrap(), &root].iter().any(|folder| folder.join(name).exists());
+            if !there && !MADE.contains(&name) {
+                gone.push(format!("{}: {name}", page.display()));
+            }
+        }
+    }
+    assert!(gone.is_empty(), "not there:\n{}", gone.join("\n"));
+    assert!(count > 200, "{count}");
+    let page = "[a](gone.md#there), `ci/gone.sh`, https://a.b/ci/x, [b](https://c/d)";
+    assert_eq!(names_files(page), ["gone.md", "ci/gone.sh"]);
+}
+
 /// Every word of the glossary has a meaning, and none is among those that are no longer written.
 #[test]
 fn the_glossary_says_each_word_once_and_uses_no_old_one() {
