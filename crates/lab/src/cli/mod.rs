@@ -55,6 +55,7 @@ pub mod switch;
 pub mod tasks;
 pub mod top;
 pub mod tune;
+pub mod uintr;
 pub mod usage;
 pub mod verdict;
 pub mod vm;
@@ -143,6 +144,8 @@ verbs! {
     ///
     /// And what holding idle states off buys.
     Idle of idle,
+    /// User interrupts beside eventfd, futex and spinning
+    Uintr of uintr,
     /// Show again what the last run said, or any result or baseline
     Show of show,
     /// One self-contained page of results: charts, tables, warnings
@@ -194,7 +197,7 @@ verbs! {
 /// The verbs by what they are for, as `--help` lists them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Ask, and get an answer", &["survey", "pick", "spin", "gate", "check", "compare"]),
-    ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle"]),
+    ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle", "uintr"]),
     ("Find out why", &["doctor", "anatomy", "why", "study"]),
     ("Results", &["show", "report", "fleet", "export", "schema"]),
     ("Protocols and machines", &["model", "vm"]),

@@ -16,4 +16,5 @@ pub mod survey;
 pub mod switch;
 pub mod tasks;
 pub mod tune;
+pub mod uintr;
 pub mod why;

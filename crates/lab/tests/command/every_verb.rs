@@ -26,7 +26,7 @@ struct Verb {
 }
 
 /// Every verb that measures, and the loads that go with any of them.
-const VERBS: [Verb; 13] = [
+const VERBS: [Verb; 14] = [
     Verb {
         long: "fanout sem-posix-named sem-sysv-many -n 8 --rounds 100000 --interval 1ms",
         short: "fanout sem-posix-named -n 3 --rounds 3 --interval 1ms",
@@ -46,6 +46,10 @@ const VERBS: [Verb; 13] = [
     Verb {
         long: "idle futex --gap 1ms --time 20ms --blocks 10000",
         short: "idle futex --gap 200us --hold off --count 5 --blocks 1",
+    },
+    Verb {
+        long: "uintr eventfd futex --gap 100us --wait 1ms --blocks 10000",
+        short: "uintr eventfd uintr --gap 0 --wait 1ms --size 1 --count 5 --blocks 1",
     },
     Verb {
         long: "anatomy futex mq-posix --gap 100us --time 50ms --placement unpinned --blocks 10000",

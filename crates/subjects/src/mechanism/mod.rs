@@ -59,11 +59,15 @@ pub mod tcp_busy_poll;
 pub mod tcp_epoll_busy_poll;
 pub mod udp;
 pub mod udp_busy_poll;
+pub mod uintr;
+pub mod uintr_epoll;
+pub mod uintr_wait;
 pub mod umwait;
 pub mod unix_dgram;
 pub mod unix_seqpacket;
 pub mod unix_stream;
 mod uring;
+mod user_interrupt;
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
     &[
@@ -100,6 +104,9 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &signal_handler::SignalHandler,
         &signal_signalfd::SignalSignalfd,
         &condvar::Condvar,
+        &uintr::Uintr,
+        &uintr_wait::UintrWait,
+        &uintr_epoll::UintrEpoll,
         &bell_adaptive::BellAdaptive,
         &bell_futex::BellFutex,
         &bell_eventfd::BellEventfd,
