@@ -101,13 +101,10 @@ impl Bound {
     /// Whether `figure` agrees; none where it is too near, or not seen at all.
     fn holds(&self, figure: Option<f64>) -> Option<bool> {
         let figure = figure?;
-        let (of_least, of_most) = (figure / self.least, figure / self.most);
-        let bounded = [self.least, self.most].map(f64::is_finite);
-        if bounded[0] && of_least < 1.0 - self.outside || bounded[1] && of_most > 1.0 + self.outside {
+        if figure < self.least * (1.0 - self.outside) || figure > self.most * (1.0 + self.outside) {
             return Some(false);
         }
-        let agrees =
-            (!bounded[0] || of_least >= 1.0 + self.inside) && (!bounded[1] || of_most <= 1.0 - self.inside);
+        let agrees = figure >= self.least * (1.0 + self.inside) && figure <= self.most * (1.0 - self.inside);
         agrees.then_some(true)
     }
 }
@@ -239,6 +236,11 @@ mod tests {
         assert_eq!(
             holds(Bound::about(5.0, 5.0, 0.2), [3.9, 4.1, 5.9, 6.1]),
             [false, true, true, false].map(Some)
+        );
+        assert_eq!(
+            Bound::exactly(0.0, 1.0).holds(Some(0.0)),
+            Some(true),
+            "nothing at all is within a bound from nothing on"
         );
         assert_eq!(Bound::below(10.0).holds(None), None);
     }
