@@ -15,6 +15,9 @@ done
 # Emulators, compilers and C libraries to run the libraries' tests there.
 ci/install/debian qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
     echo "emulators for other processors could not be installed" >&2
+# A whole machine of one of them, and what its guest is made with (ci/arm64-guest).
+ci/install/debian qemu-system-arm binutils-aarch64-linux-gnu cpio dpkg debian-archive-keyring ||
+    echo "an emulated arm64 machine could not be installed" >&2
 # A checker of the language's memory model, for ci/test/24-miri.sh.
 rustup component list --toolchain nightly --installed 2>/dev/null | grep -q "^miri" ||
     timeout 300 rustup toolchain install nightly --profile minimal --component miri --component rust-src --no-self-update ||
