@@ -150,10 +150,14 @@ fn every_message_arrives_once_and_whole(at_once: bool) {
     let lane = Lane::new();
     let mut sender = Sender::attach(CAPACITY, &lane).unwrap();
     let mut receiver = Receiver::attach(CAPACITY, &lane).unwrap();
+    every_message_goes_through(&lane, &mut sender, &mut receiver, at_once);
+}
+
+fn every_message_goes_through(lane: &Lane, sender: &mut Sender, receiver: &mut Receiver, at_once: bool) {
     thread::scope(|scope| {
-        scope.spawn(|| (1..=MESSAGES).for_each(|value| lane.send(&mut sender, value, at_once)));
+        scope.spawn(|| (1..=MESSAGES).for_each(|value| lane.send(sender, value, at_once)));
         for expected in 1..=MESSAGES {
-            assert_eq!(lane.receive(&mut receiver), expected);
+            assert_eq!(lane.receive(receiver), expected);
         }
     });
 }
@@ -166,6 +170,24 @@ fn every_message_of_a_lane_arrives_once_and_whole_and_both_sides_sleep_and_wake(
 #[test]
 fn every_message_of_a_lane_arrives_where_the_word_is_written_by_the_fence() {
     every_message_arrives_once_and_whole(true);
+}
+
+/// The first begins the ring again for certain, and what follows does whenever the receiver has kept up.
+#[test]
+fn every_message_of_a_lane_that_begins_again_arrives_once_and_whole() {
+    let lane = Lane::new();
+    let mut sender = Sender::attach(CAPACITY, &lane).unwrap();
+    let mut receiver = Receiver::attach(CAPACITY, &lane).unwrap();
+    for value in [1, 2] {
+        lane.send(&mut sender, value, false);
+        assert_eq!(lane.receive(&mut receiver), value);
+    }
+    receiver.release(&lane);
+    let place = sender.tail() % CAPACITY.get();
+    sender.begin_again_beyond(16);
+    every_message_goes_through(&lane, &mut sender, &mut receiver, false);
+    let records: u64 = (1..=MESSAGES).map(|value| 16 + value % 3 * 8).sum();
+    assert!(sender.tail() >= place + records + (CAPACITY.get() - place), "the rest of the ring was skipped");
 }
 
 struct Tape {
