@@ -218,9 +218,20 @@ impl WakeWords {
     /// [`end_unfenced`](Self::end_unfenced).
     #[inline(always)]
     pub fn announce_unfenced_if(&self, enough: impl FnOnce() -> bool) -> Woken {
+        if !self.has_waiters_unfenced() {
+            return Woken::NOBODY;
+        }
+        self.take_waiters_if::<Complete>(enough)
+    }
+
+    /// Must [`announce_unfenced_if`](Self::announce_unfenced_if) be called at all for what was made true before this call? For
+    /// those to whom its other half is too long a way for every time.
+    #[inline(always)]
+    pub fn has_waiters_unfenced(&self) -> bool {
         // Pairs with `Sleep::barrier`, which makes a full fence of it when it matters.
         compiler_fence(Ordering::SeqCst);
-        self.take_waiters_if::<Complete>(enough)
+        // N3.
+        self.waiters.load(Ordering::SeqCst) != 0
     }
 
     /// Notifier: from now on announces without a fence. The kernel must be able to run one on the processor on which this

@@ -317,33 +317,38 @@ impl Sender {
         wanted: &AtomicU64,
     ) -> Woken {
         let length = self.advance(room, length);
+        // Kept at hand: what lies in memory is loaded anew behind a fence.
+        let tail = self.tail;
         fault::point();
         // S3.
-        shared.word(self.tail & self.mask).store(0, Ordering::Relaxed);
+        shared.word(tail & self.mask).store(0, Ordering::Relaxed);
         fault::point();
         // S4 and S5. The write releases: pairs with R1 in `Receiver::next`.
         let reaches = || self.reaches(wanted.load(Ordering::Relaxed));
         let (here, word) = (shared.word(room.start), message_word(length));
         let woken = words.write_and_announce_if_with::<N>(here, word, reaches);
-        self.announced();
+        self.announced = tail;
         woken
     }
 
     /// As [`publish_and_announce`](Self::publish_and_announce), by a sender that has said that it leaves out its fence
-    /// ([`WakeWords::begin_unfenced`]).
+    /// ([`WakeWords::begin_unfenced`]). False if there may be somebody to wake, who has not been told then.
     #[inline(always)]
-    pub fn publish_and_announce_unfenced(
+    pub fn publish_to_nobody_unfenced(
         &mut self,
         room: &Room,
         length: u64,
         shared: &impl Shared,
         words: &WakeWords,
-        wanted: &AtomicU64,
-    ) -> Woken {
+    ) -> bool {
         self.publish(room, length, shared);
-        let woken = words.announce_unfenced_if(|| self.reaches(wanted.load(Ordering::Relaxed)));
-        self.announced();
-        woken
+        // Kept at hand, as above.
+        let tail = self.tail;
+        if words.has_waiters_unfenced() {
+            return false;
+        }
+        self.announced = tail;
+        true
     }
 
     /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved.

@@ -19,6 +19,8 @@ pub(super) struct RingReader {
     end: End,
     sender: Partner,
     distance: Distance,
+    /// Up to where it had received when `poll_alone_at_leisure` last found nothing to do, not even to release.
+    idle_at: Option<u64>,
     violation: Option<PeerViolation>,
     /// The sender's word when its end was told, until it has a successor.
     told: Option<u32>,
@@ -41,7 +43,7 @@ impl RingReader {
         // Release: pairs with `Fence::leave_out`.
         lane.control().can_run_barrier.store(can.into(), Ordering::Release);
         let distance = Distance::new(index.received());
-        Ok(Self { lane, index, end, sender, distance, violation: None, told: None })
+        Ok(Self { lane, index, end, sender, distance, idle_at: None, violation: None, told: None })
     }
 
     /// The next message, if there is one, and done with the one before. If there is none, releases what was consumed, and
@@ -59,6 +61,8 @@ impl RingReader {
     pub(super) fn poll_alone(&mut self) -> Result<Option<Found>, RecvError> {
         match self.poll_now() {
             Some(found) => Ok(Some(found)),
+            // Who looks again and again sees an answer the sooner, the shorter each look is.
+            None if self.idle_at == Some(self.index.received()) && !self.is_ready(1) => Ok(None),
             None => self.poll_alone_at_leisure(),
         }
     }
@@ -66,17 +70,20 @@ impl RingReader {
     #[cold]
     #[inline(never)]
     fn poll_alone_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
+        self.idle_at = None;
         if let Some(found) = self.poll_at_leisure()? {
             return Ok(Some(found));
         }
-        if !self.distance.keep(self.index.received()) {
-            return Ok(None);
+        if self.distance.keep(self.index.received()) {
+            let found = self.next()?;
+            if let Some(found) = found {
+                self.distance.found(found.record_size());
+            }
+            return Ok(found);
         }
-        let found = self.next()?;
-        if let Some(found) = found {
-            self.distance.found(found.record_size());
-        }
-        Ok(found)
+        // All that was received is released by now, and as long as nothing comes the distance has nothing to learn.
+        self.idle_at = Some(self.index.received());
+        Ok(None)
     }
 
     /// `poll` for nearly every message.

@@ -308,23 +308,37 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
         let Self { lane, index, fence, .. } = self;
-        let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
+        let words = lane.message_words();
         if fence.is_left_out() {
-            let woken = index.publish_and_announce_unfenced(room, length, lane, words, wanted);
-            self.wake(woken, record_size(length));
+            if !index.publish_to_nobody_unfenced(room, length, lane, words) {
+                self.ring_at_leisure();
+            }
         } else {
+            let wanted = &lane.control().message_wanted;
             let woken = index.publish_and_announce(room, length, lane, words, wanted);
             self.wake_or_count(woken, record_size(length));
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring_at_leisure(&mut self) {
+        self.ring();
     }
 
     /// The duty that comes with `woken`, which is nothing almost always, of those to whom `bytes` bytes were announced.
     #[inline(always)]
     fn wake(&mut self, woken: Woken, bytes: u64) {
         if !woken.is_empty() {
-            self.lane.message_state.wake_if_any(woken);
-            self.fence.woke(bytes, self.index.tail(), &self.lane);
+            self.wake_at_leisure(woken, bytes);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_at_leisure(&mut self, woken: Woken, bytes: u64) {
+        self.lane.message_state.wake_if_any(woken);
+        self.fence.woke(bytes, self.index.tail(), &self.lane);
     }
 
     /// As `wake`, after an announcement with its fence.
