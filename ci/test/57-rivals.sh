@@ -35,8 +35,10 @@ for kind in process thread; do
 done
 read -r -a cpus < <(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:2])')
 if [ "${#cpus[@]}" -eq 2 ]; then
-    timeout 60 "$folder/bare-ping-pong" "${cpus[@]}" 20 | grep ' ns a round trip, '
+    for way in spin futex eventfd pipe; do
+        timeout 60 "$folder/bare-ping-pong" "$way" "${cpus[@]}" 20 | grep ' ns a round trip, '
+    done
 else
     ci/skipped "bare-ping-pong needs two CPUs, and this process may use one"
 fi
-! "$folder/bare-ping-pong" "${cpus[0]}" 4095 20 || exit 1
+! "$folder/bare-ping-pong" futex "${cpus[0]}" 4095 20 || exit 1

@@ -35,7 +35,7 @@ type Timed = (f64, [u32; 2]);
 
 /// A sentence for each mechanism, and a row for each of its placements: that many there are of a machine with any number of CPUs.
 fn answer(figures: &Figures) -> Vec<Passage> {
-    let (matrices, rest) = Matrix::of(figures);
+    let (matrices, rest) = Matrix::measured(figures);
     let of = |row: &Row| row.series.get(&row.variant.headline()).map(|series| series.quantile(0.5) as f64);
     let mut lead = Vec::new();
     for matrix in &matrices {

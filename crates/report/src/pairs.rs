@@ -30,6 +30,37 @@ pub struct Matrix<'result> {
     range: [f64; 2],
 }
 
+/// The pairs of each mechanism, and the rows that belong to none.
+fn by_cpus<'result>(
+    figures: &'result Figures,
+) -> (Vec<(&'result str, ByCpus<'result>)>, Vec<&'result Row<'result>>) {
+    let mut found: Vec<(&str, ByCpus)> = Vec::new();
+    let mut rest = Vec::new();
+    for row in &figures.rows {
+        let series = row.series.get(&row.variant.headline());
+        let (Some([from, to]), Some(series), false) =
+            (row.configuration().placement.cpus, series, row.is_harness())
+        else {
+            rest.push(row);
+            continue;
+        };
+        let pair = Pair { from, to, p50_ps: series.quantile(0.5) as f64, count: series.count };
+        let subject = row.configuration().subject.as_str();
+        let known = found.iter().position(|(known, _)| *known == subject).unwrap_or_else(|| {
+            found.push((subject, BTreeMap::new()));
+            found.len() - 1
+        });
+        match found[known].1.entry([from, to]) {
+            // A pair measured under several conditions has no single figure: the first stands.
+            Entry::Occupied(_) => rest.push(row),
+            Entry::Vacant(place) => {
+                place.insert((pair, row));
+            }
+        }
+    }
+    (found, rest)
+}
+
 impl<'result> Matrix<'result> {
     /// The matrix of `pairs`, each of which is there once.
     pub(crate) fn new(subject: &'result str, mut pairs: Vec<Pair>) -> Self {
@@ -42,30 +73,7 @@ impl<'result> Matrix<'result> {
     /// The matrices of a run, and the rows that belong to none: unpinned ones, the harness, and pairs so scattered that
     /// their matrix would be blank.
     pub fn of(figures: &'result Figures) -> (Vec<Self>, Vec<&'result Row<'result>>) {
-        let mut found: Vec<(&str, ByCpus)> = Vec::new();
-        let mut rest = Vec::new();
-        for row in &figures.rows {
-            let series = row.series.get(&row.variant.headline());
-            let (Some([from, to]), Some(series), false) =
-                (row.configuration().placement.cpus, series, row.is_harness())
-            else {
-                rest.push(row);
-                continue;
-            };
-            let pair = Pair { from, to, p50_ps: series.quantile(0.5) as f64, count: series.count };
-            let subject = row.configuration().subject.as_str();
-            let known = found.iter().position(|(known, _)| *known == subject).unwrap_or_else(|| {
-                found.push((subject, BTreeMap::new()));
-                found.len() - 1
-            });
-            match found[known].1.entry([from, to]) {
-                // A pair measured under several conditions has no single figure: the first stands.
-                Entry::Occupied(_) => rest.push(row),
-                Entry::Vacant(place) => {
-                    place.insert((pair, row));
-                }
-            }
-        }
+        let (found, mut rest) = by_cpus(figures);
         let mut matrices = Vec::new();
         for (subject, pairs) in found {
             let matrix = Self::new(subject, pairs.values().map(|(pair, _)| *pair).collect());
@@ -76,6 +84,15 @@ impl<'result> Matrix<'result> {
             }
         }
         (matrices, rest)
+    }
+
+    /// The pairs of each mechanism of a run, however scattered, and the rows that are none.
+    pub fn measured(figures: &'result Figures) -> (Vec<Self>, Vec<&'result Row<'result>>) {
+        let (found, rest) = by_cpus(figures);
+        let matrix = |(subject, pairs): (_, ByCpus)| {
+            Self::new(subject, pairs.values().map(|(pair, _)| *pair).collect())
+        };
+        (found.into_iter().map(matrix).collect(), rest)
     }
 
     /// Whether a table of all its rows and columns says more than a list of its pairs. A machine has thousands of CPUs at

@@ -52,7 +52,7 @@ fn placements_of(sources: &[Source], figures: &[Figures]) -> Result<String, Pict
     let (places, rows) = groups::by_placement(&items, quantity).ok_or(PictureError::NoPlacements)?;
     let name = figures::name(quantity);
     let title = sources.first().map(|source| title(&source.result, name));
-    Ok(placements::draw(&rows, &places, name, title.as_deref()).alone())
+    Ok(placements::draw(&rows, &places, name, title.as_deref(), rows.len()).alone())
 }
 
 fn items<'a>(sources: &'a [Source], figures: &'a [Figures], ids: &'a [Vec<String>]) -> Vec<groups::Item<'a>> {

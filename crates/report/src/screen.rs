@@ -6,6 +6,7 @@
 use super::answer::provisional;
 use super::figures::Figures;
 use super::passage::{self, Passage, nothing};
+use super::section::leads;
 use super::sections;
 use super::style::{Role, Style};
 use super::unit::count;
@@ -72,7 +73,9 @@ fn answers(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
 
 /// The sentences of the first screen.
 pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<String> {
-    answers(result, figures).into_iter().flat_map(|told| told.lead).collect()
+    let told = sections::of(&result.plan).into_iter().flat_map(|section| section.sentences(result, figures));
+    let told: Vec<String> = told.collect();
+    if figures.rows.is_empty() { leads(nothing()) } else { told }
 }
 
 /// What a run that was asked nothing says, for programs: the sentences of its first screen.

@@ -29,9 +29,19 @@ pub trait Section: Sync {
         self.passages(result, figures).into_iter().take(1).collect()
     }
 
+    /// The same in sentences alone, for a card or another program.
+    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<String> {
+        leads(self.answer(result, figures))
+    }
+
     /// Whether it tells the figure called `name`; every other figure beside the series is told by its name in tables of their own.
     fn tells(&self, name: &str) -> bool {
         let _ = name;
         false
     }
+}
+
+/// The sentences of `passages`.
+pub fn leads(passages: Vec<Passage>) -> Vec<String> {
+    passages.into_iter().flat_map(|told| told.lead).collect()
 }

@@ -8,7 +8,7 @@ use super::between::interval;
 use super::doctor::{Detail, doctor};
 use super::figures::{Distribution, Figures, Row, percentiles, supports};
 use super::passage::Passage;
-use super::section::Section;
+use super::section::{Section, leads};
 use super::style::{Role, Style};
 use super::switch::Operations;
 use super::table::{Align, Column, Table, number, word};
@@ -18,6 +18,7 @@ use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Histogram, ResultFile, Variant};
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
+use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::sleeps::Slept;
 
@@ -34,6 +35,13 @@ impl Section for Survey {
             return super::emulated::counts_and_ratios(figures).into_iter().collect();
         }
         screen(&doorbell_verdict::answer::answer(result), figures)
+    }
+    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<String> {
+        let fastest = match result.emulated() {
+            true => Vec::new(),
+            false => fastest(&doorbell_verdict::answer::answer(result).picks),
+        };
+        fastest.into_iter().chain(leads(self.answer(result, figures))).collect()
     }
     fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
         let variants = result.variants();
@@ -134,6 +142,25 @@ fn need(need: Need) -> &'static str {
     }
 }
 
+/// What the table of the first screen says, a sentence for each placement.
+fn fastest(picks: &[Pick]) -> Vec<String> {
+    let place = |picks: &[Pick]| {
+        let each: Vec<String> = picks
+            .iter()
+            .map(|pick| {
+                let whose = match pick.need {
+                    Need::Fastest => "",
+                    Need::Sleeps => "asleep ",
+                    Need::Descriptor => "descriptor ",
+                };
+                format!("{whose}{} {} ({})", pick.best, time(pick.round_trip_ns * 1e3), ahead(pick))
+            })
+            .collect();
+        format!("Fastest on the {}: {}", axis::relation(&picks[0].relation), each.join("; "))
+    };
+    picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
+}
+
 /// By how much the best is ahead, and of how many others that was not shown.
 fn ahead(pick: &Pick) -> String {
     let of = |wanted: fn(Verdict) -> bool| pick.others.iter().filter(|other| wanted(other.verdict)).count();
@@ -164,11 +191,16 @@ fn pinning(placed: &[Placed]) -> Vec<String> {
         let best = pinned.min_by(|a, b| a.round_trip_ns.total_cmp(&b.round_trip_ns))?;
         let (subject, place) = (&free.subject, axis::relation(&best.relation));
         let pinned = time(best.round_trip_ns * 1e3);
-        // Left alone a trial runs on one core or on two, and the middle of all samples is that of the quicker trials, which took more.
-        Some(format!(
-            "Pinning: {subject} takes {pinned} on the {place}; left alone {}",
-            interval(best.unpinned)
-        ))
+        // Left alone a trial runs on one core or on two, and a middle of both is what none of them took.
+        let open = best.unpinned.is_some_and(|ratio| ratio.verdict(RELEVANT) == Verdict::Inconclusive);
+        let left = match best.unpinned_ns.filter(|_| open) {
+            Some(ends) => {
+                let [from, to] = alike(ends.map(|ns| ns * 1e3));
+                format!("{from} to {to} from block to block, inconclusive")
+            }
+            None => interval(best.unpinned),
+        };
+        Some(format!("Pinning: {subject} takes {pinned} on the {place}; left alone {left}"))
     })
     .collect()
 }

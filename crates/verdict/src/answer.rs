@@ -4,7 +4,7 @@
 //! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
 //! all wakes after sleeps ([`judge`](super::judge)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
 
-use super::by_block::samples;
+use super::by_block::family;
 use super::compare::RELEVANT;
 use super::judge::{ERROR, Family, Ratio, Verdict};
 use super::provisional::{Provisional, provisional};
@@ -94,6 +94,8 @@ pub struct Placed {
     pub round_trip_ns: f64,
     /// Unpinned, as a multiple of this; none of itself and of too few blocks.
     pub unpinned: Option<Ratio>,
+    /// The shortest and the longest of the medians of its trials unpinned, nanoseconds.
+    pub unpinned_ns: Option<[f64; 2]>,
     /// Moves between CPUs per second, where the kernel tells.
     pub migrations_per_s: Option<f64>,
 }
@@ -191,7 +193,7 @@ pub(super) fn judged<'variant, 'result>(
 impl<'variant, 'result> RoundTrips<'variant, 'result> {
     fn of(variants: &'variant [Variant<'result>]) -> Self {
         let variants = judged(variants);
-        let family = Family::alternated(&samples(&variants, Quantity::RoundTrip, By::P50));
+        let family = family(&variants, Quantity::RoundTrip, By::P50);
         let pairs = pairs(&variants);
         let ratios = family.ratios(&pairs, SHARE);
         let ratios = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect();
@@ -265,11 +267,18 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
                 relation: variant.configuration.placement.relation.clone(),
                 round_trip_ns: self.family.level(index)?,
                 unpinned: self.ratio(index, free),
+                unpinned_ns: ends(&self.variants[free].medians_ns(Quantity::RoundTrip)),
                 migrations_per_s: migrations_per_s(variant),
             })
         });
         placed.collect()
     }
+}
+
+/// The least and the greatest; none of nothing.
+fn ends(values: &[f64]) -> Option<[f64; 2]> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    Some([least, values.iter().copied().fold(least, f64::max)])
 }
 
 /// Of the chance that a survey is wrong anywhere half is for round trips and half for wakes after sleeps.

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each variant of a run took in each block, to be judged together.
 
-use super::judge::Sample;
+use super::judge::{Family, Sample};
 use super::statistics::median;
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
+
+/// What `variants` took in the blocks of one run, to be judged together: see [`samples`].
+pub fn family(variants: &[&Variant], quantity: Quantity, by: By) -> Family {
+    let referred = variants.iter().map(|variant| alike(variants) && is_referred(variant)).collect();
+    Family::alternated(&samples(variants, quantity, by)).referred(referred)
+}
+
+/// Whether what the reference runs under is no part of what differs.
+fn alike(variants: &[&Variant]) -> bool {
+    let under = |variant: &&Variant| {
+        let configuration = variant.configuration;
+        (configuration.load.clone(), configuration.scheduler, configuration.latency_limit_us)
+    };
+    variants.windows(2).all(|pair| under(&pair[0]) == under(&pair[1]))
+}
 
 /// What each of `variants` took in each block by its median or its 99th percentile, nanoseconds.
 ///
@@ -14,11 +29,7 @@ use doorbell_results::record::series::Quantity;
 /// Where they differ in what the reference runs under as well, such as a load, its multiple would leave out what is asked, and all are
 /// taken as measured.
 pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample> {
-    let under = |variant: &&Variant| {
-        let configuration = variant.configuration;
-        (configuration.load.clone(), configuration.scheduler, configuration.latency_limit_us)
-    };
-    let alike = variants.windows(2).all(|pair| under(&pair[0]) == under(&pair[1]));
+    let alike = alike(variants);
     variants
         .iter()
         .map(|variant| {

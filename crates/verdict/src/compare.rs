@@ -12,6 +12,8 @@
 //! together, [`judge`](super::judge) says; half of its error is for the medians and half for the 99th percentiles.
 
 use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::Machine;
+use doorbell_results::machine::virtualisation::Virtualisation;
 use std::collections::BTreeMap;
 
 use doorbell_results::record::series::Quantity;
@@ -180,7 +182,7 @@ fn judged<'result>(
 const EXPONENT_SPREAD: f64 = 0.05;
 
 /// Whether the reference of both runs can only have moved by the machine's own doing: with another kernel, other mitigations,
-/// another processor, other settings of it or another release of this program it is part of what is compared.
+/// another processor, other settings of it, under another hypervisor or none, it is part of what is compared.
 fn same_system(files: [&ResultFile; 2]) -> bool {
     let [first, second] = files.map(|file| &file.machine);
     // An emulator's primitive costs follow what else its host does.
@@ -191,6 +193,14 @@ fn same_system(files: [&ResultFile; 2]) -> bool {
         && first.processor.model_name == second.processor.model_name
         && first.processor.microcode == second.processor.microcode
         && first.processor.mitigations == second.processor.mitigations
+        && under(first) == under(second)
+        && first.power == second.power
+}
+
+/// What the kernel itself runs under, firmware of the same product apart.
+fn under(machine: &Machine) -> impl PartialEq {
+    let Virtualisation { guest, hypervisor, product, .. } = &machine.virtualisation;
+    (*guest, hypervisor.clone(), product.clone())
 }
 
 /// A block's figures, nanoseconds.
@@ -450,6 +460,29 @@ mod tests {
         second.machine.kernel.release = Some("another".to_owned());
         let comparison = compare(&first, &second, RELEVANT);
         assert_eq!((comparison.rows[0].machine, comparison.has_regression()), (None, true));
+    }
+
+    /// "The same within 1.3 %" of a guest and the bare machine below it, of which the guest took 1.43 times as long: what both share with their
+    /// references was taken out.
+    #[test]
+    fn between_a_machine_and_its_guest_and_between_two_governors_it_is_too() {
+        let compared = |change: fn(&mut Machine)| {
+            let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
+            change(&mut second.machine);
+            let comparison = compare(&first, &second, RELEVANT);
+            (comparison.rows[0].machine.is_none(), comparison.has_regression())
+        };
+        assert_eq!(compared(|_| {}), (false, false));
+        assert_eq!(compared(|machine| machine.virtualisation.guest ^= true), (true, true));
+        assert_eq!(
+            compared(|machine| machine.virtualisation.hypervisor = Some("Xen".to_owned())),
+            (true, true)
+        );
+        let governors = |machine: &mut Machine| {
+            machine.power.governors.clear();
+            machine.power.idle_governor = Some("another".to_owned());
+        };
+        assert_eq!(compared(governors), (true, true));
     }
 
     #[test]

@@ -54,6 +54,11 @@ const WORK: usize = 20_000_000;
 /// No sample's spread counts as less than this share of the median one.
 const LEAST_SPREAD: f64 = 0.5;
 
+/// How many times as long the interval is between a multiple of the reference and what was taken as measured. The one follows the machine's
+/// speed through the middle of the run alone, the other in every block; and nine blocks may all have met one of two speeds. Of 3,000 surveys
+/// of equal things, made of recorded noise, 141 called such a pair different and 6 any other; with this 15 in all.
+const UNLIKE: f64 = 1.5;
+
 /// A figure above 0 for each block that has one.
 pub type Sample = BTreeMap<u32, f64>;
 
@@ -152,6 +157,8 @@ pub struct Family {
     errors: Vec<Option<f64>>,
     counts: Vec<usize>,
     residuals: Vec<Residual>,
+    /// Of each sample whether it is of multiples of a reference; empty where all are alike.
+    referred: Vec<bool>,
 }
 
 impl Family {
@@ -174,6 +181,13 @@ impl Family {
         Self::of(&groups, false)
     }
 
+    /// Says of each sample whether it is of multiples of a reference: what is is held against what is not with less confidence.
+    #[must_use]
+    pub fn referred(mut self, referred: Vec<bool>) -> Self {
+        self.referred = referred;
+        self
+    }
+
     /// Samples of values, each with the group within which it may change places.
     fn of(samples: &[Vec<(u32, f64)>], alternated: bool) -> Self {
         let mut family = Self {
@@ -182,6 +196,7 @@ impl Family {
             errors: Vec::new(),
             counts: Vec::new(),
             residuals: Vec::new(),
+            referred: Vec::new(),
         };
         let mut spreads = Vec::new();
         for (sample, values) in samples.iter().enumerate() {
@@ -219,7 +234,9 @@ impl Family {
             .collect();
         let reach = if known.is_empty() { 0.0 } else { self.reach(&known, error) };
         let ratio = |&(a, b): &(usize, usize)| {
-            let own = reach * (self.errors[a]? + self.errors[b]?).sqrt();
+            let alike = self.referred.get(a) == self.referred.get(b);
+            let longer = if alike { 1.0 } else { UNLIKE };
+            let own = longer * reach * (self.errors[a]? + self.errors[b]?).sqrt();
             let estimate = self.levels[b]? - self.levels[a]?;
             Some(Ratio {
                 estimate: estimate.exp(),
@@ -464,6 +481,21 @@ mod tests {
             (0..).zip(&drift).map(value).collect()
         };
         levels.iter().map(&mut sample).collect()
+    }
+
+    /// Between a multiple of the reference and what was taken as measured 141 of 3,000 surveys of equal things had said that one is slower.
+    #[test]
+    fn between_what_had_a_reference_and_what_had_none_the_interval_is_longer() {
+        let family = || Family::alternated(&run(&[1.0; 4], 9, QUIET, 1));
+        let pairs = all_pairs(4);
+        let alike = family().ratios(&pairs, ERROR);
+        let mixed = family().referred(vec![true, true, false, false]).ratios(&pairs, ERROR);
+        for ((a, b), (alike, mixed)) in pairs.iter().zip(alike.iter().zip(&mixed)) {
+            let reach =
+                |ratio: &Option<Ratio>| ratio.map(|ratio| (ratio.high / ratio.estimate).ln()).unwrap();
+            let longer = if (*a < 2) == (*b < 2) { 1.0 } else { UNLIKE };
+            assert!((reach(mixed) - longer * reach(alike)).abs() < 1e-9, "{a} and {b}");
+        }
     }
 
     fn all_pairs(count: usize) -> Vec<(usize, usize)> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
-use super::by_block::samples;
+use super::by_block::family;
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
-use super::judge::{self, Family, Ratio, Verdict};
+use super::judge::{self, Ratio, Verdict};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape, Traffic};
@@ -312,7 +312,7 @@ enum First {
 }
 
 fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, error: f64) -> Vec<Ranked> {
-    let family = Family::alternated(&samples(variants, quantity, by));
+    let family = family(variants, quantity, by);
     let mut order: Vec<usize> =
         (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
     order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));

@@ -30,8 +30,8 @@ use doorbell_verdict::claims::semaphores::{self, PARTS};
 /// Arguments of `doorbell fanout`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell fanout                                         20 and 200 receivers, each with a named POSIX semaphore\n  \
-    doorbell fanout -n 20..2000 --load full                 20, 200 and 2000, on a busy machine\n  \
+    doorbell fanout                                         20, 200 and 2000 receivers, each with a named POSIX semaphore\n  \
+    doorbell fanout -n 20..200 --load full                  20 and 200, on a busy machine\n  \
     doorbell fanout sem-posix-named -n 20,200,2000 --pin unpinned,scatter\n  \
     doorbell fanout all -n 200 --interval 100ms             every mechanism\n  \
     doorbell fanout sem-posix-for-all -n 20 --interval 10ms   one semaphore for all: duplicates and misses\n  \
@@ -42,7 +42,7 @@ pub struct Args {
     /// demonstration of what goes wrong; null, the harness itself, is always run [default: sem-posix-named]
     #[arg(value_name = "MECHANISM", value_parser = offered::fan_outs(), hide_possible_values = true)]
     mechanisms: Vec<String>,
-    /// Receivers, comma separated; A..B goes up by ten times [default: 20..200; with --grid 20..2000]
+    /// Receivers, comma separated; A..B goes up by ten times [default: 20..2000]
     #[arg(short = 'n', long, value_delimiter = ',', value_name = "N", value_parser = receivers)]
     receivers: Vec<Numbers>,
     /// Recorded rounds of a trial; two of warm-up come before them
@@ -210,10 +210,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let fanout = FanOut {
         mechanisms: mechanisms(args)?,
         contexts: args.contexts.iter().copied().map(Into::into).collect(),
-        receivers: match (Numbers::of(&args.receivers), args.grid) {
-            (none, true) if none.is_empty() => vec![20, 200, 2000],
-            (none, false) if none.is_empty() => vec![20, 200],
-            (asked, _) => asked,
+        receivers: match Numbers::of(&args.receivers) {
+            none if none.is_empty() => vec![20, 200, 2000],
+            asked => asked,
         },
         waits: or(&args.wait, args.grid, &[WaitPolicy::Block, HUNDRED_MS], WaitPolicy::Block),
         pinnings: or(&args.pin, args.grid, &[Pin::Unpinned, Pin::Scatter], Pin::Unpinned)

@@ -29,8 +29,24 @@ impl PlacementsRow<'_> {
     }
 }
 
-/// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a page has none.
-pub fn draw(rows: &[PlacementsRow], places: &[String], quantity: &str, title: Option<&str>) -> Picture {
+/// Of `rows` as many as a card has room for; the others are cut off.
+pub fn fits(rows: &[PlacementsRow]) -> usize {
+    let mut used = 0.0;
+    rows.iter().take_while(|row| (used += row.height(), used <= ROOM).1).count()
+}
+
+/// How high the rows of a card are together.
+const ROOM: f64 = 420.0;
+
+/// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a page has none. Where `of` mechanisms
+/// are more than there are rows, it says so.
+pub fn draw(
+    rows: &[PlacementsRow],
+    places: &[String],
+    quantity: &str,
+    title: Option<&str>,
+    of: usize,
+) -> Picture {
     let (width, left) = (960.0, 190.0);
     let right = width - 22.0 - places.len() as f64 * COLUMN;
     let head = if title.is_some() { 40.0 } else { 10.0 };
@@ -57,8 +73,12 @@ pub fn draw(rows: &[PlacementsRow], places: &[String], quantity: &str, title: Op
         bottom + 37.0,
         &format!("{quantity} (time, logarithmic)"),
     ));
+    let part = match rows.len() < of {
+        true => format!("the quickest {} of {of} mechanisms · ", rows.len()),
+        false => String::new(),
+    };
     let note = format!(
-        "mark: median · thick line: to the 99th percentile · thin line: to the 99.9th · {} samples",
+        "{part}mark: median · thick line: to the 99th percentile · thin line: to the 99.9th · {} samples",
         count(curves().fold(0, |sum, curve| sum.saturating_add(curve.series.count)))
     );
     picture.push(label_as("note middle", middle, bottom + 56.0, &note));

@@ -154,7 +154,7 @@ pub(crate) fn by_placement<'a>(
         }
     }
     // More lines than these in one row cannot be told apart; a run on chosen CPUs has its map of pairs instead.
-    if !(2..=4).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
+    if !(2..=6).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
         return None;
     }
     let varying = axis::varying(having.iter().map(|(item, _)| item.row.configuration()));

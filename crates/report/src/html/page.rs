@@ -91,7 +91,7 @@ impl Card {
 }
 
 /// Sentences of a card at the most.
-const SENTENCES: usize = 4;
+const SENTENCES: usize = 6;
 
 #[derive(Debug)]
 struct Missing {

@@ -130,7 +130,7 @@ pub(super) fn telling(items: &[Item], limit: Option<f64>) -> Option<Chart> {
     if limit.is_some() {
         return all();
     }
-    by_placement(items, quantity, name).or_else(along).or_else(all)
+    by_placement(items, quantity, name, placements::fits).or_else(along).or_else(all)
 }
 
 fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str, limit: Option<f64>) -> Section {
@@ -150,18 +150,27 @@ fn section(items: &[Item], quantity: Quantity, several: bool, prefix: &str, limi
         heading: name.to_owned(),
         definition: quantity.definition(),
         common: axis::common(having().map(|item| item.row.configuration())),
-        overviews: [by_placement(items, quantity, name), Some(overview(&all, name, several, limit))]
-            .into_iter()
-            .flatten()
-            .collect(),
+        overviews: [
+            by_placement(items, quantity, name, |rows| rows.len()),
+            Some(overview(&all, name, several, limit)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         table: tables::quantity(items, quantity, several),
         panels,
     }
 }
 
-fn by_placement(items: &[Item], quantity: Quantity, name: &str) -> Option<Chart> {
+/// As many of its rows as there is `room` for, the quickest first.
+fn by_placement(
+    items: &[Item],
+    quantity: Quantity,
+    name: &str,
+    room: fn(&[placements::PlacementsRow]) -> usize,
+) -> Option<Chart> {
     let (places, rows) = groups::by_placement(items, quantity)?;
-    let svg = placements::draw(&rows, &places, name, None).inline();
+    let svg = placements::draw(&rows[..room(&rows)], &places, name, None, rows.len()).inline();
     Some(Chart { heading: format!("{name} by mechanism and placement"), how: PLACEMENTS, svg, wide: true })
 }
 
