@@ -20,8 +20,12 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     let rows = &comparison.rows;
     if !rows.is_empty() {
         let common = axis::common(rows.iter().map(|row| row.configuration));
+        let taken_out = match rows.iter().any(|row| row.machine.is_some()) {
+            true => ", the machine's own change (its reference) taken out",
+            false => "",
+        };
         let note = format!(
-            "Ratios of candidate to baseline, above 1 is slower, the machine's own change (its reference) taken out; all \
+            "Ratios of candidate to baseline, above 1 is slower{taken_out}; all \
              intervals of p50 and p99 hold together in 95 of 100 comparisons. All: {common}."
         );
         out.push_str(&style.wrap(&note, 0));

@@ -11,13 +11,25 @@ pub(super) fn comparisons(setup: &Setup) -> Vec<Comparison> {
     let [first, second] = setup.cpus;
     let (one, two) = ([first, first], [first, second]);
     vec![
-        comparison(setup, "bare spin", "spin", two, "round trip of a cache line by stores and loads, two cores, mean"),
+        comparison(
+            setup,
+            "bare spin",
+            "spin",
+            two,
+            "round trip of a cache line by stores and loads, two cores, mean",
+        ),
         comparison(setup, "bare futex", "futex", one, "round trip by two futexes, one core, mean"),
         comparison(setup, "bare futex, two", "futex", two, "round trip by two futexes, two cores, mean"),
         comparison(setup, "bare eventfd", "eventfd", one, "round trip by two eventfds, one core, mean"),
         comparison(setup, "bare eventfd, two", "eventfd", two, "round trip by two eventfds, two cores, mean"),
         comparison(setup, "bare pipe", "pipe", one, "round trip of a byte through two pipes, one core, mean"),
-        comparison(setup, "bare pipe, two", "pipe", two, "round trip of a byte through two pipes, two cores, mean"),
+        comparison(
+            setup,
+            "bare pipe, two",
+            "pipe",
+            two,
+            "round trip of a byte through two pipes, two cores, mean",
+        ),
     ]
 }
 
