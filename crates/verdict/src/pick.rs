@@ -33,7 +33,7 @@ pub struct Ranked {
     pub subject: String,
     pub wait: WaitPolicy,
     pub placement: Placement,
-    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](Family::level) of its blocks, whose multiples
+    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](super::judge::Family::level) of its blocks, whose multiples
     /// stand beside it.
     pub figures_ps: [u64; 3],
     /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.

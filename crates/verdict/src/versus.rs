@@ -16,7 +16,7 @@ pub struct Versus {
 }
 
 impl Versus {
-    /// What a variant takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others. The median of all samples
+    /// What a variant takes, nanoseconds: the [level](super::judge::Family::level) of its blocks, by whose ratio it stands to others. The median of all samples
     /// is that of whichever blocks had most of them.
     pub fn level_ns(&self, place: usize) -> Option<f64> {
         self.levels_ns.get(place).copied().flatten()

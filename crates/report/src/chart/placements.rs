@@ -16,6 +16,9 @@ const BETWEEN: f64 = 9.0;
 /// Width of the column with the medians of one placement.
 const COLUMN: f64 = 74.0;
 
+/// Placements that have such a column; of more there is room for the lines alone.
+const COLUMNS: usize = 4;
+
 #[derive(Debug)]
 pub struct PlacementsRow<'curves> {
     pub name: String,
@@ -48,7 +51,8 @@ pub fn draw(
     of: usize,
 ) -> Picture {
     let (width, left) = (960.0, 190.0);
-    let right = width - 22.0 - places.len() as f64 * COLUMN;
+    let columns = if places.len() > COLUMNS { 0 } else { places.len() };
+    let right = width - 22.0 - columns as f64 * COLUMN;
     let head = if title.is_some() { 40.0 } else { 10.0 };
     let top = head + 30.0;
     let bottom = top + rows.iter().map(PlacementsRow::height).sum::<f64>() + 4.0;
@@ -83,7 +87,7 @@ pub fn draw(
     );
     picture.push(label_as("note middle", middle, bottom + 56.0, &note));
     legend(&mut picture, rows, places, left, head + 12.0);
-    for (index, place) in places.iter().enumerate() {
+    for (index, place) in places.iter().take(columns).enumerate() {
         let at = right + 8.0 + (index + 1) as f64 * COLUMN;
         picture.push(label_as("note end", at, head, "p50"));
         picture.push(label_as("note end", at, head + 14.0, &cut(place, COLUMN - 4.0)).titled(place));
@@ -98,8 +102,11 @@ pub fn draw(
         for (place, curve) in row.places.iter().enumerate() {
             let Some(curve) = curve else { continue };
             picture.push(range(curve, &places[place], &x, down));
-            let at = right + 8.0 + (place + 1) as f64 * COLUMN;
-            picture.push(label_as("tick end", at, center + 4.0, &time(curve.series.quantile(0.5) as f64)));
+            if place < columns {
+                let at = right + 8.0 + (place + 1) as f64 * COLUMN;
+                let median = time(curve.series.quantile(0.5) as f64);
+                picture.push(label_as("tick end", at, center + 4.0, &median));
+            }
             down += STEP;
         }
         y += row.height();
