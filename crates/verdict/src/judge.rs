@@ -56,7 +56,7 @@ const LEAST_SPREAD: f64 = 0.5;
 
 /// How many times as long the interval is between a multiple of the reference and what was taken as measured. The one follows the machine's
 /// speed through the middle of the run alone, the other in every block; and nine blocks may all have met one of two speeds. Of 3,000 surveys
-/// of equal things, made of recorded noise, 141 called such a pair different and 6 any other; with this 15 in all.
+/// of equal things, made of recorded noise, 141 called something different, 6 of them things that are alike in this; with it 15 do.
 const UNLIKE: f64 = 1.5;
 
 /// A figure above 0 for each block that has one.
