@@ -14,6 +14,9 @@ use doorbell_verdict::fleet::{Judged, Node, Odd, Shared};
 /// Nodes, marks and files that a sentence names at the most; the rest is told by its number.
 const NAMED: usize = 4;
 
+/// What is said of a node that was asked and of which no file is there.
+const SILENT: &str = "no result";
+
 /// A file that says nothing, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -31,9 +34,12 @@ pub fn passages(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Passage> {
     std::iter::once(told).chain(table(fleet)).chain(files).collect()
 }
 
-/// How the fleet stands: as its worst node does, of which all but one that only answers can pass.
+/// How the fleet stands: as its worst node does, of which all but one that only answers can pass. A silent node is open.
 pub fn standing(fleet: &Judged) -> Status {
-    let has = |status| fleet.nodes.iter().any(|node| node.status == status);
+    let silent = !fleet.silent.is_empty();
+    let has = |status| {
+        fleet.nodes.iter().any(|node| node.status == status) || (silent && status == Status::Inconclusive)
+    };
     [Status::Failed, Status::Inconclusive, Status::Passed]
         .into_iter()
         .find(|status| has(*status))
@@ -42,9 +48,9 @@ pub fn standing(fleet: &Judged) -> Status {
 
 fn conclusion(fleet: &Judged) -> String {
     let of = |status| fleet.nodes.iter().filter(move |node| node.status == status);
-    let all = counted(fleet.nodes.len() as u64, "node");
-    let names = |status| listed(of(status).map(|node| node.name.clone()));
-    let open = of(Status::Inconclusive).count();
+    let all = counted((fleet.nodes.len() + fleet.silent.len()) as u64, "node");
+    let names = |status| of(status).map(|node| node.name.clone());
+    let open = of(Status::Inconclusive).count() + fleet.silent.len();
     match standing(fleet) {
         Status::Failed => {
             let also = match open {
@@ -52,10 +58,11 @@ fn conclusion(fleet: &Judged) -> String {
                 open => format!("; {} open", count(open as u64)),
             };
             let failed = of(Status::Failed).count() as u64;
-            format!("FAIL  {} of {all}: {}{also}", count(failed), names(Status::Failed))
+            format!("FAIL  {} of {all}: {}{also}", count(failed), listed(names(Status::Failed)))
         }
         Status::Inconclusive => {
-            format!("INCONCLUSIVE  {} of {all}: {}", count(open as u64), names(Status::Inconclusive))
+            let open_ones = names(Status::Inconclusive).chain(fleet.silent.iter().cloned());
+            format!("INCONCLUSIVE  {} of {all}: {}", count(open as u64), listed(open_ones))
         }
         Status::Passed => format!("PASS  {all}"),
         Status::Answered => format!("{all}, none of which was asked to keep to anything"),
@@ -72,6 +79,9 @@ fn listed(names: impl Iterator<Item = String>) -> String {
 
 fn lead(fleet: &Judged, left_out: &[LeftOut]) -> Vec<String> {
     let mut lead = Vec::new();
+    if !fleet.silent.is_empty() {
+        lead.push(format!("No result of {}.", listed(fleet.silent.iter().cloned())));
+    }
     if !fleet.shared.is_empty() {
         let shared = listed(fleet.shared.iter().map(share));
         lead.push(format!(
@@ -147,6 +157,10 @@ fn table(fleet: &Judged) -> Option<Passage> {
             node.reason.clone(),
         ]);
     }
+    for name in &fleet.silent {
+        let open = Status::Inconclusive.name().to_owned();
+        table.row(vec![name.clone(), open, String::new(), String::new(), SILENT.to_owned()]);
+    }
     let note = "As long as the middle node of its type, where most of its figures are too far from it for chance. Nodes that neither fail nor \
                 are open or odd are not listed.";
     Passage::of_table("Nodes to look at", table, vec![note.to_owned()])
@@ -163,6 +177,10 @@ pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
             None => finding,
         }
     });
+    let silent = fleet.silent.iter().map(|name| {
+        Finding::new(name.clone(), "times as long as its type", Status::Inconclusive, "ratio")
+            .because(SILENT.to_owned())
+    });
     let files = left_out.iter().map(|out| {
         Finding::new(out.file.clone(), "left out", Status::Inconclusive, "").because(out.reason.clone())
     });
@@ -178,7 +196,7 @@ pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
             .collect::<Vec<_>>()
             .join(" "),
         provisional: false,
-        findings: nodes.chain(files).collect(),
+        findings: nodes.chain(silent).chain(files).collect(),
     }
 }
 
@@ -231,6 +249,22 @@ mod tests {
         assert!(lines.len() <= 20, "{text}");
         let verdict = verdict(&fleet, &left_out);
         assert_eq!((verdict.status, verdict.findings.len()), (Status::Failed, 41));
+    }
+
+    #[test]
+    fn a_node_that_was_asked_and_is_silent_leaves_the_fleet_open() {
+        let judged = |last: Status| {
+            let mut fleet = Fleet::default();
+            fleet.ask(["a", "b", "c"].map(str::to_owned));
+            fleet.add(&on("a", Status::Passed, 20e3)).unwrap();
+            fleet.add(&on("c", last, 20e3)).unwrap();
+            fleet.judge()
+        };
+        let text = told(&judged(Status::Passed), &[]);
+        assert!(text.starts_with("INCONCLUSIVE 1 of 3 nodes: b\nNo result of b.\n"), "{text}");
+        let verdict = verdict(&judged(Status::Passed), &[]);
+        assert_eq!((verdict.status, verdict.findings[2].reason.as_str()), (Status::Inconclusive, SILENT));
+        assert!(told(&judged(Status::Failed), &[]).starts_with("FAIL 1 of 3 nodes: c; 1 open\n"));
     }
 
     #[test]

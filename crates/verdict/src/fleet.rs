@@ -82,6 +82,8 @@ pub struct Judged {
     pub shared: Vec<Shared>,
     /// Older results of nodes that have a newer one.
     pub older: usize,
+    /// Nodes that were asked and gave no result, by name.
+    pub silent: Vec<String>,
 }
 
 /// A run that was seen before.
@@ -114,6 +116,7 @@ pub struct Fleet {
     figures: Numbered,
     marks: Numbered,
     older: usize,
+    asked: BTreeSet<String>,
 }
 
 /// Words and their numbers, in order of appearance.
@@ -134,6 +137,11 @@ impl Numbered {
 }
 
 impl Fleet {
+    /// Says which nodes were asked: those of which no result is added are silent.
+    pub fn ask(&mut self, names: impl IntoIterator<Item = String>) {
+        self.asked.extend(names);
+    }
+
     /// Takes what `result` says of its node; the newest result of a node counts.
     pub fn add(&mut self, result: &ResultFile) -> Result<(), Duplicate> {
         let name = self.runs.node(result)?;
@@ -166,6 +174,7 @@ impl Fleet {
 
     /// What follows of all.
     pub fn judge(self) -> Judged {
+        let silent = self.asked.into_iter().filter(|name| !self.nodes.contains_key(name)).collect();
         let nodes: Vec<Node> = self.nodes.into_values().collect();
         let mut kin: BTreeMap<&Type, Vec<usize>> = BTreeMap::new();
         for (place, node) in nodes.iter().enumerate() {
@@ -176,7 +185,7 @@ impl Fleet {
         let slow = odd.iter().filter(|odd| odd.times > 1.0).map(|odd| odd.node);
         let failed = (0..nodes.len()).filter(|place| nodes[*place].status == Status::Failed);
         let shared = shared(&nodes, &slow.chain(failed).collect(), &self.marks.words);
-        Judged { odd, shared, older: self.older, nodes }
+        Judged { odd, shared, older: self.older, silent, nodes }
     }
 }
 

@@ -43,7 +43,8 @@ pub fn plan(args: &Args) -> Result<String, Usage> {
          results={results}\n\
          mkdir -p \"$results\"\n\
          srun --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=0 sh -c {line} \"$results\"\n\
-         doorbell fleet verdict \"$results\"\n",
+         # A node without a result is none that passed.\n\
+         scontrol show hostnames \"$SLURM_JOB_NODELIST\" | doorbell fleet verdict \"$results\" --nodes -\n",
         verb = order.verb(),
         results = quoted(&order.results),
         line = quoted(&format!("exec {line}")),

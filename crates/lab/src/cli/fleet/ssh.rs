@@ -34,18 +34,16 @@ pub fn plan(args: &Args) -> Result<String, Usage> {
     let far = line.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
     let one = format!(
         "ssh -o BatchMode=yes \"$1\" \"{far}\" >\"$0/$1.part\"\n\
-         case $? in\n\
-         0 | 3 | 4) mv \"$0/$1.part\" \"$0/$1.json\" ;;\n\
-         *) rm -f \"$0/$1.part\"; echo \"$1: no result\" >&2; exit 1 ;;\n\
-         esac"
+         case $? in 0 | 3 | 4) [ ! -s \"$0/$1.part\" ] || exec mv \"$0/$1.part\" \"$0/$1.json\" ;; esac\n\
+         rm -f \"$0/$1.part\"; echo \"$1: no result\" >&2; exit 1"
     );
     Ok(format!(
         "#!/bin/sh\n\
          results={results}\n\
+         nodes='{nodes}'\n\
          mkdir -p \"$results\"\n\
-         printf '%s\\n' {nodes} |\n    \
-             xargs -n 1 -P {at_once} sh -c {one} \"$results\"\n\
-         doorbell fleet verdict \"$results\"\n",
+         echo $nodes | xargs -n 1 -P {at_once} sh -c {one} \"$results\"\n\
+         echo $nodes | doorbell fleet verdict \"$results\" --nodes -\n",
         results = quoted(&order.results),
         nodes = nodes.join(" "),
         one = quoted(&one),

@@ -2,7 +2,9 @@
 //! `doorbell fleet verdict`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 use super::super::common::Exit;
 use super::super::verdict::Form;
@@ -19,12 +21,15 @@ const ROWS: usize = 12;
 /// Arguments of `doorbell fleet verdict`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is open\n\n\
+    0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is open, or it gave none\n\n\
     The newest result of a node counts. A node is odd where most of its figures lie too far from those of its type for chance.")]
 pub struct Args {
     /// Results, or folders of them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// A file with the names of the nodes that were asked, one a line; -: standard input
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
     /// Every node that is named, and every file that was left out
     #[arg(long)]
     details: bool,
@@ -35,6 +40,9 @@ pub struct Args {
 /// Reads, judges, tells.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut fleet = Fleet::default();
+    if let Some(file) = &args.nodes {
+        fleet.ask(names(file).with_context(|| file.display().to_string())?);
+    }
     let left_out = each(&files(&args.paths)?, |result| {
         Ok(fleet.add(result).map_err(|duplicate| duplicate.to_string()))
     })?;
@@ -53,4 +61,14 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         Status::Inconclusive => Exit::Unfit,
         Status::Passed | Status::Answered => Exit::Done,
     })
+}
+
+/// The words of `file`.
+fn names(file: &Path) -> std::io::Result<Vec<String>> {
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())?
+    } else {
+        std::fs::read_to_string(file)?
+    };
+    Ok(text.split_whitespace().map(str::to_owned).collect())
 }
