@@ -2,6 +2,8 @@
 //! A fleet in words: which nodes fail, which are odd beside their kin, what those share, which files were left out; and the table of
 //! the nodes that are named.
 
+use std::collections::HashSet;
+
 use super::machines;
 use super::passage::Passage;
 use super::style::Role;
@@ -9,13 +11,13 @@ use super::table::{Table, number, word};
 use super::unit::count;
 use crate::wording::{counted, three};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
-use doorbell_verdict::fleet::{Judged, Node, Odd, Shared};
+use doorbell_verdict::fleet::{Beside, Judged, Shared};
 
 /// Nodes, marks and files that a sentence names at the most; the rest is told by its number.
 const NAMED: usize = 4;
 
 /// What is said of a node that was asked and of which no file is there.
-const SILENT: &str = "no result";
+pub(super) const SILENT: &str = "no result";
 
 /// A file that says nothing, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +118,7 @@ fn share(shared: &Shared) -> String {
     )
 }
 
-fn told(fleet: &Judged, odd: &Odd) -> String {
+fn told(fleet: &Judged, odd: &Beside) -> String {
     let name = &fleet.nodes[odd.node].name;
     format!(
         "{name} takes {} times as long in {} of {}",
@@ -124,6 +126,19 @@ fn told(fleet: &Judged, odd: &Odd) -> String {
         count(odd.differs as u64),
         counted(odd.compared as u64, "figure")
     )
+}
+
+/// The places of the nodes that fail, are open or odd, in this order.
+pub fn to_look_at(fleet: &Judged) -> Vec<usize> {
+    let odd: HashSet<usize> = fleet.odd.iter().map(|odd| odd.node).collect();
+    let rank = |place: usize| match fleet.nodes[place].status {
+        Status::Failed => Some(0),
+        Status::Inconclusive => Some(1),
+        Status::Passed | Status::Answered => odd.contains(&place).then_some(2),
+    };
+    let mut places: Vec<usize> = (0..fleet.nodes.len()).filter(|place| rank(*place).is_some()).collect();
+    places.sort_by_key(|place| rank(*place));
+    places
 }
 
 fn table(fleet: &Judged) -> Option<Passage> {
@@ -136,19 +151,8 @@ fn table(fleet: &Judged) -> Option<Passage> {
     ];
     let mut table = Table::new(columns);
     let odd = |place| fleet.odd.iter().find(|odd| odd.node == place);
-    let rank = |node: &Node| match node.status {
-        Status::Failed => 0,
-        Status::Inconclusive => 1,
-        Status::Passed | Status::Answered => 2,
-    };
-    let mut named: Vec<(usize, &Node)> = fleet
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(place, node)| rank(node) < 2 || odd(*place).is_some())
-        .collect();
-    named.sort_by_key(|(_, node)| rank(node));
-    for (place, node) in named {
+    for place in to_look_at(fleet) {
+        let node = &fleet.nodes[place];
         table.row(vec![
             node.name.clone(),
             node.status.name().to_owned(),

@@ -48,9 +48,9 @@ pub struct Node {
     marks: Vec<usize>,
 }
 
-/// A node that is none of its kin.
+/// A node beside its kin; odd is one of which most figures differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Odd {
+pub struct Beside {
     /// Its place among the nodes.
     pub node: usize,
     /// How many times as long it takes as the middle one of its type, by the median over its figures.
@@ -76,8 +76,10 @@ pub struct Shared {
 pub struct Judged {
     /// By name.
     pub nodes: Vec<Node>,
+    /// How many times as long each node takes as the middle one of its type, by its place; of too few kin nothing is known.
+    pub times: Vec<Option<f64>>,
     /// The slowest first.
-    pub odd: Vec<Odd>,
+    pub odd: Vec<Beside>,
     /// The surest first.
     pub shared: Vec<Shared>,
     /// Older results of nodes that have a newer one.
@@ -180,12 +182,17 @@ impl Fleet {
         for (place, node) in nodes.iter().enumerate() {
             kin.entry(&node.of).or_default().push(place);
         }
-        let mut odd: Vec<Odd> = kin.values().flat_map(|kin| odd(&nodes, kin)).collect();
+        let beside: Vec<Beside> = kin.values().flat_map(|kin| beside(&nodes, kin)).collect();
+        let mut times = vec![None; nodes.len()];
+        for one in &beside {
+            times[one.node] = Some(one.times);
+        }
+        let mut odd: Vec<Beside> = beside.into_iter().filter(|one| 2 * one.differs > one.compared).collect();
         odd.sort_by(|a, b| b.times.total_cmp(&a.times));
         let slow = odd.iter().filter(|odd| odd.times > 1.0).map(|odd| odd.node);
         let failed = (0..nodes.len()).filter(|place| nodes[*place].status == Status::Failed);
         let shared = shared(&nodes, &slow.chain(failed).collect(), &self.marks.words);
-        Judged { odd, shared, older: self.older, silent, nodes }
+        Judged { times, odd, shared, older: self.older, silent, nodes }
     }
 }
 
@@ -249,8 +256,8 @@ fn marks(machine: &Machine) -> Vec<String> {
     marks
 }
 
-/// Those of `kin`, places in `nodes`, that are none of them.
-fn odd(nodes: &[Node], kin: &[usize]) -> Vec<Odd> {
+/// Each of `kin`, places in `nodes`, held against all of them.
+fn beside(nodes: &[Node], kin: &[usize]) -> Vec<Beside> {
     if kin.len() < FEWEST {
         return Vec::new();
     }
@@ -280,12 +287,7 @@ fn odd(nodes: &[Node], kin: &[usize]) -> Vec<Odd> {
             let middle = median(&above.iter().map(|(above, _)| *above).collect::<Vec<f64>>())?;
             let way = middle.signum();
             let differs = above.iter().filter(|(above, far)| above * way > *far).count();
-            (2 * differs > above.len()).then_some(Odd {
-                node: *place,
-                times: middle.exp(),
-                differs,
-                compared: above.len(),
-            })
+            Some(Beside { node: *place, times: middle.exp(), differs, compared: above.len() })
         })
         .collect()
 }

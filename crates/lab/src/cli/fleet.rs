@@ -4,6 +4,7 @@
 pub mod kubernetes;
 pub mod merge;
 pub mod order;
+pub mod report;
 pub mod results;
 pub mod slurm;
 pub mod ssh;
@@ -17,6 +18,7 @@ use super::common::{Exit, Terminal};
     doorbell fleet plan slurm --nodes 40 -- gate --max 50us > gate.sbatch   then sbatch gate.sbatch\n  \
     doorbell fleet plan ssh node01 node02 -- gate --max 50us | sh\n  \
     doorbell fleet verdict results\n  \
+    doorbell fleet report results -o fleet        fleet/index.html: every node on one page\n  \
     doorbell fleet merge results -o fleet         fleet.figures.parquet and fleet.bins.parquet, for DuckDB")]
 pub struct Args {
     #[command(subcommand)]
@@ -29,6 +31,8 @@ enum Step {
     Plan(PlanArgs),
     /// Say which nodes fail, which are odd beside their kin, and what those share
     Verdict(verdict::Args),
+    /// Draw a page with a square for each node, and a page of each node to look at
+    Report(report::Args),
     /// Make one Parquet pair of all results
     Merge(merge::Args),
 }
@@ -51,7 +55,7 @@ enum Means {
 }
 
 /// Runs `doorbell fleet`.
-pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     match args.step {
         Step::Plan(plan) => {
             let text = match plan.means {
@@ -63,6 +67,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             Ok(Exit::Done)
         }
         Step::Verdict(args) => verdict::run(&args),
+        Step::Report(args) => report::run(&args, terminal),
         Step::Merge(args) => merge::run(&args),
     }
 }

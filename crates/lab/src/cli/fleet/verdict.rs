@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(file) = &args.nodes {
         fleet.ask(names(file).with_context(|| file.display().to_string())?);
     }
-    let left_out = each(&files(&args.paths)?, |result| {
+    let left_out = each(&files(&args.paths)?, |_, result| {
         Ok(fleet.add(result).map_err(|duplicate| duplicate.to_string()))
     })?;
     let judged = fleet.judge();
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 /// The words of `file`.
-fn names(file: &Path) -> std::io::Result<Vec<String>> {
+pub(super) fn names(file: &Path) -> std::io::Result<Vec<String>> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())?
     } else {
