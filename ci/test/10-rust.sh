@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Lints, documentation and the tests of every crate of the workspace.
+# Long: every crate is built and tested.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ci/lints

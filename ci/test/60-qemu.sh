@@ -4,6 +4,7 @@
 # The emulator with user interrupts: built if it is not, then its own tests, the conformance
 # program, the planted faults, and random steps compared with the model. Everything is judged by
 # counts and states, never by time.
+# Long: dozens of boots of the conformance program.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

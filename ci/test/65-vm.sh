@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Guests: the lab runs in emulated machines of several shapes, with user interrupts and without, and every way a guest can
 # die is told and leaves nothing behind. Judged by counts and states, never by time.
+# Long: a dozen guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)

@@ -3,6 +3,7 @@
 # The driver for user interrupts in guests, on stock kernels: it refuses where it must, keeps what it promises to ordinary users'
 # threads, loses nothing under a storm, does only what the checked model allows, and goes without a trace. Judged by counts, never
 # by time. ci/soak/67-uintr.sh has the long forms.
+# Long: six guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
