@@ -59,4 +59,33 @@ for case in "many to one that only runs, each handled alone" "many to one that o
     grep -q "^not ok [0-9]* - $case$" "$scratch/said" || fail "'$case' passed"
 done
 
+step "between any two steps of a receiver somebody sends, and a sender is killed or overtaken between any two of its own"
+moments() { compile -muintr -DUINTR_MOMENTS "${@:2}" "$1/user/tests/moments.c" "$1"/user/*.c; }
+moments kernel/uintr -o "$scratch/moments"
+passes "$scratch/moments"
+tail -1 "$scratch/said"
+
+# plant FILE SED CASE...: a mistake in a copy, and the cases that must find it.
+plant() {
+    local copy=$scratch/planted file=$1 edit=$2
+    rm -rf "$copy"
+    cp -r kernel/uintr "$copy"
+    sed -i "$edit" "$copy/user/$file"
+    ! cmp -s "kernel/uintr/user/$file" "$copy/user/$file" || fail "nothing to plant: $edit"
+    moments "$copy" -O0 -DLOST_AFTER=2 -o "$scratch/mistaken"
+    "$scratch/mistaken" >"$scratch/said" 2>&1 && fail "not found: $edit"
+    for case in "${@:3}"; do
+        grep -q "^not ok [0-9]* - $case$" "$scratch/said" || fail "'$case' passed: $edit"
+    done
+}
+step "a sender that says it rang before it did; that looks before it posts; receivers that do not look once more"
+plant signals-send.c 's|^\tmode = __atomic_load_n|\t__atomic_fetch_or(connection->post, RUNG, __ATOMIC_SEQ_CST);\n&|' \
+    "another sends to one that runs, whose first sender was killed before the ring" \
+    "another sends to one that sleeps in a wait, whose first sender was killed before the ring"
+plant signals-send.c 's|^\tmode = __atomic_load_n.*||; s|^\tuintr_moment(BEFORE_THE_POST);|\tmode = __atomic_load_n(\&connection->status->mode, __ATOMIC_SEQ_CST);\n&|' \
+    "a receiver opens while its sender is before the post" "a receiver waits while its sender is before the post"
+plant signals.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
+plant signals.c 's|if (pending(own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
+plant signals.c '/^static void unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
+
 echo "62-uintr-user: what was sent was heard, without the hardware"

@@ -18,6 +18,9 @@ pub enum Calls {
     /// The handler runs, and the call goes on where signal(7) says that one does with `SA_RESTART`.
     #[default]
     GoOn,
+    /// As `GoOn`, and poll(2) and epoll_wait(2) without a time-out, which fail with `EINTR` behind any handler else, go on too. By the
+    /// hardware alone: `ENOTSUP` by signals.
+    GoOnPolling,
     /// The handler runs, and the call fails with `EINTR`. By signals either all receivers of a process say so, or none.
     Fail,
 }
@@ -102,14 +105,19 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// As [`Receiver::counting`]; `ENOTSUP`: by signals, another receiver of this process has chosen the other of [`Calls`].
+    /// As [`Receiver::counting`]; `ENOTSUP`: by signals, another receiver of this process has chosen otherwise, or
+    /// this one [`Calls::GoOnPolling`].
     pub unsafe fn new(handler: impl Fn(u8) + 'static, calls: Calls) -> io::Result<Self> {
         Self::of(Handler::Calls(Box::new(handler)), calls)
     }
 
     fn of(handler: Handler, calls: Calls) -> io::Result<Self> {
         let handler = Box::into_raw(Box::new(handler));
-        let flags = if calls == Calls::Fail { sys::WAITING_ANY } else { 0 };
+        let flags = match calls {
+            Calls::GoOn => 0,
+            Calls::GoOnPolling => sys::RESUMES,
+            Calls::Fail => sys::WAITING_ANY,
+        };
         // SAFETY: `interrupted` takes a pointer to a Handler, which lives until the drop has ended the receiver.
         match result(unsafe { sys::uintr_handle(interrupted, handler.cast(), flags) }) {
             Ok(_) => Ok(Self { handler, _of_this_thread: PhantomData }),

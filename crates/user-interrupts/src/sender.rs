@@ -13,6 +13,8 @@ use crate::{result, sys};
 #[derive(Debug)]
 pub struct Sender {
     index: u32,
+    /// A child may have another connection by this index.
+    process: u32,
     _open: OwnedFd,
 }
 
@@ -36,7 +38,7 @@ impl Sender {
     pub fn connect(descriptor: &impl AsFd) -> io::Result<Self> {
         let open = descriptor.as_fd().try_clone_to_owned()?;
         let index = result(sys::uintr_register_sender(open.as_raw_fd(), 0))?;
-        Ok(Self { index: index.unsigned_abs(), _open: open })
+        Ok(Self { index: index.unsigned_abs(), process: std::process::id(), _open: open })
     }
 
     /// Sends: one instruction behind one test, with hardware. Nothing, if the receiver has ended. A vector that was
@@ -58,7 +60,8 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // In a child of fork there is no such connection.
-        let _ = sys::uintr_unregister_sender(self.index.cast_signed(), 0);
+        if self.process == std::process::id() {
+            let _ = sys::uintr_unregister_sender(self.index.cast_signed(), 0);
+        }
     }
 }

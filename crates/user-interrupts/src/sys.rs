@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 pub(crate) const HARDWARE: c_int = 1;
 pub(crate) const SIGNALS: c_int = 2;
 pub(crate) const WAITING_ANY: c_uint = 0x3000;
+pub(crate) const RESUMES: c_uint = 0x10000;
 pub(crate) const SEMAPHORE: c_uint = 1 << 8;
 pub(crate) const NONBLOCK: c_uint = 1 << 9;
 

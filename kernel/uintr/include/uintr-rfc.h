@@ -6,9 +6,9 @@
 #ifndef UINTR_RFC_H
 #define UINTR_RFC_H
 
-#include <errno.h>
 #include <stdarg.h>
 #include <unistd.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <x86gprintrin.h>
 #include "uintr.h"
@@ -65,13 +65,31 @@ static inline long uintr_syscall(long number, ...)
 	case 7:
 		return uintr_alt_stack((void *)of[0], of[1], of[2]);
 	case 8:
-		/* A table that others send through: a descriptor for each vector is what there is here. */
-		errno = ENOSYS;
-		return -1;
+		return uintr_ipi_fd(of[0]);
 	}
 	return syscall(number, of[0], of[1], of[2], of[3], of[4], of[5]);
 }
 
 #define syscall(...)	uintr_syscall(__VA_ARGS__, 0l, 0l, 0l, 0l, 0l, 0l)
+
+#ifndef UIPI_SET_TARGET_TABLE
+#define UIPI_SET_TARGET_TABLE	_IO('u', 0)
+#endif
+
+/* Always with an argument behind the request. */
+static inline int uintr_ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	long argument;
+
+	if (request == _IO('u', 0))
+		return uintr_use_ipi_fd(fd, 0);
+	va_start(list, request);
+	argument = va_arg(list, long);
+	va_end(list);
+	return ioctl(fd, request, argument);
+}
+
+#define ioctl(...)	uintr_ioctl(__VA_ARGS__, 0l)
 
 #endif

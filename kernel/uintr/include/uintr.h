@@ -54,12 +54,19 @@ int uintr_signal(void);
 #define UINTR_HANDLER_FLAG_WAITING_ANY		(UINTR_HANDLER_FLAG_WAITING_SENDER | UINTR_HANDLER_FLAG_WAITING_RECEIVER)
 
 /*
+ * The reverse: poll(2), epoll_wait(2), epoll_pwait(2) and epoll_pwait2(2), which fail with EINTR behind every handler else, go on too
+ * where they have no time-out. By the hardware alone: no kernel goes on with them behind a signal's handler.
+ */
+#define UINTR_HANDLER_FLAG_RESUMES		0x10000
+
+/*
  * Makes the calling thread a receiver; it is masked until uintr_unmask(). @handler is an ordinary
  * function, around which all registers are saved (but AMX tiles: it must leave those alone). It runs masked, on the
  * interrupted stack below the red zone, may call what a signal's handler may, and returns.
  * EBUSY: the thread has a handler. EFAULT: none was given, or no address of user space. EINVAL: an unknown
- * flag. EAGAIN: the user has as many receivers as the driver allows. EMFILE: no descriptors are left.
- * ENOTSUP: by signals either all receivers of a process have their system calls end with EINTR, or none has.
+ * flag, or two that exclude each other. EAGAIN: the user has as many receivers as the driver allows. EMFILE: no descriptors are left.
+ * ENOTSUP: by signals either all receivers of a process have their system calls end with EINTR, or none has; and none has
+ * UINTR_HANDLER_FLAG_RESUMES.
  */
 int uintr_handle(void (*handler)(unsigned int vector, void *argument), void *argument, unsigned int flags);
 /* The RFC's: @handler has the attributes interrupt and target("general-regs-only"), and ends by UIRET. ENOTSUP: no x86-64. */
@@ -120,6 +127,17 @@ int uintr_unregister_sender(int index, unsigned int flags);
 /* Both for a vector of the calling thread, whose descriptor stays open. */
 int uintr_register_self(uint64_t vector, unsigned int flags);
 #define UINTR_CONNECTIONS	256
+
+/*
+ * The RFC's table that others send through: a descriptor, close-on-exec, of what this process is connected to by
+ * uintr_register_self() as of now; what it is connected to by a descriptor is passed on by that. Whoever is given it, and is connected
+ * to nothing yet, has the same connections by the same indices once it has called uintr_use_ipi_fd(). The vectors count as open
+ * as long as somebody holds it.
+ * ENOENT: there are none. ENOSPC: there are more than 253, which a socket passes at once. Of the second: EBUSY: connected already.
+ * EOPNOTSUPP: no such descriptor. As uintr_register_sender(), and then it is connected to nothing.
+ */
+int uintr_ipi_fd(unsigned int flags);
+int uintr_use_ipi_fd(int fd, unsigned int flags);
 
 /* The same four as below, for languages that cannot inline C. */
 void uintr_send_call(uint64_t index);

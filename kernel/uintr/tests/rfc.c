@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "uintr-rfc.h"
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,6 +30,7 @@
 #define wait_for(usec, flags)			syscall(__NR_uintr_wait, usec, flags)
 #define register_self(vector, flags)		syscall(__NR_uintr_register_self, vector, flags)
 #define alt_stack(stack, size, flags)		syscall(__NR_uintr_alt_stack, stack, size, flags)
+#define ipi_fd(flags)				syscall(__NR_uintr_ipi_fd, flags)
 
 #define CHECK(statement) \
 	do { \
@@ -482,6 +484,66 @@ static void blocks_both_ways(void)
 	CHECK(!pthread_join(thread, NULL));
 }
 
+/* The other process has nothing but this descriptor, and the same indices. */
+static void shares_its_table(void)
+{
+	int ends[2], file;
+	pid_t child;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+	child = forks();
+	if (!child) {
+		file = takes(ends[1]);
+		CHECK(ioctl(file, UIPI_SET_TARGET_TABLE) == 0);
+		FAILS(ioctl(file, UIPI_SET_TARGET_TABLE), EBUSY);
+		FAILS(ioctl(ends[1], UIPI_SET_TARGET_TABLE), EOPNOTSUPP);
+		_senduipi(0);
+		_senduipi(2);
+		if (!forks()) {
+			/* It has the descriptor, and takes what it names anew; index 1 was given up before. */
+			CHECK(ioctl(file, UIPI_SET_TARGET_TABLE) == 0);
+			_senduipi(1);
+			_exit(0);
+		}
+		int status;
+		CHECK(wait(&status) > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+		_exit(0);
+	}
+	FAILS(ipi_fd(1), EINVAL);
+	FAILS(ipi_fd(0), ENOENT);
+	CHECK(register_handler(handler, 0) == 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(register_self(i, 0) == i);
+	CHECK(unregister_sender(1, 0) == 0);
+	file = ipi_fd(0);
+	CHECK(file >= 0);
+	gives(ends[0], file);
+	_stui();
+	await(2);
+	CHECK(ends_well(child));
+}
+
+/* An inherited one. */
+static void inherits_its_table(void)
+{
+	pid_t child;
+	int file;
+
+	CHECK(register_handler(handler, 0) == 0);
+	CHECK(register_self(5, 0) == 0);
+	file = ipi_fd(0);
+	CHECK(file >= 0);
+	_stui();
+	child = forks();
+	if (!child) {
+		CHECK(ioctl(file, UIPI_SET_TARGET_TABLE) == 0);
+		_senduipi(0);
+		_exit(0);
+	}
+	await(1);
+	CHECK(ends_well(child));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -507,6 +569,8 @@ static const struct {
 	{ "syscall_flags: undefined ones are refused", undefined_flags, 0 },
 	{ "syscall_handler: none, twice, wrong addresses", wrong_handlers, 0 },
 	{ "syscall_handler: an ordinary function", an_ordinary_function_as_handler, SIGSEGV },
+	{ "syscall_ipi_fd: shared over a socket", shares_its_table, 0 },
+	{ "syscall_ipi_fd: inherited", inherits_its_table, 0 },
 	{ "syscall_sender: no descriptor of a vector", wrong_senders, 0 },
 	{ "syscall_sender: the 257th entry", the_257th_entry, 0 },
 	{ "syscall_vector: none, wrong, twice, again", wrong_vectors, 0 },

@@ -18,7 +18,8 @@ struct handler {
 struct backend {
 	/* 0, or -1 with errno and in @why the reason. Once a process, under a lock. */
 	int (*start)(char *why, size_t size);
-	int (*handle)(const struct handler *handler, int interrupts);
+	/* Flags of uintr.h. */
+	int (*handle)(const struct handler *handler, unsigned int flags);
 	/* Of the calling thread. -1: it has no handler. */
 	int (*unhandle)(void);
 	int (*vector_fd)(unsigned int vector);
@@ -40,6 +41,13 @@ struct backend {
 };
 
 extern const struct backend uintr_hardware, uintr_signals;
+
+/* Of ipi.c: which descriptor a connection to an own vector was made by. */
+void uintr_ipi_keep(int index, int fd);
+void uintr_ipi_forget(int index);
+void uintr_ipi_before_fork(void);
+void uintr_ipi_in_parent(void);
+void uintr_ipi_in_child(void);
 
 static inline int refuse(int error)
 {

@@ -176,11 +176,12 @@ static struct receiver *receives(struct receiver **list, struct uintr_receive *h
 	return receiver;
 }
 
-static int handle(const struct handler *handler, int interrupts)
+static int handle(const struct handler *handler, unsigned int flags)
 {
-	struct uintr_receive how = { .handler = (uintptr_t)(handler->uiret ? handler->uiret : uintr_entry), .flags = interrupts ? UINTR_INTERRUPTS : 0 };
+	struct uintr_receive how = { .handler = (uintptr_t)(handler->uiret ? handler->uiret : uintr_entry) };
 	struct receiver *receiver;
 
+	how.flags = (flags & UINTR_HANDLER_FLAG_WAITING_ANY ? UINTR_INTERRUPTS : 0) | (flags & UINTR_HANDLER_FLAG_RESUMES ? UINTR_RESUMES : 0);
 	if (own)
 		return refuse(EBUSY);
 	pthread_mutex_lock(&list_lock);

@@ -255,18 +255,22 @@ static int forgets(void)
 /* Whether it was posted, or need not be: false, if it was revoked. */
 static int posts(struct connection *connection)
 {
-	uint32_t before, rung;
+	uint32_t before, rung, mode;
 
 	/* The order of the two is of no weight: who ended revoked nothing. */
 	if (__atomic_load_n(&connection->status->mode, __ATOMIC_RELAXED) == ENDED)
 		return 1;
 	if (__atomic_load_n(&connection->status->generation[connection->vector], __ATOMIC_RELAXED) != connection->generation)
 		return 0;
+	uintr_moment(BEFORE_THE_POST);
 	/* A full fence, also where nothing changes: what was stored before is seen by who takes it. */
 	before = __atomic_fetch_or(connection->post, POSTED, __ATOMIC_SEQ_CST);
+	uintr_moment(BEHIND_THE_POST);
 	if (before & RUNG || forgets())
 		return 1;
-	switch (__atomic_load_n(&connection->status->mode, __ATOMIC_SEQ_CST)) {
+	mode = __atomic_load_n(&connection->status->mode, __ATOMIC_SEQ_CST);
+	uintr_moment(BEFORE_THE_RING);
+	switch (mode) {
 	case OPEN:
 		/* EAGAIN: a byte lies there, and the receiver's signal handler looks behind taking it. EPIPE: it has ended. */
 		for (;;) {
@@ -284,6 +288,7 @@ static int posts(struct connection *connection)
 	default:
 		return 1;
 	}
+	uintr_moment(BEHIND_THE_RING);
 	rung = before | POSTED;
 	__atomic_compare_exchange_n(connection->post, &rung, rung | RUNG, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	return 1;

@@ -171,7 +171,9 @@ static void runs(struct receiver *receiver)
 				return;
 			shuts(receiver);
 		}
+		uintr_moment(BEFORE_OPENING);
 		sets(receiver, OPEN);
+		uintr_moment(BEHIND_OPENING);
 	} while (pending(receiver));
 }
 
@@ -205,7 +207,9 @@ static void delivers(struct receiver *receiver, ucontext_t *context)
 	shuts(receiver);
 	vector = takes(receiver);
 	while (vector < 0) {
+		uintr_moment(BEFORE_OPENING);
 		sets(receiver, OPEN);
+		uintr_moment(BEHIND_OPENING);
 		if (!pending(receiver))
 			return;
 		shuts(receiver);
@@ -252,7 +256,9 @@ static void on_illegal(int signal, siginfo_t *info, void *about)
 			registers[REG_EFL] = (registers[REG_EFL] & ~UIRET_FLAGS) | (frame[1] & UIRET_FLAGS);
 			registers[REG_RSP] = frame[2];
 		} while (registers[REG_RIP] == (greg_t)uintr_returned);
+		uintr_moment(BEFORE_OPENING);
 		sets(own, OPEN);
+		uintr_moment(BEHIND_OPENING);
 		if (pending(own))
 			delivers(own, context);
 		errno = error;
@@ -327,6 +333,7 @@ static void on_signal(int signal, siginfo_t *info, void *about)
 
 	if (receiver) {
 		empties_bell(receiver);
+		uintr_moment(BEHIND_THE_BELL);
 		/* See @signals. */
 		if (info->si_code <= 0 || info->si_fd != receiver->bell || receiver->signals++ % 64 == 0)
 			revokes_closed(receiver);
@@ -501,13 +508,16 @@ static struct receiver *makes(const struct handler *handler)
 	return NULL;
 }
 
-static int handle(const struct handler *handler, int interrupting)
+static int handle(const struct handler *handler, unsigned int flags)
 {
+	int interrupting = !!(flags & UINTR_HANDLER_FLAG_WAITING_ANY);
 	struct receiver *receiver;
 	sigset_t ours;
 
 	if (own)
 		return refuse(EBUSY);
+	if (flags & UINTR_HANDLER_FLAG_RESUMES)
+		return refuse(ENOTSUP);
 	/* As the driver: no address of user space. */
 	if (handler->uiret && (uintptr_t)handler->uiret >> 63)
 		return refuse(EFAULT);
@@ -666,7 +676,9 @@ static void unmask(void)
 	/* In a handler that a signal runs: what comes now interrupts it. */
 	if (receiver->in_signal)
 		bare_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&ours, 0, sizeof(ours), 0, 0);
+	uintr_moment(BEFORE_OPENING);
 	sets(receiver, OPEN);
+	uintr_moment(BEHIND_OPENING);
 	if (!pending(receiver))
 		return;
 	if (receiver->handler.uiret)
@@ -697,6 +709,7 @@ static int sleeps(struct receiver *receiver, const struct time64 *deadline)
 			return 0;
 		words[count++] = (struct futex_waitv){ .val = value, .uaddr = (uintptr_t)word, .flags = FUTEX_32 };
 	}
+	uintr_moment(BEFORE_THE_SLEEP);
 	return syscall(SYS_futex_waitv, words, count, 0, deadline, CLOCK_MONOTONIC);
 }
 
@@ -710,11 +723,15 @@ static int wait_until(int64_t deadline)
 		return refuse(EINVAL);
 	was_open = mode_of(receiver) == OPEN;
 	shuts(receiver);
-	for (sets(receiver, WAITING); !error && !pending(receiver);)
+	uintr_moment(BEFORE_WAITING);
+	sets(receiver, WAITING);
+	uintr_moment(BEHIND_WAITING);
+	while (!error && !pending(receiver))
 		if (sleeps(receiver, deadline < 0 ? NULL : &until) < 0 && errno != EAGAIN)
 			error = errno;
 	if (pending(receiver))
 		error = 0;
+	uintr_moment(BEHIND_THE_WAIT);
 	shuts(receiver);
 	if (was_open)
 		unmask();

@@ -54,6 +54,28 @@ struct card {
 
 enum card_descriptors { CARD_POST, CARD_STATUS, CARD_BELL, CARD_DESCRIPTORS };
 
+/* Between two steps, where user/tests/moments.c lets others act, or dies. */
+enum moment {
+	/* Of a sender. */
+	BEFORE_THE_POST, BEHIND_THE_POST, BEFORE_THE_RING, BEHIND_THE_RING,
+	/* Of a receiver: it is shut, and about to open; it has opened, and is about to look. */
+	BEFORE_OPENING, BEHIND_OPENING,
+	/* It has emptied its bell, and is about to look. */
+	BEHIND_THE_BELL,
+	/* It is about to say that it waits; has said so; has found nothing, and is about to sleep; has found something. */
+	BEFORE_WAITING, BEHIND_WAITING, BEFORE_THE_SLEEP, BEHIND_THE_WAIT,
+	MOMENTS,
+};
+
+#ifdef UINTR_MOMENTS
+void uintr_moment(enum moment moment);
+#else
+static inline void uintr_moment(enum moment moment)
+{
+	(void)moment;
+}
+#endif
+
 /*
  * System calls that leave errno alone, use no register that a UIRET handler has to keep, and are no place where a
  * thread may be cancelled.

@@ -41,6 +41,8 @@ static int begin(int which, const struct backend *backend, const char *why)
 
 	if (!error)
 		error = pthread_atfork(backend->before_fork, backend->in_parent, backend->in_child);
+	if (!error)
+		error = pthread_atfork(uintr_ipi_before_fork, uintr_ipi_in_parent, uintr_ipi_in_child);
 	if (error) {
 		snprintf(reason, sizeof(reason), "neither: %s", strerror(error));
 		return refuse(error);
@@ -135,12 +137,13 @@ static int handles(struct handler handler, unsigned int flags)
 {
 	const struct backend *by;
 
-	if (flags & ~UINTR_HANDLER_FLAG_WAITING_ANY)
+	if (flags & ~(UINTR_HANDLER_FLAG_WAITING_ANY | UINTR_HANDLER_FLAG_RESUMES) ||
+	    (flags & UINTR_HANDLER_FLAG_WAITING_ANY && flags & UINTR_HANDLER_FLAG_RESUMES))
 		return refuse(EINVAL);
 	if (!handler.uiret && !handler.function)
 		return refuse(EFAULT);
 	by = started();
-	if (!by || by->handle(&handler, flags != 0))
+	if (!by || by->handle(&handler, flags))
 		return -1;
 	/* Any value that is not NULL: the key's destructor runs in threads that have one. */
 	pthread_setspecific(thread_ends, (void *)by);
@@ -236,7 +239,11 @@ int uintr_unregister_sender(int index, unsigned int flags)
 {
 	const struct backend *by = chosen();
 
-	return flags || index < 0 || index >= UINTR_CONNECTIONS || !by ? refuse(EINVAL) : by->disconnect(index);
+	if (flags || index < 0 || index >= UINTR_CONNECTIONS || !by)
+		return refuse(EINVAL);
+	/* Before another may get this index. */
+	uintr_ipi_forget(index);
+	return by->disconnect(index) ? refuse(EINVAL) : 0;
 }
 
 int uintr_register_self(uint64_t vector, unsigned int flags)
@@ -251,6 +258,8 @@ int uintr_register_self(uint64_t vector, unsigned int flags)
 
 		uintr_revoke(vector, 0);
 		errno = error;
+	} else {
+		uintr_ipi_keep(index, fd);
 	}
 	return index;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Asleep: in uintr_wait_until(), and in other system calls. */
 #include "shared.h"
+#include <sys/eventfd.h>
 #include <sys/epoll.h>
 
 static void on_alarm(int signal)
@@ -103,6 +104,40 @@ static void is_interrupted_in_any_case(void)
 	CHECK(handled == 2);
 }
 
+static void *sends_to_the_loop(void *file)
+{
+	uint64_t one = 1;
+
+	await(1);
+	CHECK(write((int)(intptr_t)file, &one, sizeof(one)) == sizeof(one));
+	return NULL;
+}
+
+/* By signals nothing can, and that is said. */
+static void goes_on_with_a_loop_if_it_asked(void)
+{
+	int loop = epoll_create1(0), file = eventfd(0, EFD_NONBLOCK);
+	struct epoll_event event = { .events = EPOLLIN };
+
+	begins();
+	FAILS(uintr_handle(handler, NULL, UINTR_HANDLER_FLAG_RESUMES | UINTR_HANDLER_FLAG_WAITING_ANY), EINVAL);
+	if (backend == UINTR_SIGNALS) {
+		FAILS(uintr_handle(handler, NULL, UINTR_HANDLER_FLAG_RESUMES), ENOTSUP);
+		receives();
+		return;
+	}
+	receives_with(UINTR_HANDLER_FLAG_RESUMES);
+	CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, file, &event));
+	sends_to_me_asleep();
+	on_thread(sends_to_the_loop, (void *)(intptr_t)file);
+	CHECK(epoll_wait(loop, &event, 1, -1) == 1 && handled == 1);
+	/* With a time-out it is as it was. */
+	sends_to_me_asleep();
+	CHECK(read(file, &(uint64_t){ 0 }, 8) == 8);
+	FAILS(epoll_wait(loop, &event, 1, 1000 * LOST_AFTER), EINTR);
+	CHECK(handled == 2);
+}
+
 static void *writes_later(void *nothing)
 {
 	passes_some_time();
@@ -132,6 +167,7 @@ const struct item waits[] = {
 	{ "read(2) goes on behind the handler", goes_on_with_what_it_slept_in, 0 },
 	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", is_interrupted_if_it_asked, 0 },
 	{ "nanosleep(2) and epoll_wait(2) end with EINTR", is_interrupted_in_any_case, 0 },
+	{ "epoll_wait(2) goes on behind the handler if asked for, or that is refused", goes_on_with_a_loop_if_it_asked, 0 },
 	{ "who is masked sleeps on", sleeps_on_while_masked, 0 },
 	{ 0 },
 };
