@@ -175,21 +175,21 @@ pub fn build() -> Result<(), EmulatorError> {
     run_script(&[], Stdio::null())
 }
 
-/// Runs the script to its end. It takes minutes and says what it does, so it has no limit; it dies with us.
 fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
     let path = script();
     let mut command = Command::new(&path);
-    command.args(arguments).stdin(Stdio::null()).stdout(stdout);
-    let mut run = || {
-        let process = Process::start(&mut command, &[], Group::Ours, None)?;
-        while !process.ends_by(Instant::now() + LOOK_EVERY)? {}
-        process.end()
-    };
-    match run() {
+    match to_its_end(command.args(arguments).stdout(stdout)) {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(EmulatorError::Build { path, status }),
         Err(cause) => Err(EmulatorError::NoSource { path, cause }),
     }
+}
+
+/// Runs a script to its end. It takes minutes and says what it does, so it has no limit; it dies with us.
+pub(crate) fn to_its_end(script: &mut Command) -> io::Result<ExitStatus> {
+    let process = Process::start(script.stdin(Stdio::null()), &[], Group::Ours, None)?;
+    while !process.ends_by(Instant::now() + LOOK_EVERY)? {}
+    process.end()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod channel;
 pub mod console;
 mod counter;
 mod cpio;
+pub mod driver;
 pub mod emulator;
 pub mod fetch_error;
 pub mod guest;

@@ -13,6 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, FromArgMatches, Subcommand, ValueEnum};
 use doorbell_vm::accelerator::Accelerator;
 use doorbell_vm::carry::{Carried, carried};
+use doorbell_vm::driver;
 use doorbell_vm::emulator::{self, Emulator};
 use doorbell_vm::hardware::{Hardware, Nvme};
 use doorbell_vm::initramfs::Contents;
@@ -86,6 +87,9 @@ struct BuildArgs {
     /// has none that new; says where `make -C` finds them
     #[arg(long)]
     headers: bool,
+    /// Build the driver for user interrupts too, which `vm run --driver` loads; fetches the headers for it
+    #[arg(long)]
+    driver: bool,
     /// Say what would be fetched and built, and stop
     #[arg(long)]
     plan: bool,
@@ -141,7 +145,7 @@ struct ShellArgs {
     timeout: Duration,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Guest")]
 struct HardwareArgs {
     /// Who executes the guest's instructions
@@ -174,6 +178,9 @@ struct HardwareArgs {
     /// Take this file or folder along, to the same path in the guest; may be repeated
     #[arg(long, value_name = "PATH")]
     carry: Vec<PathBuf>,
+    /// Load the driver of kernel/uintr, which gives the CPU's user interrupts to threads; the verb uintr has it anyway
+    #[arg(long)]
+    driver: bool,
     /// The qemu-system-x86_64 to use
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
@@ -216,7 +223,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
-    let errand = packages::errand(args.kernel, args.headers, waiting)?;
+    let headers = args.headers || args.driver;
+    let errand = packages::errand(args.kernel, headers, waiting)?;
     for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
         writeln!(out, "fetch     {} {}, {megabytes:.1} MB", wanted.package, wanted.version)?;
@@ -237,10 +245,13 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     }
     let emulator = Emulator::find(args.accel.into(), None)?;
     writeln!(out, "kernel    {}", file_of(Part::Kernel(args.kernel), args.kernel)?.display())?;
-    if args.headers {
+    if headers {
         writeln!(out, "headers   {}", file_of(Part::Headers(args.kernel), args.kernel)?.display())?;
     }
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
+    if args.driver {
+        writeln!(out, "driver    {}", driver::build(args.kernel)?.display())?;
+    }
     Ok(Exit::Done)
 }
 
@@ -295,8 +306,9 @@ fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             (Some(target), Some(there))
         }
     };
+    let hardware = HardwareArgs { driver: args.hardware.wants_driver(verb), ..args.hardware.clone() };
     let order = order(command, there.into_iter().collect(), false)?;
-    let report = in_guest(&args.hardware, &order, args.timeout, args.console, terminal)?;
+    let report = in_guest(&hardware, &order, args.timeout, args.console, terminal)?;
     let saved = target.filter(|_| !report.files.is_empty());
     if let (Some(target), Some((_, content))) = (saved, report.files.first()) {
         keep(target, content, &report.complaints)?;
@@ -563,12 +575,21 @@ fn prepared<T>(
         host: Some(host_name()),
         deterministic: args.deterministic,
     };
-    let paths: Vec<PathBuf> =
+    let mut paths: Vec<PathBuf> =
         args.carry.iter().map(std::path::absolute).collect::<Result<_, _>>().context("--carry")?;
     if let Some(path) = paths.iter().find(|path| OCCUPIED.iter().any(|occupied| path.starts_with(occupied))) {
         let message = format!("--carry {}: a guest has its own there", path.display());
         return Err(Usage(message).into());
     }
+    let loading = match args.driver.then(|| args.driver()).transpose()? {
+        None => None,
+        Some(module) => {
+            let order = Order { command: loads(&module, &order.command), ..order.clone() };
+            paths.push(module);
+            Some(order)
+        }
+    };
+    let order = loading.as_ref().unwrap_or(order);
     let mut files = carried(&paths)?;
     let told =
         Carried { path: Path::new("/").join(Vm::FILE), content: serde_json::to_vec(&vm)?, executable: false };
@@ -676,7 +697,33 @@ impl Observer for GuestTerminal {
     }
 }
 
+/// `command`, behind the driver. Its reasons to refuse are in the kernel's log.
+fn loads(module: &Path, command: &[String]) -> Vec<String> {
+    let script = "insmod \"$0\" || { dmesg | grep uintr: >&2; exit 1; }; exec \"$@\"";
+    let words = ["/bin/sh", "-c", script].map(str::to_owned);
+    words.into_iter().chain([module.to_string_lossy().into_owned()]).chain(command.iter().cloned()).collect()
+}
+
 impl HardwareArgs {
+    /// Whether the guest is to have the driver for `verb`.
+    fn wants_driver(&self, verb: &str) -> bool {
+        self.driver || (verb == "uintr" && self.accel == Accel::Uintr)
+    }
+
+    /// The driver's file.
+    fn driver(&self) -> anyhow::Result<PathBuf> {
+        if self.accel != Accel::Uintr {
+            return Err(
+                Usage("--driver: only --accel uintr has a CPU with user interrupts".to_owned()).into()
+            );
+        }
+        if self.kernel_image.is_some() {
+            let message = "--driver: the driver is built for Debian's kernels; --carry one of yours for an image of yours";
+            return Err(Usage(message.to_owned()).into());
+        }
+        Ok(driver::built(self.kernel)?)
+    }
+
     fn hardware(&self) -> Hardware {
         Hardware {
             accelerator: self.accel.into(),

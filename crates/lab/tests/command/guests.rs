@@ -97,6 +97,7 @@ fn what_the_command_in_the_guest_would_refuse_is_refused_before_anything_boots()
         (&["--", "compare", "x.json", "y.json"], "files of this machine are not there"),
         (&["--cpus", "3", "--numa", "2", "--", "doctor"], "3 CPUs"),
         (&["--accel", "kvm", "--deterministic", "--", "doctor"], "--accel tcg"),
+        (&["--driver", "--", "doctor"], "only --accel uintr has a CPU with user interrupts"),
     ] {
         let output = vm_run(&stage, args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
