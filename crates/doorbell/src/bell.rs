@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bell.
 
-use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
+use crate::bell_state::{BellState, initialise_semaphores};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::mapping::{MapError, Mapping};
 use crate::origin::Origin;
 use crate::peer::Lives;
 use crate::select::{Parts, Source};
+use crate::tokens::{Files, Tokens};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
 use doorbell_core::layout::Plan;
 use doorbell_core::wake::{Waiter, listen};
@@ -123,11 +124,11 @@ impl Bell {
 
     fn alone(mapping: Mapping, eventfds: usize) -> Result<Self, MapError> {
         initialise_semaphores(&mapping);
-        let eventfds =
-            Eventfds::new(eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize), mapping.scope())?;
+        let slots = eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize);
+        let files = Files::new(Tokens::Eventfds, slots, mapping.scope()).map_err(MapError::from)?;
         let holder = std::process::id();
         let (lives, origin) = (Arc::new(Lives::default()), Arc::new(Origin::default()));
-        let state = BellState::new(Arc::new(mapping), 0, eventfds, lives, origin, holder);
+        let state = BellState::new(Arc::new(mapping), 0, files, lives, origin, holder);
         Ok(Self::at(Arc::new(state.expect("a mapping planned with one bell has bell 0"))))
     }
 }

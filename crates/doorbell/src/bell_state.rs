@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bell as this process sees it: its record in shared memory, its eventfds, and how to wake its sleepers.
+//! One bell as this process sees it: its record in shared memory, its eventfds (or what stands for them), and how to wake its sleepers.
 
 use crate::aio::Signaller;
 use crate::error::WaitError;
-use crate::mapping::{MapError, Mapping, Scope, os};
+use crate::mapping::{Mapping, Scope};
 use crate::membarrier;
 use crate::origin::Origin;
 use crate::peer::Lives;
+use crate::tokens::Files;
 use doorbell_core::fault;
 use doorbell_core::layout::BellRecord;
 use doorbell_core::wake::Woken;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::thread::futex;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 /// One bell as this process sees it. Shared by all its handles in this process.
 ///
@@ -26,7 +26,7 @@ pub struct BellState {
     /// Points into `mapping`, which lives as long.
     record: NonNull<BellRecord>,
     mapping: Arc<Mapping>,
-    eventfds: Eventfds,
+    files: Files,
     lives: Arc<Lives>,
     /// Whom this process has the bell from.
     origin: Arc<Origin>,
@@ -44,13 +44,13 @@ impl BellState {
     pub(crate) fn new(
         mapping: Arc<Mapping>,
         index: u32,
-        eventfds: Eventfds,
+        files: Files,
         lives: Arc<Lives>,
         origin: Arc<Origin>,
         holder: u32,
     ) -> Option<Self> {
         let record = NonNull::from(mapping.bell(index)?);
-        Some(Self { record, mapping, eventfds, lives, origin, holder })
+        Some(Self { record, mapping, files, lives, origin, holder })
     }
 
     /// The bell in shared memory.
@@ -133,6 +133,9 @@ impl BellState {
 
     /// Puts a token into eventfd number `index`, if there is one. Never blocks, whatever an untrusted peer does.
     pub(crate) fn put_token(&self, index: usize) {
+        if self.files.put(index) {
+            return;
+        }
         let Some(eventfd) = self.eventfd(index) else { return };
         if !self.lives.all_trusted()
             && let Ok(signaller) = Signaller::ours()
@@ -161,24 +164,17 @@ impl BellState {
 
     /// How many waiters can have one.
     pub(crate) fn eventfd_slots(&self) -> usize {
-        self.eventfds.0.len()
+        self.files.len()
     }
 
     /// Eventfd number `index`, if it was made.
     pub(crate) fn eventfd(&self, index: usize) -> Option<&OwnedFd> {
-        self.eventfds.0.get(index)?.get()
+        self.files.get(index)
     }
 
     /// Makes eventfd number `index`, which nobody else does at the same time, unless it was made before.
     pub(crate) fn make_eventfd(&self, index: usize) -> Result<(), WaitError> {
-        if let Some(place) = self.eventfds.0.get(index)
-            && place.get().is_none()
-        {
-            let call = "eventfd";
-            let made = eventfd(0, EVENTFD_FLAGS).map_err(|errno| WaitError::Os { call, errno })?;
-            let _ = place.set(made);
-        }
-        Ok(())
+        self.files.make(index).map_err(|(call, errno)| WaitError::Os { call, errno })
     }
 
     pub(crate) fn lives(&self) -> &Arc<Lives> {
@@ -191,28 +187,6 @@ impl BellState {
 
     pub(crate) fn holder(&self) -> u32 {
         self.holder
-    }
-}
-
-const EVENTFD_FLAGS: EventfdFlags = EventfdFlags::CLOEXEC.union(EventfdFlags::NONBLOCK);
-
-/// The eventfds of one bell. Those that no other process will share are made when a waiter takes the slot.
-#[derive(Debug, Default)]
-pub(crate) struct Eventfds(Box<[OnceLock<OwnedFd>]>);
-
-impl Eventfds {
-    /// `count` of them, made now unless they stay in this process.
-    pub(crate) fn new(count: usize, scope: Scope) -> Result<Self, MapError> {
-        if scope == Scope::Threads {
-            return Ok(Self((0..count).map(|_| OnceLock::new()).collect()));
-        }
-        (0..count).map(|_| eventfd(0, EVENTFD_FLAGS).map_err(os("eventfd"))).collect()
-    }
-}
-
-impl FromIterator<OwnedFd> for Eventfds {
-    fn from_iter<I: IntoIterator<Item = OwnedFd>>(made: I) -> Self {
-        Self(made.into_iter().map(OnceLock::from).collect())
     }
 }
 

@@ -5,6 +5,9 @@ use crate::peer::PeerId;
 use rustix::io::Errno;
 use std::fmt;
 
+/// A call that made no file, and what it reported.
+pub(crate) type Unmade = (&'static str, Errno);
+
 /// Why a wait ended without what it waited for (and not because of its deadline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,7 +27,7 @@ pub enum WaitError {
         slots: usize,
     },
     /// The wait needs a waiter slot, which lasts as long as the connection to the maker of the bell's segment; and this process has
-    /// hung up since it joined, or was forked from the one that joined.
+    /// hung up since it joined, or was forked from the one that joined. Or the waiter slot is of user interrupts, and who made it has ended.
     HungUp,
     /// More bells than this way of waiting can wait for at once.
     TooManyBells {

@@ -57,6 +57,8 @@ mod bell_state;
 mod calibrate;
 mod calibration;
 pub mod channel;
+#[cfg(feature = "user_interrupts")]
+mod connected;
 pub mod counters;
 mod deadline;
 mod error;
@@ -75,6 +77,7 @@ pub mod raw;
 pub mod rendezvous;
 pub mod select;
 pub mod service;
+mod tokens;
 pub mod wait;
 mod watch;
 
@@ -94,6 +97,7 @@ pub use notify::Notify;
 pub use queue::queue;
 pub use select::Select;
 pub use service::{connect, connect_timeout, listen};
+pub use tokens::Tokens;
 
 /// The examples of the page for newcomers, and of the package, run.
 #[cfg(doctest)]

@@ -60,6 +60,12 @@ impl fmt::Display for MapError {
 
 impl std::error::Error for MapError {}
 
+impl From<(&'static str, Errno)> for MapError {
+    fn from((call, errno): (&'static str, Errno)) -> Self {
+        Self::Os { call, errno }
+    }
+}
+
 impl From<LayoutError> for MapError {
     fn from(error: LayoutError) -> Self {
         Self::Layout(error)

@@ -47,12 +47,13 @@ mod users;
 
 use crate::aio::Signaller;
 use crate::bell::Bell;
-use crate::bell_state::{BellState, Eventfds, initialise_semaphores};
+use crate::bell_state::{BellState, initialise_semaphores};
 use crate::error::HungUp;
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
 use crate::origin::{Hold, Origin};
 use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
+use crate::tokens::{Files, Tokens};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
 use doorbell_core::fault;
@@ -80,6 +81,8 @@ pub struct Offer {
     /// How many eventfd waiter slots each bell has, at most 8. A joiner that does not trust this process takes
     /// [`MOST_EVENTFDS`] of all bells together, if it does not say [more](Join::most_eventfds).
     pub eventfds: u32,
+    /// What those are. Other processes than this one's children take eventfds alone.
+    pub tokens: Tokens,
     /// How many bytes beside the bells.
     pub payload: u64,
     /// Feature bits of what lies in the payload (`doorbell_core::layout`).
@@ -97,6 +100,7 @@ impl Offer {
         Self {
             bells: lanes.bells(),
             eventfds: 1,
+            tokens: Tokens::Eventfds,
             payload: lanes.payload_size(),
             features: FEATURE_CHANNELS,
             lanes: Some(lanes),
@@ -108,7 +112,15 @@ impl Offer {
 impl Default for Offer {
     /// Two bells, one for each direction, with two eventfd waiter slots each.
     fn default() -> Self {
-        Self { bells: 2, eventfds: 2, payload: 0, features: 0, lanes: None, memory: MemoryOptions::default() }
+        Self {
+            bells: 2,
+            eventfds: 2,
+            tokens: Tokens::Eventfds,
+            payload: 0,
+            features: 0,
+            lanes: None,
+            memory: MemoryOptions::default(),
+        }
     }
 }
 
@@ -281,6 +293,11 @@ impl Segment {
 
     /// As `new`, in memory that is called `name` where others look for it.
     pub(crate) fn in_file(name: &str, offer: &Offer) -> Result<Self, RendezvousError> {
+        if offer.tokens != Tokens::Eventfds {
+            return Err(os("user interrupts between processes that do not inherit the segment")(
+                Errno::OPNOTSUPP,
+            ));
+        }
         let mut refused = Vec::new();
         let plan = Plan::new(offer.bells, offer.payload, offer.features | c_library_feature())
             .map_err(MapError::from)?;
@@ -328,7 +345,8 @@ impl Segment {
             let (bells, payload) = (lanes.bells(), lanes.payload_size());
             return Err(RendezvousError::NoRoomForLanes { bells, payload });
         }
-        let of_bell = |_| Eventfds::new(eventfds as usize, mapping.scope());
+        let of_bell =
+            |_| Files::new(offer.tokens, eventfds as usize, mapping.scope()).map_err(MapError::from);
         let eventfds_of_all = (0..bells).map(of_bell).collect::<Result<Vec<_>, _>>()?;
         let mut segment = Self::assemble(mapping, eventfds_of_all, MAKER)?;
         segment.eventfds_per_bell = eventfds;
@@ -336,7 +354,7 @@ impl Segment {
     }
 
     /// Puts together what another process made.
-    fn assemble(mapping: Mapping, eventfds: Vec<Eventfds>, holder: u32) -> Result<Self, MapError> {
+    fn assemble(mapping: Mapping, eventfds: Vec<Files>, holder: u32) -> Result<Self, MapError> {
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());

@@ -20,12 +20,12 @@
 //! process's own and root.
 
 use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, Users, os};
-use crate::bell_state::Eventfds;
 use crate::bell_state::initialise_semaphores;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
 use crate::process::Process;
+use crate::tokens::Files;
 use doorbell_core::layout::{MAKER, Plan};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -315,8 +315,8 @@ fn check_owner(file: &OwnedFd, owners: &Users) -> Result<(), RendezvousError> {
     Ok(())
 }
 
-fn no_eventfds(bells: u32) -> Vec<Eventfds> {
-    (0..bells).map(|_| Eventfds::default()).collect()
+fn no_eventfds(bells: u32) -> Vec<Files> {
+    (0..bells).map(|_| Files::default()).collect()
 }
 
 /// Is `file` what `path` names now?

@@ -87,23 +87,32 @@ impl Sleep for Sleeper<'_, '_, '_> {
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
         let timeout = self.deadline.as_ref().map(Deadline::remaining);
+        let mut ended = false;
         let polled = if let ([entry], []) = (self.entries, &*self.files) {
-            poll(&mut [until_readable(entry)], timeout.as_ref())
+            let mut own = [until_readable(entry)];
+            poll(&mut own, timeout.as_ref()).inspect(|_| ended = has_ended(&own[0]))
         } else {
             let mut all: Vec<_> = self.files.to_vec();
             all.extend(self.entries.iter().map(until_readable));
             poll(&mut all, timeout.as_ref()).inspect(|_| {
-                let files = &all[..self.files.len()];
+                let (files, own) = all.split_at(self.files.len());
                 self.file_is_ready.set(files.iter().any(|file| !file.revents().is_empty()));
+                ended = own.iter().any(has_ended);
             })
         };
         match polled {
             Ok(0) => Ok(Slept::TimedOut),
+            Ok(_) if ended => Err(WaitError::HungUp),
             Ok(_) => Ok(woken(self.deadline)),
             Err(Errno::INTR) => after_signal(interruptible(self.entries)),
             Err(errno) => Err(WaitError::Os { call: "poll", errno }),
         }
     }
+}
+
+/// Nobody can wake by it any more: a vector of user interrupts whose maker is gone. An eventfd never says so.
+fn has_ended(file: &PollFd<'_>) -> bool {
+    file.revents() & (PollFlags::IN | PollFlags::HUP) == PollFlags::HUP
 }
 
 fn until_readable<'a>(entry: &'a WaitEntry<'_>) -> PollFd<'a> {

@@ -9,7 +9,7 @@ use doorbell::channel::{Lanes, Receiver, Sender};
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::Wait;
-use doorbell::{Bell, Deadline};
+use doorbell::{Bell, Deadline, Tokens};
 
 use super::{Contexts, Fault, Link, Notifier, OpenError, Site, Waiter, Woken};
 
@@ -20,6 +20,11 @@ fn segment(site: &Site, offer: &Offer) -> Result<Arc<Segment>, OpenError> {
         Contexts::Processes => Segment::for_children(offer),
     };
     segment.map(Arc::new).map_err(OpenError::of("doorbell::Segment"))
+}
+
+/// Memory for one bell, whose waiter's slot is made of `tokens`.
+pub(super) fn bell_segment(site: &Site, tokens: Tokens) -> Result<Arc<Segment>, OpenError> {
+    segment(site, &Offer { bells: 1, eventfds: 1, tokens, ..Offer::default() })
 }
 
 /// A bell whose waiter waits by `W`.
@@ -35,21 +40,32 @@ pub struct BellWaiter<W>(Bell<W>);
 #[derive(Debug)]
 pub struct BellNotifier(Bell);
 
+impl<W: Wait + Default> BellWaiter<W> {
+    pub(super) fn of(segment: &Segment) -> Self {
+        Self(segment.bell_waiting_by(0).expect("offered"))
+    }
+}
+
+impl BellNotifier {
+    pub(super) fn of(segment: &Segment) -> Self {
+        Self(segment.bell(0).expect("offered"))
+    }
+}
+
 impl<W: Wait + Default + 'static> Link for BellLink<W> {
     type Notifier = BellNotifier;
     type Waiter = BellWaiter<W>;
 
     fn open(site: &Site) -> Result<Self, OpenError> {
-        let offer = Offer { bells: 1, eventfds: 1, ..Offer::default() };
-        Ok(Self { segment: segment(site, &offer)?, way: std::marker::PhantomData })
+        Ok(Self { segment: bell_segment(site, Tokens::Eventfds)?, way: std::marker::PhantomData })
     }
 
     fn waiter(&self) -> Result<BellWaiter<W>, OpenError> {
-        Ok(BellWaiter(self.segment.bell_waiting_by(0).expect("offered")))
+        Ok(BellWaiter::of(&self.segment))
     }
 
     fn notifier(&self) -> Result<BellNotifier, OpenError> {
-        Ok(BellNotifier(self.segment.bell_waiting_by(0).expect("offered")))
+        Ok(BellNotifier::of(&self.segment))
     }
 }
 

@@ -18,6 +18,7 @@ mod alarm;
 pub mod bell_adaptive;
 pub mod bell_eventfd;
 pub mod bell_futex;
+pub mod bell_uintr;
 mod busy_poll;
 pub(crate) mod c_call;
 pub mod channel;
@@ -110,6 +111,7 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &bell_adaptive::BellAdaptive,
         &bell_futex::BellFutex,
         &bell_eventfd::BellEventfd,
+        &bell_uintr::BellUintr,
         &channel::Channel,
         &http::short_poll::HttpShortPoll,
         &http::long_poll::HttpLongPoll,

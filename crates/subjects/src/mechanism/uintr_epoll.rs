@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::event::epoll::EventFlags;
-use user_interrupts::{Backend, Polled, Style};
+use user_interrupts::{Polled, Style};
 
 use super::descriptor::{again, take_token};
 use super::eventfd::EventfdRead;
 use super::eventfd_epoll::EpollSet;
-use super::user_interrupt::{Interrupter, probe};
+use super::user_interrupt::{Interrupter, probe, start};
 use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
@@ -63,7 +63,7 @@ impl Link for PolledLink {
     type Notifier = Interrupter;
     type Waiter = PolledWaiter;
     fn open(_: &Site) -> Result<Self, OpenError> {
-        user_interrupts::start(&[Backend::Hardware]).map_err(OpenError::of("uintr_start"))?;
+        start()?;
         Polled::new(Style::default())
             .map(|polled| Self(polled.into()))
             .map_err(OpenError::of("UINTR_RECEIVE"))

@@ -48,10 +48,15 @@ impl Notifier for Interrupter {
     }
 }
 
+/// Has this process have them by hardware, or none.
+pub(super) fn start() -> Result<(), OpenError> {
+    user_interrupts::start(&[Backend::Hardware]).map(drop).map_err(OpenError::of("uintr_start"))
+}
+
 /// Whether this machine's CPU, kernel and driver have them.
 pub(super) fn probe() -> Result<(), Unavailable> {
     let lacking = |error: user_interrupts::StartError| {
-        let cure = "a CPU with user interrupts and the driver of kernel/uintr have it; `doorbell vm run --accel uintr` has both";
+        let cure = "a CPU with user interrupts and the driver of kernel/uintr have it; `doorbell vm run --accel uintr --driver` has both";
         Unavailable::because(format!("{error}; {cure}"))
     };
     user_interrupts::start(&[Backend::Hardware]).map(drop).map_err(lacking)
@@ -64,7 +69,7 @@ impl<I: Interruption> Link for InterruptLink<I> {
     type Notifier = Interrupter;
     type Waiter = I::Waiter;
     fn open(_: &Site) -> Result<Self, OpenError> {
-        user_interrupts::start(&[Backend::Hardware]).map_err(OpenError::of("uintr_start"))?;
+        start()?;
         let (give, given) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(OpenError::of("socketpair"))?;
