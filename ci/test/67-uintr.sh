@@ -59,6 +59,33 @@ if [ ! -e /dev/uintr ]; then
     says "200 knocks answered (signals: emulated"
 fi
 
+step "6.12: the driver that vm loads: bells whose waiters are woken by SENDUIPI; user interrupts beside a futex, none lost"
+"$doorbell" vm build --accel uintr --kernel 6.12 --driver >/dev/null 2>&1
+bells=$(cargo test --quiet --locked --workspace --all-features --test user_interrupts --no-run --message-format json | python3 -c '
+import json, sys
+for each in map(json.loads, sys.stdin):
+    if each.get("executable") and each["target"]["name"] == "user_interrupts":
+        print(each["executable"])')
+objcopy --strip-debug "$bells" "$scratch/bells"
+"$doorbell" vm shell --accel uintr --kernel 6.12 --driver --cpus 2 --carry "$scratch/bells" -c "$scratch/bells --test-threads 1 --nocapture" \
+    >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+says "hardware: the CPU's own"
+says "test result: ok. 7 passed"
+"$doorbell" vm run --accel uintr --kernel 6.12 --cpus 2 -- uintr futex uintr uintr-wait uintr-epoll --gap 0,1ms --size 1 --wait 5ms --count 50 --blocks 1 \
+    -o "$scratch/beside.json" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+"$doorbell" export csv "$scratch/beside.json" | python3 -c '
+import collections, csv, sys
+tally = collections.defaultdict(float)
+for row in csv.DictReader(sys.stdin):
+    if row["quantity"] == "tally":
+        tally[row["mechanism"], row["statistic"]] += float(row["value"])
+for mechanism in ["futex", "uintr", "uintr-wait", "uintr-epoll"]:
+    counts = {name: int(tally[mechanism, name]) for name in ["sent", "seen", "lost"]}
+    print(mechanism, counts)
+    assert counts["seen"] > 0 and counts["lost"] == 0
+    assert mechanism == "uintr" or tally[mechanism, "proven_asleep"] > 0
+'
+
 step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all is not refused"
 guest --kernel 6.12 --define UINTR_FORGETS '
     $built/storm --signals 0 --timeouts 0 --lost-after 10 >&2 && fail "it was not found"
