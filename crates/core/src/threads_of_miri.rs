@@ -98,7 +98,7 @@ impl Lane {
         }
     }
 
-    fn send(&self, sender: &mut Sender, value: u64, at_once: bool) {
+    fn send(&self, sender: &mut Sender, value: u64) {
         let length = 8 + value % 3 * 8;
         let room = loop {
             if let Some(room) = sender.room(length, self).unwrap() {
@@ -113,14 +113,10 @@ impl Lane {
             unsafe { *self.payload[(room.payload() / 8 + word) as usize].get() = value };
         }
         let (words, wanted) = (&self.messages.words, &self.message_wanted);
-        if at_once {
-            self.messages.wake(sender.publish_and_announce(&room, length, self, words, wanted));
-        } else {
-            sender.publish(&room, length, self);
-            let woken = words.announce_if(|| sender.reaches(wanted.load(Ordering::Relaxed)));
-            sender.announced();
-            self.messages.wake(woken);
-        }
+        sender.publish(&room, length, self);
+        let woken = words.announce_if(|| sender.reaches(wanted.load(Ordering::Relaxed)));
+        sender.announced();
+        self.messages.wake(woken);
     }
 
     fn receive(&self, receiver: &mut Receiver) -> u64 {
@@ -146,16 +142,9 @@ impl Lane {
     }
 }
 
-fn every_message_arrives_once_and_whole(at_once: bool) {
-    let lane = Lane::new();
-    let mut sender = Sender::attach(CAPACITY, &lane).unwrap();
-    let mut receiver = Receiver::attach(CAPACITY, &lane).unwrap();
-    every_message_goes_through(&lane, &mut sender, &mut receiver, at_once);
-}
-
-fn every_message_goes_through(lane: &Lane, sender: &mut Sender, receiver: &mut Receiver, at_once: bool) {
+fn every_message_goes_through(lane: &Lane, sender: &mut Sender, receiver: &mut Receiver) {
     thread::scope(|scope| {
-        scope.spawn(|| (1..=MESSAGES).for_each(|value| lane.send(sender, value, at_once)));
+        scope.spawn(|| (1..=MESSAGES).for_each(|value| lane.send(sender, value)));
         for expected in 1..=MESSAGES {
             assert_eq!(lane.receive(receiver), expected);
         }
@@ -164,12 +153,10 @@ fn every_message_goes_through(lane: &Lane, sender: &mut Sender, receiver: &mut R
 
 #[test]
 fn every_message_of_a_lane_arrives_once_and_whole_and_both_sides_sleep_and_wake() {
-    every_message_arrives_once_and_whole(false);
-}
-
-#[test]
-fn every_message_of_a_lane_arrives_where_the_word_is_written_by_the_fence() {
-    every_message_arrives_once_and_whole(true);
+    let lane = Lane::new();
+    let mut sender = Sender::attach(CAPACITY, &lane).unwrap();
+    let mut receiver = Receiver::attach(CAPACITY, &lane).unwrap();
+    every_message_goes_through(&lane, &mut sender, &mut receiver);
 }
 
 /// The first begins the ring again for certain, and what follows does whenever the receiver has kept up.
@@ -179,13 +166,13 @@ fn every_message_of_a_lane_that_begins_again_arrives_once_and_whole() {
     let mut sender = Sender::attach(CAPACITY, &lane).unwrap();
     let mut receiver = Receiver::attach(CAPACITY, &lane).unwrap();
     for value in [1, 2] {
-        lane.send(&mut sender, value, false);
+        lane.send(&mut sender, value);
         assert_eq!(lane.receive(&mut receiver), value);
     }
     receiver.release(&lane);
     let place = sender.tail() % CAPACITY.get();
     sender.begin_again_beyond(16);
-    every_message_goes_through(&lane, &mut sender, &mut receiver, false);
+    every_message_goes_through(&lane, &mut sender, &mut receiver);
     let records: u64 = (1..=MESSAGES).map(|value| 16 + value % 3 * 8).sum();
     assert!(sender.tail() >= place + records + (CAPACITY.get() - place), "the rest of the ring was skipped");
 }

@@ -76,7 +76,7 @@
 //! for nothing; it cannot do anything else with these two words, for no address is computed from them.
 
 use crate::fault;
-use crate::sync::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence, fence_after_rmw};
+use crate::sync::{AtomicU32, Ordering, compiler_fence, fence, fence_after_rmw};
 
 /// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
 pub const WAITER_SLOTS: u32 = 8;
@@ -169,6 +169,13 @@ fn slots(bits: u32) -> impl Iterator<Item = u32> {
 }
 
 impl WakeWords {
+    /// Words at which somebody always waits, for one who looks by [`has_waiters_unfenced`](Self::has_waiters_unfenced) and has not left
+    /// out its fence.
+    #[cfg(not(loom))]
+    pub const fn never_alone() -> Self {
+        Self { waiters: AtomicU32::new(FUTEX_BIT), epoch: AtomicU32::new(0), unfenced: AtomicU32::new(0) }
+    }
+
     /// Words that nobody waits on. In shared memory the same state is: all bytes zero.
     pub fn new() -> Self {
         Self { waiters: AtomicU32::new(0), epoch: AtomicU32::new(0), unfenced: AtomicU32::new(0) }
@@ -200,18 +207,6 @@ impl WakeWords {
     #[inline(always)]
     pub fn announce_if(&self, enough: impl FnOnce() -> bool) -> Woken {
         self.announce_if_with::<Complete>(enough)
-    }
-
-    /// N1 and [`announce_if`](Self::announce_if) in one: writes `value` to `word`, as the last thing that was to be made
-    /// true. As in [`count_and_announce`](Self::count_and_announce), what writes is the fence.
-    #[inline(always)]
-    pub fn write_and_announce_if(
-        &self,
-        word: &AtomicU64,
-        value: u64,
-        enough: impl FnOnce() -> bool,
-    ) -> Woken {
-        self.write_and_announce_if_with::<Complete>(word, value, enough)
     }
 
     /// As [`announce_if`](Self::announce_if) between [`begin_unfenced`](Self::begin_unfenced) and
@@ -261,25 +256,6 @@ impl WakeWords {
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence(Ordering::SeqCst);
-        }
-        self.take_waiters_if::<S>(enough)
-    }
-
-    #[inline(always)]
-    pub(crate) fn write_and_announce_if_with<S: Steps>(
-        &self,
-        word: &AtomicU64,
-        value: u64,
-        enough: impl FnOnce() -> bool,
-    ) -> Woken {
-        if S::WRITE_BY_RMW {
-            word.swap(value, Ordering::SeqCst);
-        } else {
-            word.store(value, Ordering::Release);
-        }
-        if S::WRITE_BY_RMW && S::FENCE_IN_ANNOUNCE {
-            // N2. Pairs with W4 in `listen_with`.
-            fence_after_rmw();
         }
         self.take_waiters_if::<S>(enough)
     }
@@ -560,8 +536,6 @@ fn consume_all<S: Sleep>(waiters: &[Waiter<'_>], sleeper: &mut S) -> Result<(), 
 /// and show that the model checker notices.
 pub(crate) trait Steps {
     const FENCE_IN_ANNOUNCE: bool = true;
-    /// A fence that only a read-modify-write stands for goes with it.
-    const WRITE_BY_RMW: bool = true;
     const TAKE_BEFORE_EPOCH: bool = true;
     const NEW_EPOCH: bool = true;
     const CONSUME_BEFORE_ARM: bool = true;

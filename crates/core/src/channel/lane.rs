@@ -73,8 +73,6 @@ use crate::fault;
 use crate::index::Capacity;
 use crate::sync::{AtomicU64, Ordering};
 use crate::violation::PeerViolation;
-use crate::wake::{self, WakeWords, Woken};
-use core::hint::black_box;
 
 /// So many bytes of the ring are used again and again as long as the receiver keeps up, and two messages if they are longer.
 ///
@@ -100,8 +98,10 @@ pub trait Shared {
 /// Room for one message: a record's word, and behind it in one piece as many bytes as the message may have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Room {
-    /// A place in the ring.
-    start: u64,
+    /// The sender's index, where the record begins, and what leaves its place: kept at hand, for what lies in memory would be loaded
+    /// anew behind the payload.
+    tail: u64,
+    mask: u64,
     most: u64,
     /// Of what was open, so much is left when all of it is used.
     left: u64,
@@ -112,7 +112,13 @@ impl Room {
     #[inline(always)]
     pub fn payload(&self) -> u64 {
         // In one piece behind the word: at most the capacity.
-        self.start.wrapping_add(8)
+        self.start().wrapping_add(8)
+    }
+
+    /// The place of the record's word.
+    #[inline(always)]
+    fn start(&self) -> u64 {
+        self.tail & self.mask
     }
 
     /// How many bytes it may have.
@@ -194,7 +200,7 @@ impl Sender {
     #[inline(always)]
     pub fn room_at_once(&self, most: u64) -> Option<Room> {
         let left = self.open.checked_sub(record_size(most))?;
-        Some(Room { start: self.tail & self.mask, most, left })
+        Some(Room { tail: self.tail, mask: self.mask, most, left })
     }
 
     /// S1. As [`room_at_once`](Self::room_at_once), after a look if need be. `None` while there is none.
@@ -237,7 +243,7 @@ impl Sender {
         }
         let Some(Reserved { skip, start }) = reserved else { return Ok(None) };
         if skip > 0 {
-            self.store_last::<S>(start, here, skip_word(skip), shared);
+            Self::store_last::<S>(start & self.mask, here, skip_word(skip), shared);
             self.tail = start;
         }
         self.look_ahead(size);
@@ -287,84 +293,28 @@ impl Sender {
         self.publish_with::<Complete>(room, length, shared);
     }
 
-    /// S3 to S5: as [`publish`](Self::publish), and finds out whether the receiver that waits at `words` must be woken, who
-    /// said in `wanted` how much it waits for.
-    #[inline(always)]
-    pub fn publish_and_announce(
-        &mut self,
-        room: &Room,
-        length: u64,
-        shared: &impl Shared,
-        words: &WakeWords,
-        wanted: &AtomicU64,
-    ) -> Woken {
-        self.publish_and_announce_with::<wake::Complete>(room, length, shared, words, wanted)
-    }
-
     #[inline(always)]
     pub(crate) fn publish_with<S: Steps>(&mut self, room: &Room, length: u64, shared: &impl Shared) {
-        let length = self.advance(room, length);
-        self.store_last::<S>(self.tail, room.start, message_word(length), shared);
+        let (length, tail) = self.advance(room, length);
+        Self::store_last::<S>(tail & room.mask, room.start(), message_word(length), shared);
     }
 
+    /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved, and its new
+    /// index.
     #[inline(always)]
-    pub(crate) fn publish_and_announce_with<N: wake::Steps>(
-        &mut self,
-        room: &Room,
-        length: u64,
-        shared: &impl Shared,
-        words: &WakeWords,
-        wanted: &AtomicU64,
-    ) -> Woken {
-        let length = self.advance(room, length);
-        // Kept at hand: what lies in memory is loaded anew behind a fence.
-        let tail = self.tail;
-        fault::point();
-        // S3.
-        shared.word(tail & self.mask).store(0, Ordering::Relaxed);
-        fault::point();
-        // S4 and S5. The write releases: pairs with R1 in `Receiver::next`.
-        let reaches = || self.reaches(wanted.load(Ordering::Relaxed));
-        let (here, word) = (shared.word(room.start), message_word(length));
-        let woken = words.write_and_announce_if_with::<N>(here, word, reaches);
-        self.announced = tail;
-        woken
-    }
-
-    /// As [`publish_and_announce`](Self::publish_and_announce), by a sender that has said that it leaves out its fence
-    /// ([`WakeWords::begin_unfenced`]). False if there may be somebody to wake, who has not been told then.
-    #[inline(always)]
-    pub fn publish_to_nobody_unfenced(
-        &mut self,
-        room: &Room,
-        length: u64,
-        shared: &impl Shared,
-        words: &WakeWords,
-    ) -> bool {
-        self.publish(room, length, shared);
-        // Kept at hand, as above.
-        let tail = self.tail;
-        if words.has_waiters_unfenced() {
-            return false;
-        }
-        self.announced = tail;
-        true
-    }
-
-    /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved.
-    #[inline(always)]
-    fn advance(&mut self, room: &Room, length: u64) -> u64 {
+    fn advance(&mut self, room: &Room, length: u64) -> (u64, u64) {
         let length = length.min(room.most);
-        self.tail = self.tail.wrapping_add(record_size(length));
+        let tail = room.tail.wrapping_add(record_size(length));
+        self.tail = tail;
         // Both sizes were subtracted from what was open, and the second is no larger.
         self.open = room.left.wrapping_add(record_size(room.most).wrapping_sub(record_size(length)));
-        length
+        (length, tail)
     }
 
-    /// S3 and S4: the word at `here`, with a 0 at the index `next` behind its record.
+    /// S3 and S4: the word at `here`, with a 0 at the place `next` behind its record.
     #[inline(always)]
-    fn store_last<S: Steps>(&self, next: u64, here: u64, word: u64, shared: &impl Shared) {
-        let behind = shared.word(next & self.mask);
+    fn store_last<S: Steps>(next: u64, here: u64, word: u64, shared: &impl Shared) {
+        let behind = shared.word(next);
         if S::CLEAR_BEFORE_PUBLISH {
             fault::point();
             behind.store(0, Ordering::Relaxed);
@@ -425,6 +375,9 @@ impl Sender {
 pub struct Found {
     payload: u64,
     length: u64,
+    size: u64,
+    /// Of what may be taken at once, so much is left behind it.
+    left: u64,
 }
 
 impl Found {
@@ -443,7 +396,7 @@ impl Found {
     /// The bytes of its record.
     #[inline(always)]
     pub fn record_size(&self) -> u64 {
-        record_size(self.length)
+        self.size
     }
 }
 
@@ -458,13 +411,14 @@ pub struct Receiver {
     /// One more than the longest message; 0 when the sender has broken the protocol, so that no message is taken at
     /// once from then on.
     longer: u64,
-    /// A message shorter than this may be taken at once: its record ends before the ring does, and before so much is held
-    /// back that the sender must be told.
-    limit: u64,
+    /// A record of at most so many bytes, whole units, may be taken at once: it ends before the ring does, and before so much is
+    /// held back that the sender must be told.
+    left: u64,
     head: u64,
     /// How many bytes of the way were skipped.
     skipped: u64,
-    /// Of the message consumed last, and the size of its record.
+    /// Of the message found last, but for those found at leisure: its word, its length, and the size of its record.
+    last_word: u64,
     last_length: u64,
     last_size: u64,
     /// What the word `released` says.
@@ -484,18 +438,19 @@ impl Receiver {
         advanced(head, head, head, capacity)?;
         let (mask, hold) = (capacity.wrapping_sub(1), may_hold_back(capacity));
         // Nothing is taken at once before the first look at leisure.
-        let (longer, limit) = (longest(capacity).wrapping_add(1), 0);
+        let (longer, left) = (longest(capacity).wrapping_add(1), 0);
         // Whoever was here before may not have told of what it released last; to tell again does no harm.
         let announced = head.wrapping_sub(hold);
-        let (last_length, last_size) = (0, record_size(0));
+        let (last_word, last_length, last_size) = (message_word(0), 0, record_size(0));
         Ok(Self {
             capacity,
             mask,
             hold,
             longer,
-            limit,
+            left,
             head,
             skipped: 0,
+            last_word,
             last_length,
             last_size,
             released: head,
@@ -510,18 +465,38 @@ impl Receiver {
     }
 
     /// R1 and R2 for nearly every message: the next one, if its word is there and says nothing else.
+    ///
+    /// Messages of a stream are mostly as long as those before. Where that is foreseen by the branch, the next word is loaded
+    /// without waiting for this one, whose line may be on its way from another core. R1 acquires all the same.
     #[inline(always)]
-    pub fn next_at_once(&self, shared: &impl Shared) -> Option<Found> {
+    pub fn next_at_once(&mut self, shared: &impl Shared) -> Option<Found> {
         self.next_at_once_with::<Complete>(shared)
     }
 
     #[inline(always)]
-    fn next_at_once_with<S: Steps>(&self, shared: &impl Shared) -> Option<Found> {
+    fn next_at_once_with<S: Steps>(&mut self, shared: &impl Shared) -> Option<Found> {
         let here = self.head & self.mask;
         let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
         // Acquire: pairs with S4 in `Sender::publish`.
-        let length = length_at_once(shared.word(here).load(read));
-        (length < self.limit).then(|| Found { payload: here.wrapping_add(8), length })
+        let word = shared.word(here).load(read);
+        if word != self.last_word && (word == 0 || !self.is_message(word)) {
+            return None;
+        }
+        let (length, size) = (self.last_length, self.last_size);
+        let left = self.left.checked_sub(size)?;
+        Some(Found { payload: here.wrapping_add(8), length, size, left })
+    }
+
+    /// Does a record of another length than the last begin with `word`, a message's that is no longer than any? Then it is the last
+    /// from now on. Not compiled into the caller, or both ways would become one that computes.
+    #[inline(never)]
+    fn is_message(&mut self, word: u64) -> bool {
+        let length = length_at_once(word);
+        let is_one = length < self.longer;
+        if is_one {
+            (self.last_word, self.last_length, self.last_size) = (word, length, record_size(length));
+        }
+        is_one
     }
 
     /// As [`next`](Self::next), for one who goes through a run of messages and holds back all of them.
@@ -532,21 +507,23 @@ impl Receiver {
     pub fn next_of_run(&mut self, shared: &impl Shared) -> Result<Option<Found>, PeerViolation> {
         let here = self.head & self.mask;
         // Acquire: pairs with S4 in `Sender::publish`.
-        let length = length_at_once(shared.word(here).load(Ordering::Acquire));
-        // A unit at least is left from any place on: no overflow.
-        let left = self.mask.wrapping_sub(7).wrapping_sub(here);
-        if length < self.longer && length <= left {
-            return Ok(Some(Found { payload: here.wrapping_add(8), length }));
+        let word = shared.word(here).load(Ordering::Acquire);
+        if word == self.last_word || self.is_message(word) {
+            let (length, size) = (self.last_length, self.last_size);
+            // None after a violation.
+            if length < self.longer && size <= self.mask.wrapping_add(1).wrapping_sub(here) {
+                let left = self.left.saturating_sub(size);
+                return Ok(Some(Found { payload: here.wrapping_add(8), length, size, left }));
+            }
         }
         self.next(shared)
     }
 
-    /// Finds out anew how long a message may be that is taken at once.
+    /// Finds out anew how long a record may be that is taken at once.
     fn look_ahead(&mut self) {
         let until_release = self.hold.saturating_sub(self.head.wrapping_sub(self.announced));
-        // A record has at most so many bytes, and its payload eight less, if this is a multiple of eight.
-        let most = until_release.min(until_wrap(self.head, self.capacity));
-        self.limit = most.saturating_sub(7).min(self.longer);
+        let left = until_release.min(until_wrap(self.head, self.capacity));
+        self.left = if self.longer > 0 { left } else { 0 };
     }
 
     /// R1 and R2: the next message, if one was committed.
@@ -571,19 +548,19 @@ impl Receiver {
             let read = if S::ACQUIRE_IN_NEXT { Ordering::Acquire } else { Ordering::Relaxed };
             // Acquire: pairs with S4 in `Sender::publish`.
             let word = shared.word(here).load(read);
-            match decode(word, self.head, self.capacity)
-                .inspect_err(|_| (self.longer, self.limit) = (0, 0))?
-            {
+            match decode(word, self.head, self.capacity).inspect_err(|_| (self.longer, self.left) = (0, 0))? {
                 Record::Nothing => return Ok(None),
                 Record::Message { length } => {
                     self.look_ahead();
+                    let size = record_size(length);
+                    let left = self.left.saturating_sub(size);
                     // The record lies in the ring, hence no overflow.
-                    return Ok(Some(Found { payload: here.wrapping_add(8), length }));
+                    return Ok(Some(Found { payload: here.wrapping_add(8), length, size, left }));
                 }
                 Record::Skip { size } => {
                     self.head = self.head.wrapping_add(size);
                     self.skipped = self.skipped.wrapping_add(size);
-                    self.limit = 0;
+                    self.left = 0;
                 }
             }
         }
@@ -645,18 +622,10 @@ impl Receiver {
     }
 
     /// R4: goes on behind the message that `next` found. It stays the receiver's as long as nothing is released.
-    ///
-    /// Messages of a stream are mostly as long as those before. Where that is foreseen by the branch, the next word is loaded
-    /// without waiting for this one, whose line may be on its way from another core. R1 acquires all the same.
     #[inline(always)]
     pub fn consume(&mut self, found: Found) {
-        if found.length != self.last_length {
-            // Opaque, or both ways would become one that computes.
-            self.last_length = black_box(found.length);
-            self.last_size = record_size(self.last_length);
-        }
-        self.head = self.head.wrapping_add(self.last_size);
-        self.limit = self.limit.saturating_sub(self.last_size);
+        self.head = self.head.wrapping_add(found.size);
+        self.left = found.left;
     }
 
     /// Is so much consumed that the sender should be told now?
@@ -689,6 +658,7 @@ impl Receiver {
         let before = self.announced;
         self.release_unannounced_with::<S>(shared);
         self.announced = self.head;
+        self.look_ahead();
         (before, self.head)
     }
 

@@ -87,14 +87,6 @@ impl Lane {
         }
     }
 
-    /// Publishes `value` in a message of 8 bytes, for which there is room, and tells the receiver by the same instruction.
-    pub(super) fn send_at_once<N: wake::Steps>(&self, sender: &mut Sender, value: u64) {
-        let room = sender.room(8, self).unwrap().expect("there is room");
-        self.write(&room, value);
-        let (words, wanted) = (&self.messages.words, &self.message_wanted);
-        self.messages.wake(sender.publish_and_announce_with::<N>(&room, 8, self, words, wanted));
-    }
-
     pub(super) fn ring<N: wake::Steps>(&self, sender: &mut Sender) {
         let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
         self.messages.wake(broken::announce_if::<N>(&self.messages.words, enough));
@@ -245,21 +237,6 @@ fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
         for value in [1, 2, 0, 3] {
             assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
         }
-        sender.join().unwrap();
-    });
-}
-
-#[test]
-fn send_twice_at_once_and_receive_twice_in_a_used_ring() {
-    explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        lane.used(&mut ends, 4);
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            lane.send_at_once::<wake::Complete>(sender, 11);
-            lane.send_at_once::<wake::Complete>(sender, 12);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 11);
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 12);
         sender.join().unwrap();
     });
 }

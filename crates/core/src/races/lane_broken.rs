@@ -144,31 +144,6 @@ fn ringing_without_fence_is_caught() {
     );
 }
 
-struct PlainStore;
-impl wake::Steps for PlainStore {
-    const WRITE_BY_RMW: bool = false;
-}
-
-fn send_at_once_and_receive<N: wake::Steps + 'static>() {
-    let (lane, mut ends) = Lane::new();
-    let sender = sending(&lane, ends.sender, |lane, sender| lane.send_at_once::<N>(sender, 1));
-    assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
-    sender.join().unwrap();
-}
-
-/// A plain store is no fence: what the read-modify-write stands for is missing with it.
-#[test]
-fn publishing_by_a_plain_store_where_the_write_is_the_fence_is_caught() {
-    explore_bounded(send_at_once_and_receive::<wake::Complete>);
-    caught(LOST_WAKE_UP, send_at_once_and_receive::<PlainStore>);
-}
-
-/// A read-modify-write that orders no more than loom's: not every processor's is a full fence.
-#[test]
-fn publishing_by_a_read_modify_write_without_its_fence_is_caught() {
-    caught(LOST_WAKE_UP, send_at_once_and_receive::<NoFenceInAnnounce>);
-}
-
 /// A receiver that never tells of room as long as it finds messages, and thinks that it has when it found none.
 #[test]
 fn releasing_all_room_without_an_announcement_is_caught() {

@@ -17,33 +17,37 @@ const CALM: u32 = 1024;
 const WORTH: u64 = 300;
 
 /// The state of one sender.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fence {
     left_out: bool,
     /// Announcements since the last wake, while each has its fence.
     since: u32,
-    /// While they are left out: the sender's index at the last wake.
+    /// The sender's index then.
     woke_at: u64,
+    /// How many bytes one announced, in the middle of those before the fences were left out: after that nobody counts them.
+    bytes: u64,
 }
 
 impl Fence {
-    #[inline(always)]
+    /// Of a sender whose index is `now`.
+    pub(super) fn new(now: u64) -> Self {
+        Self { left_out: false, since: 0, woke_at: now, bytes: 0 }
+    }
+
     pub(super) fn is_left_out(&self) -> bool {
         self.left_out
     }
 
     /// With its fence another was announced, and nobody woken. True at the first that makes it worth while to call
     /// [`leave_out`](Self::leave_out).
-    #[inline(always)]
     pub(super) fn is_calm(&mut self) -> bool {
         self.since = self.since.wrapping_add(1);
         self.since == CALM
     }
 
-    /// If the receiver and this process can do without it, from the sender's index `now` on, behind an announcement of `bytes`
-    /// bytes.
+    /// If the receiver and this process can do without it, from the sender's index `now` on.
     #[cold]
-    pub(super) fn leave_out(&mut self, bytes: u64, now: u64, lane: &Lane) {
+    pub(super) fn leave_out(&mut self, now: u64, lane: &mut Lane) {
         let control = lane.control();
         let scope = lane.message_state.mapping().scope();
         // Acquire: pairs with the receiver's attachment. A successor that cannot is noticed by its word, and fails to wait
@@ -56,27 +60,28 @@ impl Fence {
         // Behind the count: who dies in between is counted for ever, which costs barriers for nothing, and no wake-up.
         control.unfenced.store(1, Ordering::Release);
         self.left_out = true;
-        self.woke_at = now.wrapping_sub(bytes.saturating_mul(CALM.into()));
+        self.bytes = now.wrapping_sub(self.woke_at) / u64::from(CALM);
+        lane.leave_out_fence(true);
     }
 
-    /// Somebody was woken by an announcement of `bytes` bytes up to the sender's index `now`. Announcements without a fence
-    /// are not counted: all since the last wake are taken to have been as large as this one.
+    /// Somebody was woken by an announcement up to the sender's index `now`.
     #[cold]
-    pub(super) fn woke(&mut self, bytes: u64, now: u64, lane: &Lane) {
-        if now.wrapping_sub(self.woke_at) < bytes.saturating_mul(WORTH) {
-            self.take_back(lane);
+    pub(super) fn woke(&mut self, now: u64, lane: &mut Lane) {
+        if now.wrapping_sub(self.woke_at) < self.bytes.saturating_mul(WORTH) {
+            self.take_back(now, lane);
         }
         (self.since, self.woke_at) = (0, now);
     }
 
-    /// From now on there are fences again.
-    pub(super) fn take_back(&mut self, lane: &Lane) {
+    /// From the sender's index `now` on there are fences again.
+    pub(super) fn take_back(&mut self, now: u64, lane: &mut Lane) {
         if self.left_out {
             self.left_out = false;
+            lane.leave_out_fence(false);
             fault::point();
             lane.control().unfenced.store(0, Ordering::Release);
             lane.message_state.record().wake.end_unfenced();
         }
-        self.since = 0;
+        (self.since, self.woke_at) = (0, now);
     }
 }

@@ -45,6 +45,15 @@ impl<T: Trust, W: Wait> Iterator for Iter<'_, T, W> {
     }
 }
 
+impl<'a, T: Trust, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
+    type Item = Result<Vec<u8>, RecvError>;
+    type IntoIter = Iter<'a, T, W>;
+
+    fn into_iter(self) -> Iter<'a, T, W> {
+        self.iter()
+    }
+}
+
 /// Copies of the messages of a [`Gather`] and the lanes they came by, until no sender is left. What else goes wrong is an item.
 #[derive(Debug)]
 pub struct GatherIter<'a, T: Trust, W: Wait>(Option<&'a mut Gather<T, W>>);
@@ -70,5 +79,14 @@ impl<T: Trust, W: Wait> Iterator for GatherIter<'_, T, W> {
             Err(GatherError { error: RecvError::Closed, .. }) => None,
             result => Some(result.map(|lane| (lane, message))),
         }
+    }
+}
+
+impl<'a, T: Trust, W: Wait> IntoIterator for &'a mut Gather<T, W> {
+    type Item = Result<(usize, Vec<u8>), GatherError>;
+    type IntoIter = GatherIter<'a, T, W>;
+
+    fn into_iter(self) -> GatherIter<'a, T, W> {
+        self.iter()
     }
 }

@@ -20,6 +20,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+/// Where a sender looks that has not left out its fence.
+static FENCED: WakeWords = WakeWords::never_alone();
+
 /// A lane as this process sees it.
 ///
 /// Invariant: `control`, `message_words` and `ring` point into `mapping`, at a whole [`Control`], whole [`WakeWords`] and `capacity`
@@ -32,8 +35,10 @@ pub(super) struct Lane {
     capacity: Capacity,
     /// Where the receiver waits for messages.
     pub(super) message_state: Arc<BellState>,
-    /// Its words, in `mapping`: a sender looks at them for each message.
+    /// Its words, in `mapping`.
     message_words: NonNull<WakeWords>,
+    /// What a sender looks at behind each message: these, while it has left out its fence, else words at which somebody always waits.
+    looked_at: NonNull<WakeWords>,
     /// Where the sender waits for room.
     pub(super) room_state: Arc<BellState>,
     /// Keeps `control` and `ring`.
@@ -65,6 +70,7 @@ impl Lane {
             ring: NonNull::new(ring.as_ptr()).ok_or(missing)?,
             capacity: lanes.capacity(),
             message_words: NonNull::from(&message_state.record().wake),
+            looked_at: NonNull::from(&FENCED),
             message_state,
             room_state: state(lanes.room_bell(number))?,
             _mapping: Arc::clone(segment.mapping()),
@@ -87,6 +93,18 @@ impl Lane {
     pub(super) fn message_words(&self) -> &WakeWords {
         // SAFETY: they lie in the mapping, which lives as long as `self`; all their fields are atomics.
         unsafe { self.message_words.as_ref() }
+    }
+
+    /// Whether a sender looks for waiters without a fence from now on.
+    pub(super) fn leave_out_fence(&mut self, left_out: bool) {
+        self.looked_at = if left_out { self.message_words } else { NonNull::from(&FENCED) };
+    }
+
+    /// Has a sender anything to do for the message that it has published, such as a fence?
+    #[inline(always)]
+    pub(super) fn must_ring(&self) -> bool {
+        // SAFETY: they lie in the mapping, as above, or are static.
+        unsafe { self.looked_at.as_ref() }.has_waiters_unfenced()
     }
 
     /// The address of byte `offset` of the ring, which a [`Room`] or a [`Found`] of this lane named. What is empty may lie at

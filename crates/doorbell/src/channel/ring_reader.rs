@@ -71,6 +71,13 @@ impl RingReader {
     #[inline(never)]
     fn poll_alone_at_leisure(&mut self) -> Result<Option<Found>, RecvError> {
         self.idle_at = None;
+        // Nearly always this is all.
+        if !self.sender.is_news() && self.index.must_release() {
+            self.release();
+            if let Some(found) = self.poll_now() {
+                return Ok(Some(found));
+            }
+        }
         if let Some(found) = self.poll_at_leisure()? {
             return Ok(Some(found));
         }

@@ -13,12 +13,11 @@ use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
-use doorbell_core::channel::arithmetic::record_size;
 use doorbell_core::channel::lane;
 use doorbell_core::channel::layout::Attachment;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
-use doorbell_core::wake::{Waiter, Woken, listen};
+use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -125,7 +124,7 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
         let receiver = Partner::new(&lane.room_state);
         let listener = Listener::new(&lane.room_state, W::NAME);
         let way = W::default();
-        let fence = Fence::default();
+        let fence = Fence::new(index.tail());
         Ok(Self { lane, index, fence, end, receiver, way, listener, violation: None, trust: PhantomData })
     }
 }
@@ -233,7 +232,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[cold]
     #[inline(never)]
     fn try_send_at_leisure(&mut self, message: &[u8]) -> Result<(), SendError> {
-        let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
+        let room = self.room_or_full(message.len() as u64)?;
         self.lane.write::<T>(&room, message);
         self.publish_and_ring(&room, message.len() as u64);
         Ok(())
@@ -260,8 +259,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Writes `message` where a receiver that is awake finds it, and wakes nobody: [`ring`](Self::ring) does. No fence,
-    /// no system call. For receivers that poll, and for bursts.
+    /// Writes `message` where a receiver that is awake finds it, and wakes nobody: [`ring`](Self::ring) does, and a push that finds
+    /// the channel full. No fence, no system call. For receivers that poll, and for bursts.
     ///
     /// # Errors
     /// [`SendError`].
@@ -277,7 +276,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[cold]
     #[inline(never)]
     fn push_at_leisure(&mut self, message: &[u8]) -> Result<(), SendError> {
-        let room = self.try_room(message.len() as u64)?.ok_or(SendError::Full)?;
+        let room = self.room_or_full(message.len() as u64)?;
         self.put(&room, message);
         Ok(())
     }
@@ -286,68 +285,37 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// one load if it does not; nothing if nothing was pushed.
     #[inline]
     pub fn ring(&mut self) {
-        let bytes = self.index.unannounced();
-        if bytes == 0 {
-            return;
-        }
-        let Self { lane, index, fence, .. } = self;
-        let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
-        let enough = || index.reaches(wanted.load(Ordering::Relaxed));
-        if fence.is_left_out() {
-            let woken = words.announce_unfenced_if(enough);
-            index.announced();
-            self.wake(woken, bytes);
-        } else {
-            let woken = words.announce_if(enough);
-            index.announced();
-            self.wake_or_count(woken, bytes);
+        // As long as the fence is left out, one look says that nobody waits.
+        if self.lane.must_ring() {
+            self.announce();
         }
     }
 
-    /// As `publish` and `ring`, with one instruction that both stores the message's word and is the fence, if there is one.
     #[inline(always)]
     pub(super) fn publish_and_ring(&mut self, room: &lane::Room, length: u64) {
-        let Self { lane, index, fence, .. } = self;
-        let words = lane.message_words();
-        if fence.is_left_out() {
-            if !index.publish_to_nobody_unfenced(room, length, lane, words) {
-                self.ring_at_leisure();
-            }
-        } else {
-            let wanted = &lane.control().message_wanted;
-            let woken = index.publish_and_announce(room, length, lane, words, wanted);
-            self.wake_or_count(woken, record_size(length));
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn ring_at_leisure(&mut self) {
+        self.index.publish(room, length, &self.lane);
         self.ring();
     }
 
-    /// The duty that comes with `woken`, which is nothing almost always, of those to whom `bytes` bytes were announced.
-    #[inline(always)]
-    fn wake(&mut self, woken: Woken, bytes: u64) {
-        if !woken.is_empty() {
-            self.wake_at_leisure(woken, bytes);
-        }
-    }
-
+    /// Tells of all that was published since the receiver was told last, and of what was sent without a fence since then.
     #[cold]
     #[inline(never)]
-    fn wake_at_leisure(&mut self, woken: Woken, bytes: u64) {
-        self.lane.message_state.wake_if_any(woken);
-        self.fence.woke(bytes, self.index.tail(), &self.lane);
-    }
-
-    /// As `wake`, after an announcement with its fence.
-    #[inline(always)]
-    fn wake_or_count(&mut self, woken: Woken, bytes: u64) {
-        if woken.is_empty() && self.fence.is_calm() {
-            self.fence.leave_out(bytes, self.index.tail(), &self.lane);
+    fn announce(&mut self) {
+        let Self { lane, index, fence, .. } = self;
+        if index.unannounced() == 0 {
+            return;
         }
-        self.wake(woken, bytes);
+        let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
+        let enough = || index.reaches(wanted.load(Ordering::Relaxed));
+        let left_out = fence.is_left_out();
+        let woken = if left_out { words.announce_unfenced_if(enough) } else { words.announce_if(enough) };
+        index.announced();
+        if !woken.is_empty() {
+            lane.message_state.wake_if_any(woken);
+            fence.woke(index.tail(), lane);
+        } else if !left_out && fence.is_calm() {
+            fence.leave_out(index.tail(), lane);
+        }
     }
 
     /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
@@ -406,7 +374,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// [`SendError`].
     #[inline]
     pub fn try_reserve(&mut self, most: usize) -> Result<Slot<'_, T, W>, SendError> {
-        let room = self.try_room(most as u64)?.ok_or(SendError::Full)?;
+        let room = self.room_or_full(most as u64)?;
         Ok(Slot::new(self, room))
     }
 
@@ -551,6 +519,15 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
+    /// As `try_room`, for one who will come again: the receiver may sleep over what was pushed and not rung.
+    fn room_or_full(&mut self, most: u64) -> Result<lane::Room, SendError> {
+        let room = self.try_room(most)?;
+        room.ok_or_else(|| {
+            self.ring();
+            SendError::Full
+        })
+    }
+
     /// After a look at the receiver's word, is there room at once?
     #[inline(never)]
     fn look_for_room(&mut self, most: u64) -> Result<bool, SendError> {
@@ -566,7 +543,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     fn check_receiver(&mut self) -> Result<(), SendError> {
         if self.end.is_ours() {
             // Another may have come, who cannot do without. In a forked child it is the parent's to say.
-            self.fence.take_back(&self.lane);
+            self.fence.take_back(self.index.tail(), &mut self.lane);
         }
         match self.receiver.departed(&self.lane.control().receiver, &self.end) {
             None => Ok(()),
@@ -627,7 +604,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 impl<T: Trust, W: Wait> Drop for Sender<T, W> {
     fn drop(&mut self) {
         if self.end.is_ours() {
-            self.fence.take_back(&self.lane);
+            self.fence.take_back(self.index.tail(), &mut self.lane);
         }
         self.end.leave(&self.lane.control().sender);
         self.lane.message_state.announce();

@@ -50,6 +50,27 @@ fn the_longest_message_fits_whatever_went_before() {
     }
 }
 
+/// Pushed and not rung, all of it: the receiver slept, and the sender tried again and again.
+#[test]
+fn a_sender_that_finds_the_channel_full_has_told_of_what_it_pushed() {
+    for reserve in [false, true] {
+        let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(256).unwrap();
+        let receiving = thread::spawn(move || {
+            (0..1000).for_each(|_| drop(receiver.recv_timeout(FOREVER).unwrap().expect("hung")));
+        });
+        for _ in 0..1000 {
+            while sender.push(&[7; 16]) == Err(SendError::Full) {
+                if reserve {
+                    drop(sender.try_reserve(16));
+                }
+                thread::yield_now();
+            }
+        }
+        sender.ring();
+        receiving.join().unwrap();
+    }
+}
+
 #[test]
 fn a_message_that_is_too_long_is_refused_with_both_lengths() {
     let (mut sender, _receiver) = pair(64).unwrap();
