@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the C library of `kernel/uintr`: both ways to user interrupts are written once, for both languages.
 
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/uintr");
+const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() {
     let mut build = cc::Build::new();
