@@ -544,6 +544,58 @@ static void inherits_its_table(void)
 	CHECK(ends_well(child));
 }
 
+static void *answers_yielding(void *file)
+{
+	int *socket = file;
+	long index;
+
+	CHECK(register_handler(handler, 0) == 0);
+	gives(*socket, vector_fd(0, 0));
+	index = register_sender(takes(*socket), 0);
+	CHECK(index >= 0);
+	_stui();
+	for (int n = 1; n <= 200; n++) {
+		while (own_handled < n)
+			sched_yield();
+		_senduipi(index);
+	}
+	return NULL;
+}
+
+/* Twice as many pairs of threads as CPUs, each pair a process: nearly every request meets a thread that is switched out. */
+static void wakes_in_more_pairs_than_cpus(void)
+{
+	long pairs = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+
+	for (long i = 0; i < pairs; i++) {
+		if (!forks()) {
+			pthread_t thread;
+			long index;
+			int ends[2];
+
+			CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+			thread = on_thread(answers_yielding, &ends[1]);
+			CHECK(register_handler(handler, 0) == 0);
+			gives(ends[0], vector_fd(1, 0));
+			index = register_sender(takes(ends[0]), 0);
+			CHECK(index >= 0);
+			_stui();
+			for (int n = 1; n <= 200; n++) {
+				_senduipi(index);
+				while (own_handled < n)
+					sched_yield();
+			}
+			CHECK(!pthread_join(thread, NULL));
+			_exit(0);
+		}
+	}
+	for (long i = 0; i < pairs; i++) {
+		int status;
+
+		CHECK(wait(&status) > 0 && status == 0);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -557,6 +609,7 @@ static const struct {
 	{ "ipc_base: blocking_ipi_sleep, sender", blocking_ipi_sleep_sender, 0 },
 	{ "ipc_base: process_ipi_unidirectional", process_ipi_unidirectional, 0 },
 	{ "ipc_base: process_ipi_bidirectional", process_ipi_bidirectional, 0 },
+	{ "context_switch_ipc: more pairs than CPUs", wakes_in_more_pairs_than_cpus, 0 },
 	{ "senduipi_instr: no_registration", no_registration, SIGILL },
 	{ "senduipi_instr: invalid_handle", invalid_handle, SIGSEGV },
 	{ "senduipi_instr: after_unregister", after_unregister, SIGSEGV },

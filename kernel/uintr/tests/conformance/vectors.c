@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Descriptors, connections, and wrong calls. */
 #include "shared.h"
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include "../../user/signals.h"
@@ -236,6 +238,65 @@ static void takes_nothing_forged(void)
 		uintr_send(index);
 }
 
+static void takes_no_forged_table(void)
+{
+	struct {
+		uint32_t magic, count;
+		uint8_t index[253];
+	} table = { 0x31697475u, 2, { 4, 4 } };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = { .header = { CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec data = { &table, sizeof(table) };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int files[2], pair[2];
+
+	begins();
+	CHECK(uintr_handle(handler, NULL, 0) == 0);
+	files[0] = uintr_vector_fd(1, 0);
+	files[1] = eventfd(0, 0);
+	CHECK(files[0] >= 0 && files[1] >= 0);
+	memcpy(CMSG_DATA(&control.header), files, sizeof(files));
+	/* An index twice; more than came; no vector; nothing at all; no socket. */
+	for (int i = 0; i < 4; i++) {
+		CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+		if (i == 1)
+			table.index[1] = 255, table.count = 3;
+		if (i == 2)
+			table.count = 2;
+		if (i == 3)
+			data.iov_len = 8;
+		CHECK(sendmsg(pair[0], &message, 0) == (ssize_t)data.iov_len);
+		FAILS(uintr_use_ipi_fd(pair[1], 0), EOPNOTSUPP);
+	}
+	FAILS(uintr_use_ipi_fd(files[1], 0), EOPNOTSUPP);
+	FAILS(uintr_use_ipi_fd(-1, 0), EBADF);
+	/* It is connected to nothing still. */
+	CHECK(uintr_register_sender(files[0], 0) == 0);
+}
+
+/* One that may do nothing else. */
+static void sends_without_system_calls(void)
+{
+	pid_t child;
+
+	if (backend != UINTR_HARDWARE)
+		skip("by signals a send makes system calls");
+	receives();
+	child = forks();
+	if (!child) {
+		int index = uintr_register_sender(vector, 0);
+
+		CHECK(index >= 0);
+		CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+		uintr_send(index);
+		syscall(SYS_exit, 0);
+	}
+	await(1);
+	CHECK(ends_well(child));
+}
+
 static void floods(void)
 {
 	union {
@@ -279,6 +340,8 @@ const struct item vectors[] = {
 	{ "a vector passes over a socket", passes_over_a_socket, 0 },
 	{ "another user's process may send that has the descriptor", needs_no_right_but_the_descriptor, 0 },
 	{ "a forged descriptor is refused, or harmless", takes_nothing_forged, 0 },
+	{ "a forged table is refused", takes_no_forged_table, 0 },
+	{ "a sender is confined to no system calls", sends_without_system_calls, 0 },
 	{ "a flood of nonsense is survived", survives_a_flood, 0 },
 	{ "many receivers of a process", has_many_receivers, 0 },
 	{ 0 },

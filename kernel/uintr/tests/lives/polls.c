@@ -309,6 +309,9 @@ static void submits(const struct io_uring_sqe *entry)
 	CHECK(syscall(SYS_io_uring_enter, ring.file, 1, 0, 0, NULL, 0) == 1);
 }
 
+/* Of the last entry. */
+static uint64_t completed;
+
 /* What the next entry says. */
 static int completes(uint32_t *flags)
 {
@@ -320,6 +323,7 @@ static int completes(uint32_t *flags)
 	entry = &ring.cqes[*ring.cq_head & *ring.cq_mask];
 	result = entry->res;
 	*flags = entry->flags;
+	completed = entry->user_data;
 	__atomic_store_n(ring.cq_head, *ring.cq_head + 1, __ATOMIC_RELEASE);
 	return result;
 }
@@ -357,6 +361,39 @@ static void is_polled_by_io_uring_for_good(void)
 		hears();
 	}
 	CHECK(read_of(vector) == ROUNDS);
+}
+
+/* Taken back while something is sent: what was told, and what was not, is there. */
+static void is_polled_by_io_uring_until_cancelled(void)
+{
+	struct io_uring_sqe polls = { .opcode = IORING_OP_POLL_ADD, .poll32_events = POLLIN, .len = IORING_POLL_ADD_MULTI, .user_data = 1 };
+	struct io_uring_sqe cancels = { .opcode = IORING_OP_ASYNC_CANCEL, .fd = -1, .addr = 1, .user_data = 2 };
+
+	makes_a_ring();
+	is_polled(UINTR_NONBLOCK);
+	polls.fd = vector;
+	goes_off(ROUNDS);
+	for (int i = 0; i < ROUNDS; i++) {
+		bool ended = false, taken_back = false;
+
+		submits(&polls);
+		submits(&cancels);
+		while (!ended || !taken_back) {
+			uint32_t flags;
+			int result = completes(&flags);
+
+			if (completed == 2) {
+				CHECK(result == 0 || result == -EALREADY || result == -ENOENT);
+				taken_back = true;
+			} else {
+				CHECK(result == POLLIN || result == -ECANCELED);
+				ended = !(flags & IORING_CQE_F_MORE);
+			}
+		}
+		CHECK(poll(&(struct pollfd){ vector, POLLIN, 0 }, 1, -1) == 1);
+		CHECK(read_of(vector) == 1);
+		hears();
+	}
 }
 
 static void is_read_by_io_uring(void)
@@ -738,6 +775,7 @@ const struct life polls[] = {
 	{ .name = "poll(2) and select(2)", .run = is_polled_and_selected },
 	{ .name = "io_uring polls once", .run = is_polled_by_io_uring },
 	{ .name = "io_uring polls for good", .run = is_polled_by_io_uring_for_good },
+	{ .name = "io_uring polls for good, and is cancelled in traffic", .run = is_polled_by_io_uring_until_cancelled },
 	{ .name = "io_uring reads", .run = is_read_by_io_uring },
 	{ .name = "a vector that is polled is revoked, and its receiver ends", .run = ends_what_is_polled },
 	{ .name = "a receiver ends under its reader", .run = ends_under_a_reader },
