@@ -4,7 +4,7 @@
 use crate::model::{
     Chart, Outcome, Protocol, Verdict, polled,
     search::{Effort, search},
-    threads::{bell, eventfd, futex},
+    threads::{bell, eventfd, futex, mach_semaphore},
     uintr,
 };
 use crate::symptoms::{Certainty, SYMPTOMS};
@@ -24,6 +24,8 @@ pub enum Mechanism {
     Eventfd,
     /// The library's wake protocol.
     Bell,
+    /// A Mach semaphore for each receiver.
+    MachSemaphore,
 }
 
 /// A hazard as the command line names it.
@@ -74,7 +76,8 @@ pub struct Answer {
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Uintr, Self::Polled, Self::Futex, Self::Eventfd, Self::Bell];
+    pub const ALL: [Self; 6] =
+        [Self::Uintr, Self::Polled, Self::Futex, Self::Eventfd, Self::Bell, Self::MachSemaphore];
 
     /// The name on the command line.
     #[must_use]
@@ -85,6 +88,7 @@ impl Mechanism {
             Self::Futex => "futex",
             Self::Eventfd => "eventfd",
             Self::Bell => "bell",
+            Self::MachSemaphore => "mach-semaphore",
         }
     }
 
@@ -108,6 +112,7 @@ impl Mechanism {
             Self::Futex => entries!(futex::Hazard::all()),
             Self::Eventfd => entries!(eventfd::Hazard::all()),
             Self::Bell => entries!(bell::Hazard::all()),
+            Self::MachSemaphore => entries!(mach_semaphore::Hazard::all()),
         }
     }
 
@@ -152,6 +157,10 @@ impl Mechanism {
                 ("eventfd, one notifier", bell::model(bell::Seat::Token, 1, 2, None)),
                 ("eventfd, two notifiers", bell::model(bell::Seat::Token, 2, 1, None)),
             ]),
+            Self::MachSemaphore => all([
+                ("two receivers, two rounds", mach_semaphore::model(2, None)),
+                ("two receivers, three rounds", mach_semaphore::model(3, None)),
+            ]),
         }
     }
 
@@ -184,6 +193,12 @@ impl Mechanism {
                     _ => (1, 1),
                 };
                 search(&bell::model(hazard.seat(), notifiers, rings, Some(hazard)), Effort::Explain, title)
+            }
+            Self::MachSemaphore => {
+                let hazard = mach_semaphore::Hazard::all().find(|h| named(h.name()))?;
+                // A receiver takes the other's post only where it waits once more.
+                let rounds = if hazard == mach_semaphore::Hazard::M2 { 2 } else { 1 };
+                search(&mach_semaphore::model(rounds, Some(hazard)), Effort::Explain, title)
             }
         })
     }

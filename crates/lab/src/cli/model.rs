@@ -20,7 +20,7 @@ use super::usage::Usage;
     doorbell model bell --hazard B1 --svg b1.svg the same as a picture")]
 pub struct Args {
     /// Whose protocol
-    #[arg(value_parser = ["uintr", "polled", "futex", "eventfd", "bell"])]
+    #[arg(value_parser = ["uintr", "polled", "futex", "eventfd", "bell", "mach-semaphore"])]
     mechanism: String,
     /// Put one mistake in and show what it loses; `list` tells which there are
     #[arg(long, value_name = "NAME")]

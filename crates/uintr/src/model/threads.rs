@@ -58,6 +58,7 @@ use named;
 pub mod bell;
 pub mod eventfd;
 pub mod futex;
+pub mod mach_semaphore;
 
 const WORDS: usize = 6;
 const REGISTERS: usize = 3;
@@ -119,6 +120,15 @@ enum Op {
     /// Blocks until it has become readable since the last such wait.
     EdgeWait {
         at: usize,
+    },
+    /// Takes one from a semaphore's count, or sleeps and then tries again.
+    SemaphoreWait {
+        at: usize,
+    },
+    /// Adds one to it and makes one sleeper try again; for `all`, one for each who sleeps now.
+    SemaphoreSignal {
+        at: usize,
+        all: bool,
     },
     // Registers only.
     Copy {
@@ -324,6 +334,21 @@ impl Threads {
             }
             Op::TokenTake { at } | Op::TokenRead { at } => (memory[at], memory[at + 1]) = (0, 0),
             Op::EdgeWait { at } => memory[at + 1] = 0,
+            Op::SemaphoreWait { at } => match memory[at].checked_sub(1) {
+                Some(rest) => memory[at] = rest,
+                None => {
+                    threads[t].line -= 1;
+                    threads[t].asleep = Some(at as u8);
+                }
+            },
+            Op::SemaphoreSignal { at, all } => {
+                let sleepers = threads.iter_mut().filter(|thread| thread.asleep == Some(at as u8));
+                let woken = sleepers
+                    .take(if all { usize::MAX } else { 1 })
+                    .map(|thread| thread.asleep = None)
+                    .count();
+                memory[at] += if all { woken as u8 } else { 1 };
+            }
             Op::Fence | Op::LevelWait { .. } => {}
             Op::Copy { .. } | Op::Equal { .. } | Op::Bit { .. } | Op::Jump(_) | Op::Done => {
                 unreachable!("local instructions are run by `settle`")
@@ -458,7 +483,11 @@ impl Protocol for Threads {
                             if after.threads[t].asleep.is_some() { "asleep" } else { "the word has changed" };
                         Step::towards(t, lane(at), format!("{words}: {then}"))
                     }
-                    Op::FutexWake { .. } => {
+                    Op::SemaphoreWait { at } => {
+                        let then = if after.threads[t].asleep.is_some() { "asleep" } else { "takes one" };
+                        Step::towards(t, lane(at), format!("{words}: {then}"))
+                    }
+                    Op::FutexWake { .. } | Op::SemaphoreSignal { .. } => {
                         let woken = |other: &usize| {
                             before.threads[*other].asleep.is_some() && after.threads[*other].asleep.is_none()
                         };

@@ -4,7 +4,8 @@
 use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::Glyphs;
 
-const OTHERS: [Mechanism; 3] = [Mechanism::Futex, Mechanism::Eventfd, Mechanism::Bell];
+const OTHERS: [Mechanism; 4] =
+    [Mechanism::Futex, Mechanism::Eventfd, Mechanism::Bell, Mechanism::MachSemaphore];
 
 #[test]
 fn each_is_right_without_a_hazard() {
