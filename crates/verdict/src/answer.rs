@@ -6,6 +6,7 @@
 
 use super::by_block::family;
 use super::compare::RELEVANT;
+use super::hung::hung;
 use super::judge::{ERROR, Family, Ratio, Verdict};
 use super::provisional::{Provisional, provisional};
 use super::sleeps::{Slept, sleeps};
@@ -167,7 +168,9 @@ struct RoundTrips<'variant, 'result> {
 
 /// Whether the sides of a variant are two processes and its mechanism serves some need.
 fn is_candidate(variant: &Variant) -> bool {
-    variant.configuration.contexts == Contexts::Processes && serves(variant, Need::Fastest)
+    variant.configuration.contexts == Contexts::Processes
+        && serves(variant, Need::Fastest)
+        && hung(variant).is_none()
 }
 
 /// The pairs of variants that a survey speaks of.
@@ -382,4 +385,28 @@ fn untold(result: &ResultFile) -> Vec<String> {
         }
     }
     relations.chain(skipped.into_iter().map(|(subject, reason)| format!("{subject}: {reason}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+
+    /// A lost wake-up in one trial of nine, and the others made it the fastest.
+    #[test]
+    fn what_hung_once_is_nowhere_the_fastest() {
+        let configurations = ["futex", "eventfd"].map(sample::configuration);
+        let mut result = sample::result(&configurations, 9, |configuration, block| {
+            let level = if configuration.subject == "futex" { 4_000.0 } else { 8_000.0 };
+            level * (1.0 + 0.001 * f64::from(block % 3))
+        });
+        let best = |result: &ResultFile| {
+            let picks = answer(result).picks.into_iter().filter(|pick| pick.need == Need::Fastest);
+            picks.map(|pick| pick.best).collect::<Vec<_>>()
+        };
+        assert_eq!(best(&result), ["futex"]);
+        let lost = result.records.iter_mut().find(|record| record.configuration.subject == "futex").unwrap();
+        lost.outcome = Outcome::Hung { last_seen: Vec::new() };
+        assert_eq!(best(&result), ["eventfd"]);
+    }
 }

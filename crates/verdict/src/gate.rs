@@ -6,6 +6,7 @@
 //! longer than any limit; so did the one that a hung trial waited for, and those that a closed loop had no time to send because it stood still.
 //! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
 
+use super::hung::hung;
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -142,9 +143,8 @@ fn missed(variant: &Variant, quantity: Quantity) -> u64 {
 }
 
 fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Decision {
-    let hung = variant.records.iter().filter(|record| matches!(record.outcome, Outcome::Hung { .. })).count();
-    if hung > 0 {
-        return Decision::Fail(format!("in {hung} of {} trials a wait did not end", variant.records.len()));
+    if let Some(why) = hung(variant) {
+        return Decision::Fail(why);
     }
     if judged.missed > 0 {
         return Decision::Fail(format!(

@@ -17,6 +17,7 @@ pub mod conditions;
 pub mod decided;
 pub mod fleet;
 pub mod gate;
+mod hung;
 pub mod judge;
 pub mod machines;
 pub mod noise;

@@ -4,6 +4,7 @@
 use super::by_block::family;
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
+use super::hung::hung;
 use super::judge::{self, Ratio, Verdict};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
@@ -96,7 +97,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
                 Some(lack) => lack.to_owned(),
                 None => elsewhere(&variants, name, first.map(|first| first.configuration)),
             },
-            Some(variant) => match without_figures(variant, quantity).or_else(|| awake(variant, question)) {
+            Some(variant) => match unfit(variant, quantity).or_else(|| awake(variant, question)) {
                 Some(why) => why,
                 None => {
                     entrants.push(variant);
@@ -227,7 +228,7 @@ fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> R
         let lacks = lacks(question, notification).map_err(|unknown| unknown.to_string())?;
         let why = (!lacks.is_empty())
             .then(|| lacks.join(", "))
-            .or_else(|| without_figures(variant, Quantity::Response))
+            .or_else(|| unfit(variant, Quantity::Response))
             .or_else(|| too_dear(variant, question.gap_ns, traffic))
             .or_else(|| too_few(variant));
         match why {
@@ -285,6 +286,11 @@ fn way_title(configuration: &Configuration) -> String {
         WaitPolicy::Block | WaitPolicy::Timeout { .. } => String::new(),
     };
     format!("{}{wait}, {}", configuration.subject, configuration.placement.relation)
+}
+
+/// Why a variant may not be chosen, whatever its figures are.
+fn unfit(variant: &Variant, quantity: Quantity) -> Option<String> {
+    without_figures(variant, quantity).or_else(|| hung(variant))
 }
 
 fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
@@ -408,6 +414,17 @@ mod tests {
             relation: None,
             traffic: None,
         }
+    }
+
+    #[test]
+    fn what_hung_once_is_out_however_fast_its_other_trials_were() {
+        let mut result = run(&[("futex", 1000.0), ("eventfd", 2000.0)], 10);
+        let lost = result.records.iter_mut().find(|record| record.configuration.subject == "futex").unwrap();
+        lost.outcome = Outcome::Hung { last_seen: Vec::new() };
+        let picked = pick(&result, &question(&[])).unwrap();
+        assert_eq!(picked.ranked[0].subject, "eventfd");
+        let out = ("futex".to_owned(), "in 1 of 10 trials a wait did not end".to_owned());
+        assert!(picked.out.contains(&out), "{:?}", picked.out);
     }
 
     /// A run in which each mechanism takes as long as given, each block with chance of its own and a drift that all share.

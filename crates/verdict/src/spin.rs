@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::by_block::samples;
 use super::conditions::other_conditions;
+use super::hung::hung;
 use super::judge::{self, Family, Ratio, Sample, Verdict};
 use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
 use doorbell_results::record::question::By;
@@ -214,7 +215,10 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
             })
         })
         .collect();
-    let choice = choose(&ways, gap_ns);
+    let choice = match variants.iter().find_map(|variant| hung(variant)) {
+        Some(why) => Choice::CannotTell(why),
+        None => choose(&ways, gap_ns),
+    };
     Gap { gap_ns, ways, choice }
 }
 
@@ -476,6 +480,13 @@ mod tests {
         assert_eq!(way(WaitPolicy::SpinThenBlock { spin_ns: 5_000 }).verdict, Verdict::Inconclusive);
         assert_eq!(way(WaitPolicy::Block).verdict, Verdict::Slower);
         assert_eq!(gap.choice, Choice::SpinThenSleep(12_000), "{gap:?}");
+    }
+
+    #[test]
+    fn a_wait_that_did_not_end_leaves_its_gap_open() {
+        let mut result = result(&[10_000], 0.02);
+        result.records[0].outcome = doorbell_results::record::Outcome::Hung { last_seen: Vec::new() };
+        assert!(matches!(&choices(&result, 1.0)[0], Choice::CannotTell(why) if why.contains("did not end")));
     }
 
     #[test]
