@@ -152,15 +152,42 @@ fn parent() -> PathBuf {
     }
 }
 
+/// The folders of this user's runs whose first process is there. Nothing is locked, made or removed.
+pub fn running() -> Vec<PathBuf> {
+    let parent = parent();
+    let parents = std::iter::once(parent.clone()).chain(others_of(&parent)).filter(|path| is_ours(path));
+    let is_there = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str())?;
+        let process = name.split_once('-')?.0.parse::<u32>().ok()?;
+        Path::new(&format!("/proc/{process}")).exists().then_some(())
+    };
+    parents
+        .filter_map(|parent| fs::read_dir(parent).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|path| is_there(path).is_some())
+        .collect()
+}
+
+/// Whether `path` is a folder of this user's that nobody else may enter.
+fn is_ours(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|made| {
+        made.is_dir() && made.uid() == rustix::process::geteuid().as_raw() && made.mode() & 0o077 == 0
+    })
+}
+
+/// What there is of folders beside `wanted` that were made in its place.
+fn others_of(wanted: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (wanted.parent(), wanted.file_name()) else { return Vec::new() };
+    let prefix = format!("{}.", name.display());
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    named.map(|entry| entry.path()).collect()
+}
+
 /// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps with notes of his own, one of
 /// ours beside it, whose name nobody could foresee.
 pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
     let make = |path: &Path, recursive| fs::DirBuilder::new().recursive(recursive).mode(0o700).create(path);
-    let is_ours = |path: &Path| {
-        fs::symlink_metadata(path).is_ok_and(|made| {
-            made.is_dir() && made.uid() == rustix::process::geteuid().as_raw() && made.mode() & 0o077 == 0
-        })
-    };
     let made = make(wanted, true);
     if is_ours(wanted) {
         return Ok(wanted.to_owned());
@@ -168,15 +195,11 @@ pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
     let (Some(folder), Some(name)) = (wanted.parent(), wanted.file_name()) else {
         return made.map(|()| wanted.to_owned());
     };
-    let prefix = format!("{}.", name.display());
     // What a run that was killed has left in one of them is cleared by the next.
-    let known = fs::read_dir(folder)?
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    if let Some(path) = known.map(|entry| entry.path()).find(|path| is_ours(path)) {
+    if let Some(path) = others_of(wanted).into_iter().find(|path| is_ours(path)) {
         return Ok(path);
     }
-    let path = folder.join(format!("{prefix}{:016x}", fastrand::Rng::new().u64(..)));
+    let path = folder.join(format!("{}.{:016x}", name.display(), fastrand::Rng::new().u64(..)));
     make(&path, false).map(|()| path)
 }
 

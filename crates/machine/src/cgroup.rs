@@ -50,7 +50,12 @@ pub fn read(root: &Root) -> Cgroup {
 
 /// Periods throttled and nanoseconds throttled, of this process's group.
 pub fn throttled(root: &Root) -> Option<(u64, u64)> {
-    let group = Group::of(root, "cpu", &["cpu.stat"])?;
+    throttled_of(root, "self")
+}
+
+/// As [`throttled`], of the group of the process with this number.
+pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
+    let group = Group::of_process(root, process, "cpu", &["cpu.stat"])?;
     let stat = group.folders.iter().find_map(|folder| root.text(format!("{folder}/cpu.stat")))?;
     let number = |key: &str| field(&stat, key)?.parse::<u64>().ok();
     let ns =
@@ -78,7 +83,12 @@ impl Group {
     /// The group of the hierarchy that has one of `files`; a container that is shown only its own part of the
     /// hierarchy finds them at the top.
     fn of(root: &Root, controller: &str, files: &[&str]) -> Option<Self> {
-        let membership = root.text("proc/self/cgroup").unwrap_or_default();
+        Self::of_process(root, "self", controller, files)
+    }
+
+    /// As [`Group::of`], of another process.
+    fn of_process(root: &Root, process: &str, controller: &str, files: &[&str]) -> Option<Self> {
+        let membership = root.text(format!("proc/{process}/cgroup")).unwrap_or_default();
         let lines = || membership.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
         let path_v1 =
             lines().find(|(controllers, _)| controllers.split(',').any(|name| name == controller)).map(

@@ -79,6 +79,11 @@ impl CpuTimes {
         self.sum(before, cpus, |now, then| now.interrupts.saturating_sub(then.interrupts))
     }
 
+    /// Steal time of all CPUs since boot, nanoseconds.
+    pub fn steal_since_boot_ns(&self) -> u64 {
+        self.cpus.values().map(|times| times.steal).fold(0, u64::saturating_add)
+    }
+
     /// Steal time of all CPUs since boot, as a share of all their time.
     pub fn steal_share_since_boot(&self) -> f64 {
         let sum = |part: fn(&Times) -> u64| self.cpus.values().map(part).fold(0, u64::saturating_add) as f64;

@@ -31,6 +31,7 @@ pub mod pinned;
 pub mod power;
 pub mod pressure;
 pub mod processor;
+pub mod ready;
 #[cfg(any(test, feature = "sample"))]
 pub mod recorded;
 pub mod root;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the waiters of every process that uses the library did so far, as those processes publish it.
 
+use super::cpu_time::CpuTimes;
+use super::root::Root;
+use super::{cgroup, ready};
 use doorbell::counters;
 use doorbell::profile::Standing;
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
@@ -13,6 +16,7 @@ pub fn now() -> Waiters {
     Waiters {
         processes: found.processes.into_iter().map(user).collect(),
         closed: found.closed,
+        steal_ns: CpuTimes::read(&Root::live()).map(|times| times.steal_since_boot_ns()),
         taken: Instant::now(),
     }
 }
@@ -28,6 +32,9 @@ fn user(process: counters::Process) -> User {
         profile: process.profile.map(Standing::name),
         sleep_latency_ns: known(process.cost.latency),
         sleep_price_ns: known(process.cost.price),
+        ready_ns: ready::ready_ns(&Root::live(), process.process),
+        throttled_ns: cgroup::throttled_of(&Root::live(), &process.process.to_string())
+            .map(|throttled| throttled.1),
         waiters: process.waiters.into_iter().map(waiter).collect(),
     }
 }

@@ -27,6 +27,7 @@ pub mod gate;
 pub mod html;
 pub mod idle;
 pub mod io;
+pub mod live;
 pub mod load;
 pub mod long_table;
 pub mod machines;

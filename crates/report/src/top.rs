@@ -77,12 +77,25 @@ fn hits(waiter: &Waiter) -> String {
 
 /// Waits in a second since the look before; none for a waiter that was not there.
 fn rate(before: &Waiters, now: &Waiters, process: &User, waiter: &Waiter) -> Option<f64> {
-    let process =
-        before.processes.iter().find(|old| old.pid == process.pid && old.command == process.command)?;
-    let old = process.waiters.iter().find(|old| old.place == waiter.place && old.name == waiter.name)?;
+    let old = waiter_before(before, process, waiter)?;
     let elapsed = now.taken.saturating_duration_since(before.taken).max(Duration::from_millis(1));
     // Fewer than before: another waiter of that name has the place now.
     Some(waiter.waits().checked_sub(old.waits())? as f64 / elapsed.as_secs_f64())
+}
+
+/// The process as the look before had it; none where it was not there.
+pub(super) fn before_of<'look>(before: &'look Waiters, process: &User) -> Option<&'look User> {
+    before.processes.iter().find(|old| old.pid == process.pid && old.command == process.command)
+}
+
+/// The waiter as the look before had it; none where it was not there.
+pub(super) fn waiter_before<'look>(
+    before: &'look Waiters,
+    process: &User,
+    waiter: &Waiter,
+) -> Option<&'look Waiter> {
+    let process = before_of(before, process)?;
+    process.waiters.iter().find(|old| old.place == waiter.place && old.name == waiter.name)
 }
 
 fn per_second(rate: f64) -> String {
@@ -90,7 +103,7 @@ fn per_second(rate: f64) -> String {
 }
 
 /// What a process holds to be the cost of sleeping, and where it has that from.
-fn assumes(process: &User) -> String {
+pub(super) fn assumes(process: &User) -> String {
     let source = match process.profile {
         Some("not-asked") => return "has no adaptive waiter yet: nothing is assumed.".to_owned(),
         Some("used") => "from the profile of this machine".to_owned(),
@@ -153,9 +166,11 @@ mod tests {
             profile: Some("other-machine"),
             sleep_latency_ns: Some(9300),
             sleep_price_ns: Some(4100),
+            ready_ns: None,
+            throttled_ns: None,
             waiters,
         };
-        Waiters { processes: vec![process], closed, taken }
+        Waiters { processes: vec![process], closed, steal_ns: None, taken }
     }
 
     #[test]
@@ -188,7 +203,7 @@ mod tests {
 
     #[test]
     fn nobody_is_said_to_be_nobody() {
-        let nobody = Waiters { processes: Vec::new(), closed: 0, taken: Instant::now() };
+        let nobody = Waiters { processes: Vec::new(), closed: 0, steal_ns: None, taken: Instant::now() };
         assert_eq!(
             top(&nobody, None, &Style::PLAIN),
             "No process that may be looked into uses the library now.\n"

@@ -16,6 +16,7 @@ use doorbell_report::style::Style;
 
 pub mod anatomy;
 pub mod check;
+pub mod claims;
 pub mod common;
 pub mod compare;
 pub mod completions;
@@ -152,6 +153,10 @@ verbs! {
     Report of report,
     /// Many nodes: run it on all, say which fail or are odd
     Fleet of fleet,
+    /// Published claims: which do these results settle?
+    ///
+    /// And the one command that measures what is open, with the machine that it takes.
+    Claims of claims,
     /// Search every interleaving of a wake-up protocol
     ///
     /// And show how a known mistake loses a wake-up.
@@ -199,7 +204,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Ask, and get an answer", &["survey", "pick", "spin", "gate", "check", "compare"]),
     ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle", "uintr"]),
     ("Find out why", &["doctor", "anatomy", "why", "study"]),
-    ("Results", &["show", "report", "fleet", "export", "schema"]),
+    ("Results", &["show", "report", "fleet", "claims", "export", "schema"]),
     ("Protocols and machines", &["model", "vm"]),
     (
         "The library, and this command",

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell top`.
 
+mod serve;
+mod token;
+
 use std::io::{IsTerminal, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use anyhow::Context;
 
 use console::Term;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::common::{Exit, Terminal};
+use crate::experiment::live::Runs;
+use doorbell_report::live::{Format, Look, metrics, page};
 use doorbell_report::style::Style;
 use doorbell_report::top::{BEGIN, END, screen, top};
 use doorbell_results::machine::waiters::Waiters;
 use doorbell_results::quantity::duration;
+use serve::{Admission, Content, Server};
+use token::Token;
 
 /// Arguments of `doorbell top`.
 #[derive(Debug, clap::Args)]
@@ -21,7 +33,9 @@ use doorbell_results::quantity::duration;
     doorbell top                     live, until Ctrl-C\n  \
     doorbell top --once              one look\n  \
     doorbell top --once --json | jq '.processes[].waiters[]'\n  \
-    doorbell top --pid 4711 --interval 200ms\n\n\
+    doorbell top --pid 4711 --interval 200ms\n  \
+    doorbell top --serve 8080        a live page at an address that is printed; runs that go on are on it too\n  \
+    doorbell top --metrics           one look for Prometheus\n\n\
     WHAT IS SEEN\n  \
     A process that uses the library holds its counters in memory named doorbell-counters among its open files, and\n  \
     the kernel removes them with it. They can be read by whoever may look into the process: the same user, if the\n  \
@@ -42,11 +56,32 @@ pub struct Args {
     /// Only these processes, comma separated
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pid: Vec<u32>,
+    /// Show it as a live page: at a port of this machine's own (8080), or at an address (0.0.0.0:8080), which is not encrypted. Its
+    /// address, with a token in it, is printed
+    #[arg(long, value_name = "ADDRESS", value_parser = serve::address, conflicts_with_all = ["once", "json", "metrics"])]
+    serve: Option<SocketAddr>,
+    /// A name by which the page may be asked for; addresses and localhost always may. Repeatable
+    #[arg(long, value_name = "NAME", requires = "serve")]
+    host: Vec<String>,
+    /// Keep the token in this file, or take it from there, so that it outlives this process: for who scrapes
+    #[arg(long, value_name = "FILE", requires = "serve")]
+    token_file: Option<PathBuf>,
+    /// One look as metrics, for Prometheus's text format or as OpenMetrics; with --serve they are at the page's address, behind it `metrics`
+    #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "prometheus", conflicts_with = "json")]
+    metrics: Option<Format>,
 }
 
 /// Shows the waiters of all processes, once or until interrupted.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
+    if let Some(format) = args.metrics {
+        let now = doorbell_machine::waiters::now().only(&args.pid);
+        out.write_all(metrics(&now, &Runs::default().look(), format).as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    if let Some(address) = args.serve {
+        return serve_page(&args, address);
+    }
     if args.once {
         write_look(&doorbell_machine::waiters::now().only(&args.pid), None, args.json)?;
         return Ok(Exit::Done);
@@ -69,6 +104,55 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             return Ok(Exit::Done);
         }
         before = Some(now);
+    }
+}
+
+/// Serves the page until interrupted.
+fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
+    let ended = Ended::watch()?;
+    let token = match &args.token_file {
+        Some(path) => Token::of_file(path)?,
+        None => Token::random()?,
+    };
+    let listener = TcpListener::bind(address).with_context(|| format!("listen at {address}"))?;
+    let bound = listener.local_addr()?;
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let runs = Arc::new(Mutex::new(Runs::default()));
+    let (pid, scraped) = (args.pid.clone(), Arc::clone(&runs));
+    let content = Content {
+        page: page(&host)?,
+        metrics: Box::new(move |format| {
+            let now = doorbell_machine::waiters::now().only(&pid);
+            metrics(&now, &scraped.lock().unwrap_or_else(PoisonError::into_inner).look(), format)
+        }),
+    };
+    let shown =
+        if bound.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], bound.port())) } else { bound };
+    let address = format!("http://{shown}/{}/", token.text());
+    let server = Server::begin(listener, content, Admission { token, hosts: args.host.clone() })?;
+    if !bound.ip().is_loopback() {
+        writeln!(
+            std::io::stderr(),
+            "doorbell: {bound} can be reached from other machines, and what is sent is not encrypted: whoever sees it has the token"
+        )?;
+    }
+    let mut out = std::io::stdout();
+    writeln!(out, "{address}")?;
+    out.flush()?;
+    let mut before: Option<Waiters> = None;
+    loop {
+        if server.is_watched() {
+            let now = doorbell_machine::waiters::now().only(&args.pid);
+            let runs = runs.lock().unwrap_or_else(PoisonError::into_inner).look();
+            server.publish(serde_json::to_string(&Look::of(&now, before.as_ref(), &runs))?);
+            before = Some(now);
+        } else {
+            // What was seen before a pause says nothing of the time since.
+            before = None;
+        }
+        if ended.within(args.interval)? {
+            return Ok(Exit::Done);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ pub mod fanout;
 pub mod gate;
 pub mod idle;
 pub mod io;
+pub mod live;
 pub mod net;
 pub mod pairs;
 pub mod pick;

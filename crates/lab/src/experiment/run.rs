@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::idle;
+use super::live::Told;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
 use doorbell_harness::launch::launch;
@@ -81,6 +82,7 @@ pub fn run(
     };
     let most_blocks = plan.most_blocks();
     let total = plan.configurations.len() * most_blocks as usize;
+    let mut told = Told::begin(&run_dir, &plan, total, &conditions.command_line);
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
@@ -103,6 +105,7 @@ pub fn run(
             observer.starts(records.len() + 1, total, configuration);
             let record = trials.run(configuration, block)?;
             observer.ends(&record);
+            told.ended(&record);
             if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
                 witnesses.extend(
                     primitives::measure(machine.clock, readings.cpus, block)

@@ -12,6 +12,7 @@ mod hostile;
 mod interrupt;
 mod io;
 mod library;
+mod live;
 mod machines;
 mod mechanisms;
 mod model;

@@ -57,7 +57,7 @@ pub fn report(sources: &[Source]) -> Result<String, ReportError> {
 }
 
 /// The digest of a file as `sha256-…`, in the form a content security policy takes.
-fn digest(text: &str) -> String {
+pub(super) fn digest(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 

@@ -12,6 +12,8 @@ pub struct Waiters {
     pub processes: Vec<User>,
     /// How many processes may not be looked into. Whether they use the library is not known.
     pub closed: usize,
+    /// Time that the hypervisor took from all CPUs since boot, nanoseconds; none where the kernel hides it.
+    pub steal_ns: Option<u64>,
     /// When it was taken.
     #[serde(skip)]
     pub taken: Instant,
@@ -32,6 +34,10 @@ pub struct User {
     pub sleep_latency_ns: Option<u32>,
     /// The price of a sleep that they reckon with, nanoseconds.
     pub sleep_price_ns: Option<u32>,
+    /// Time in which its tasks stood ready and had no CPU, nanoseconds since each began; none where the kernel does not keep it.
+    pub ready_ns: Option<u64>,
+    /// Time for which the CPU quota of its control group was used up, nanoseconds; none without a group that says.
+    pub throttled_ns: Option<u64>,
     /// Its waiters.
     pub waiters: Vec<Waiter>,
 }

@@ -32,6 +32,13 @@ const MOST_SAMPLES: u64 = 1 << 53;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters(pub(super) Vec<(u64, u64)>);
 
+impl Counters {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
 /// The shortest time of the counter at `index`: times below 2048 ps have one each, and every later doubling has 1024.
 fn shortest(index: u64) -> u64 {
     if index < 2048 { index } else { (index % 1024 + 1024) << (index / 1024 - 1) }

@@ -55,6 +55,8 @@ pub static SOURCE: Source = Source {
     about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
             scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",
     more: "--document with --placement same-core runs them",
+    command: "doorbell tasks --document --placement same-core",
+    machine: "any machine; by counts of instructions: doorbell vm run --guest squall --chapter -- tasks",
     claims: claims! {
         None, "100 to 380 tasks take less time as coroutines than in processes", Every Bound::above(1.0), lags;
         None, "QEMU: as processes they take 1.31 to 1.63 times as long", Every Bound::about(1.31, 1.63, TOO_NEAR), lags;

@@ -11,6 +11,8 @@ pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
             than the same under full load",
     more: "--load idle,full",
+    command: "doorbell idle --load idle,full",
+    machine: "a machine of its own, no guest, whose idle states are not switched off",
     claims: claims! {
         None, "Linux: some scenarios are quicker under full load than on the idle machine", Any Bound::below(1.0), under_load;
     },

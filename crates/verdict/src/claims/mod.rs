@@ -15,6 +15,7 @@ macro_rules! claims {
 
 pub mod coroutines;
 pub mod idling;
+pub mod ledger;
 pub mod polling;
 pub mod semaphores;
 
@@ -187,6 +188,10 @@ pub struct Source {
     pub about: &'static str,
     /// What measures all that the claims speak of.
     more: &'static str,
+    /// The command that does, for who has the machine.
+    pub command: &'static str,
+    /// The machine that it takes.
+    pub machine: &'static str,
     pub claims: &'static [Claim],
 }
 

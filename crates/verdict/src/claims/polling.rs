@@ -18,6 +18,8 @@ pub static SOURCE: Source = Source {
     about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
             random places of an NVMe device, woken by interrupts and polled",
     more: "doorbell io on an NVMe device with poll queues",
+    command: "doorbell io --device /dev/nvme1n1 --rw read,write --write-device nvme1n1",
+    machine: "an NVMe device with poll queues (nvme.poll_queues=2) that may be overwritten",
     claims: claims! {
         Some(1), "a write to an NVMe device takes 20 us", Every about(20.0), write_takes;
         Some(2), "a context switch takes 5 us", Every about(5.0), switch_takes;

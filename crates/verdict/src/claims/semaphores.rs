@@ -20,6 +20,8 @@ pub static SOURCE: Source = Source {
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
             POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
     more: "--grid",
+    command: "doorbell fanout --grid",
+    machine: "a machine with 12 CPUs or more, left alone, on which 2000 receivers may sleep (doorbell doctor)",
     claims: claims! {
         Some(1), "Linux: a post costs 1 to 2 µs in every scenario", Every Bound { inside: 0.0, ..Bound::between(1.0, 2.0) }, posts;
         Some(2), "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more than 157 µs on average",
