@@ -39,6 +39,8 @@ pub(super) struct Page {
     runs: Vec<Run>,
     /// The runs in a table, where there are several.
     overview: Option<Table>,
+    /// What must be said of runs before anything else, and of which.
+    doubts: Vec<(String, String)>,
     /// The runs whose machine the doctor found unfit to measure, and why.
     unfit: Vec<(String, String)>,
     cards: Vec<Card>,
@@ -145,7 +147,8 @@ impl Page {
             script: SCRIPT,
             data: packed(sources)?,
             overview: overview(&mut runs),
-            unfit: unfit(&runs),
+            doubts: together(runs.iter().flat_map(|run| run.doubts.iter().map(move |text| (run, text)))),
+            unfit: together(runs.iter().filter(|run| run.unfit).map(|run| (run, &run.fitness))),
             runs,
             cards: parts.iter().map(|part| Card::of(part, Chapter::name_of(&parts, part))).collect(),
             chapters: Chapter::of(&parts),
@@ -176,13 +179,13 @@ fn title(sources: &[Source]) -> String {
     }
 }
 
-/// The runs on a machine that was unfit to measure, those of the same verdict together.
-fn unfit(runs: &[Run]) -> Vec<(String, String)> {
+/// What is said of runs, the names of those of which the same is said together.
+fn together<'run>(said: impl Iterator<Item = (&'run Run, &'run String)>) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
-    for run in runs.iter().filter(|run| run.unfit) {
-        match told.iter_mut().find(|(_, fitness)| *fitness == run.fitness) {
+    for (run, text) in said {
+        match told.iter_mut().find(|(_, known)| known == text) {
             Some((names, _)) => names.push_str(&format!(", {}", run.name)),
-            None => told.push((run.name.clone(), run.fitness.clone())),
+            None => told.push((run.name.clone(), text.clone())),
         }
     }
     told

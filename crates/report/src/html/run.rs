@@ -25,10 +25,8 @@ type Fact = (&'static str, String, bool);
 #[derive(Debug)]
 pub(super) struct Run {
     pub name: String,
-    pub partial: bool,
-    /// What to say of a run in an emulator.
-    pub emulated: Option<&'static str>,
-    pub bound: Option<String>,
+    /// What must be said before anything that it says.
+    pub doubts: Vec<String>,
     /// What was run, when and on what.
     pub facts: Vec<Fact>,
     pub command: String,
@@ -43,6 +41,8 @@ pub(super) struct Run {
     pub share: String,
 }
 
+const PARTIAL: &str = "interrupted; only what was measured until then is here.";
+
 const PRIMITIVES: &str = "What the machine itself costs, read before each block of trials and after the last. Flat lines mean \
     that the machine held still; where a primitive cost moved, figures taken around it moved with it.";
 
@@ -56,9 +56,14 @@ impl Run {
         let primitives_read = PrimitiveLine::of(result);
         Self {
             name: source.name.clone(),
-            partial: result.partial,
-            emulated: result.emulated().then_some(EMULATED),
-            bound: bound(result),
+            doubts: [
+                result.partial.then(|| PARTIAL.to_owned()),
+                bound(result),
+                result.emulated().then(|| format!("{EMULATED}.")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             facts: facts(result, figures),
             command: repeat(result),
             machine: machine(result).into_iter().filter(|fact| !known.contains(fact)).collect(),

@@ -244,6 +244,16 @@ fn the_same_result_twice_is_two_runs_with_names_of_their_own() {
     assert!(page.contains("id=\"comparison\"") && page.contains("after against before"));
 }
 
+/// Eleven runs that were interrupted had a line each above the first card.
+#[test]
+fn interrupted_runs_are_told_together() {
+    let mut one = result("ping", vec![record(&configuration("futex"), 0, &[8_000_000, 9_000_000])]);
+    one.partial = true;
+    let page = report(&[source("before", one.clone()), source("after", one)]).expect("a report");
+    check(&page);
+    assert_eq!(page.matches("before, after: interrupted;").count(), 1);
+}
+
 #[test]
 fn pairs_are_a_map_with_values_and_a_large_machine_a_map_without() {
     for (cpus, values) in [(4_u32, true), (41, false)] {
