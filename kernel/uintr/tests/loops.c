@@ -7,7 +7,7 @@
  * else ends a wait (with --timeouts 1 some give up now and then, which tries the way
  * out of the queues; then the next look makes up for what is lost). With --burst 1
  * every post is noticed alone, and what was read, or counted, is exactly what was
- * sent. Run as root where the driver is loaded: its own account comes from debugfs.
+ * sent. --count is of all together, --each of every shape. Run as root where the driver is loaded: its own account comes from debugfs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +38,7 @@
 
 #define MOST	32
 static struct {
-	long count, copies, senders, load, seed, burst, timeouts, moves, lost_after;
+	long count, each, copies, senders, load, seed, burst, timeouts, moves, lost_after;
 } want = { .count = 20000, .copies = 1, .senders = 3, .load = 2, .seed = 1, .burst = 1, .timeouts = 0, .moves = 1, .lost_after = 120 };
 
 static struct shared {
@@ -428,6 +428,26 @@ static void await(int r, int s, unsigned long number)
 
 static atomic_long senders_left;
 
+/* With --each: whether @r is to be sent more. */
+static bool wants(int r)
+{
+	unsigned long sent = 0;
+
+	for (int s = 0; want.each && s < want.senders; s++)
+		sent += atomic_load_explicit(&shared->lanes[r][s].sent, memory_order_relaxed);
+	return !want.each || sent < (unsigned long)want.each;
+}
+
+static bool goes_on(int s)
+{
+	if (!want.each)
+		return atomic_load_explicit(&shared->posted, memory_order_relaxed) < want.count;
+	for (int r = 0; r < receivers; r++)
+		if (wants(r) && !(s && one_lane(shape_of[r])))
+			return true;
+	return false;
+}
+
 static void *sends(void *argument)
 {
 	int s = (long)argument, index[MOST], to_handler = -1;
@@ -441,7 +461,7 @@ static void *sends(void *argument)
 	}
 	if (own_vector >= 0)
 		to_handler = ioctl(own_vector, UINTR_CONNECT, 0);
-	while (atomic_load_explicit(&shared->posted, memory_order_relaxed) < want.count) {
+	while (goes_on(s)) {
 		int first = lot(receivers), rounds = lot(2) ? receivers : 1;
 		unsigned long last[MOST] = { 0 };
 		long posts = 0;
@@ -450,7 +470,7 @@ static void *sends(void *argument)
 			int r = (first + i) % receivers;
 			struct lane *lane = &shared->lanes[r][s];
 
-			if (s && one_lane(shape_of[r]))
+			if ((s && one_lane(shape_of[r])) || !wants(r))
 				continue;
 			for (long burst = 1 + lot(want.burst); burst; burst--, posts++) {
 				last[r] = lane->sent + 1;
@@ -547,7 +567,7 @@ static void option(char **words)
 		const char *name;
 		long *value;
 	} options[] = {
-		{ "--count", &want.count }, { "--copies", &want.copies }, { "--senders", &want.senders }, { "--load", &want.load },
+		{ "--count", &want.count }, { "--each", &want.each }, { "--copies", &want.copies }, { "--senders", &want.senders }, { "--load", &want.load },
 		{ "--seed", &want.seed }, { "--burst", &want.burst }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
 		{ "--lost-after", &want.lost_after },
 	};
@@ -657,7 +677,7 @@ int main(int argc, char **argv)
 			child = 0;
 		}
 		if (ticks % 300 == 0)
-			printf("%ld of %ld after %ld s\n", shared->posted, want.count, (now() - start) / 1000000000);
+			printf("%ld of %ld after %ld s\n", shared->posted, want.each ? want.each * receivers : want.count, (now() - start) / 1000000000);
 	}
 	if (child && (waitpid(child, &status, 0) != child || status))
 		fail("the other process ended with status %#x", status);
