@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel counts for the calling thread.
 
-use std::io;
-
 use doorbell_results::record::SideCounters;
 
 #[derive(Debug, Clone, Copy)]
@@ -134,17 +132,6 @@ fn migrations() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
     let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.rsplit(':').next()?.trim().parse().ok()
-}
-
-/// Puts the calling thread under `SCHED_FIFO` with `priority`.
-pub fn become_fifo(priority: i32) -> io::Result<()> {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: 0 names the calling thread; `parameter` lives through the call.
-    // JUSTIFICATION: rustix has no sched_setscheduler.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -31,7 +31,12 @@ pub fn launch(
 ) -> io::Result<Report> {
     let order = Order {
         configuration: configuration.clone(),
-        clock,
+        // Beside the kernel's events it must be a clock that they are stamped by too (Documentation/trace/ftrace.rst, trace_clock).
+        clock: if configuration.trace.is_some() && !clock.source.stamps_events() {
+            Clock::MONOTONIC
+        } else {
+            clock
+        },
         run_dir: run_dir.path().to_owned(),
         lock: run_dir.lock().as_raw_fd(),
         parent: std::process::id(),

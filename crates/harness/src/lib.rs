@@ -43,6 +43,7 @@ pub mod primitives;
 pub mod proof;
 pub mod role;
 pub mod run_dir;
+pub mod scheduler;
 #[cfg(test)]
 mod scripted;
 pub mod side;

@@ -13,9 +13,10 @@ use super::journal::Journal;
 use super::part::Role;
 use crate::futex::FutexLink;
 use crate::mechanism::Fault;
+use crate::scheduler::{self, Refused};
 use crate::site::OpenError;
 use doorbell_machine::clock::Now;
-use doorbell_results::configuration::{Configuration, Scheduler};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::fanout::FanOut;
 use doorbell_results::record::io::Io;
@@ -193,13 +194,9 @@ impl Side {
                 cure: "choose a CPU that is online and inside this process's affinity mask (`taskset -p $$`)",
             })?;
         }
-        if self.configuration.scheduler == Scheduler::Fifo {
-            super::counters::become_fifo(50).map_err(|error| SideError::Setup {
-                call: "sched_setscheduler(SCHED_FIFO)",
-                cause: error.to_string(),
-                cure: "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
-            })?;
-        }
+        scheduler::enter(self.configuration.scheduler, &self.configuration.placement).map_err(
+            |Refused { call, cause, cure }| SideError::Setup { call, cause: cause.to_string(), cure },
+        )?;
         self.reading_ns = Usage::reading_ns();
         let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         self.control.progress[self.role.index()].task.store(task, Release);

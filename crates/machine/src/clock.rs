@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock of a trial: the time-stamp counter where it is invariant, else the monotonic clock.
+//! The clock of a trial: the processor's own counter where the kernel itself goes by it, else the monotonic clock.
 //!
 //! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
 //! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
@@ -7,21 +7,24 @@
 use doorbell_results::machine::clock::*;
 use std::time::Duration;
 
-/// The best clock here: the time-stamp counter if the CPU says it is invariant and the kernel itself uses it,
-/// calibrated against `CLOCK_MONOTONIC_RAW` over `window`; else the monotonic clock.
+use crate::counter;
+
+/// The best clock here: the processor's counter if it runs at one speed and the kernel itself uses it, calibrated against
+/// `CLOCK_MONOTONIC_RAW` over `window`; else the monotonic clock.
 ///
 /// The kernel keeps `tsc` as its clock source only while its watchdog finds the counters of all CPUs in step,
-/// which is why its choice is taken as the proof that ours may be compared across cores.
+/// which is why its choice is taken as the proof that ours may be compared across cores. The counters of ARM and RISC-V are one for
+/// all CPUs by their manuals; where one is not, the kernel takes another, and so do we.
 pub fn calibrate(window: Duration) -> Clock {
-    if !invariant_tsc() || !kernel_uses_tsc() {
+    if !counter::is_invariant() || !kernel_uses(counter::KERNELS_NAME) {
         return Clock::MONOTONIC;
     }
-    let (raw_0, tsc_0) = raw_and_tsc();
+    let (raw_0, count_0) = raw_and_count();
     std::thread::sleep(window);
-    let (raw_1, tsc_1) = raw_and_tsc();
-    let (raw, tsc) = (u128::from(raw_1 - raw_0), u128::from(tsc_1 - tsc_0));
-    match u64::try_from(((raw * 1000) << 32).checked_div(tsc).unwrap_or(0)) {
-        Ok(ps_per_tick_q32) if ps_per_tick_q32 > 0 => Clock { source: Source::Tsc, ps_per_tick_q32 },
+    let (raw_1, count_1) = raw_and_count();
+    let (raw, ticks) = (u128::from(raw_1 - raw_0), u128::from(count_1 - count_0));
+    match u64::try_from(((raw * 1000) << 32).checked_div(ticks).unwrap_or(0)) {
+        Ok(ps_per_tick_q32) if ps_per_tick_q32 > 0 => Clock { source: counter::SOURCE, ps_per_tick_q32 },
         _ => Clock::MONOTONIC,
     }
 }
@@ -31,10 +34,8 @@ pub trait Now: Copy {
     /// Reads the clock. Later instructions may start before the reading is taken: for the moment before an act.
     fn now(self) -> Ticks;
 
-    /// Reads the clock after every earlier load has its value: for the moment after a wait.
-    ///
-    /// `rdtscp` waits for earlier loads (Intel SDM vol. 2B, RDTSCP), so the reading cannot slip ahead of the load
-    /// that saw the notification.
+    /// Reads the clock after every earlier load that was looked at has its value: for the moment after a wait. The reading cannot
+    /// slip ahead of the load that saw the notification.
     fn now_awake(self) -> Ticks;
 }
 
@@ -42,16 +43,17 @@ impl Now for Clock {
     #[inline(always)]
     fn now(self) -> Ticks {
         match self.source {
-            Source::Tsc => tsc(),
             Source::Monotonic => monotonic_ns(),
+            // Of this processor's counter, for no other was calibrated here.
+            Source::Tsc | Source::Cntvct | Source::Rdtime => counter::count(),
         }
     }
 
     #[inline(always)]
     fn now_awake(self) -> Ticks {
         match self.source {
-            Source::Tsc => tsc_after_loads(),
             Source::Monotonic => monotonic_ns(),
+            Source::Tsc | Source::Cntvct | Source::Rdtime => counter::count_after_loads(),
         }
     }
 }
@@ -67,55 +69,20 @@ fn nanoseconds(time: rustix::time::Timespec) -> u64 {
 }
 
 /// A pair of readings as close as they can be had: the narrowest of several brackets.
-fn raw_and_tsc() -> (u64, Ticks) {
+fn raw_and_count() -> (u64, Ticks) {
     let read = || {
-        let before = tsc_after_loads();
+        let before = counter::count_after_loads();
         let raw = nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw));
-        let after = tsc_after_loads();
+        let after = counter::count_after_loads();
         (after.wrapping_sub(before), raw, before.wrapping_add(after.wrapping_sub(before) / 2))
     };
-    let (_, raw, tsc) = (0..64).map(|_| read()).min_by_key(|bracket| bracket.0).unwrap_or_else(read);
-    (raw, tsc)
+    let (_, raw, count) = (0..64).map(|_| read()).min_by_key(|bracket| bracket.0).unwrap_or_else(read);
+    (raw, count)
 }
 
-fn kernel_uses_tsc() -> bool {
+fn kernel_uses(counter: &str) -> bool {
     std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-        .is_ok_and(|name| name.trim() == "tsc")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn invariant_tsc() -> bool {
-    raw_cpuid::CpuId::new().get_advanced_power_mgmt_info().is_some_and(|power| power.has_invariant_tsc())
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn invariant_tsc() -> bool {
-    false
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn tsc() -> Ticks {
-    // SAFETY: RDTSC exists on every x86-64 CPU; where CR4.TSD forbids it the kernel's own vDSO would fault too.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn tsc_after_loads() -> Ticks {
-    let mut cpu = 0;
-    // SAFETY: called only where CPUID reports an invariant TSC, and every such CPU has RDTSCP; `cpu` is ours.
-    unsafe { core::arch::x86_64::__rdtscp(&raw mut cpu) }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn tsc() -> Ticks {
-    monotonic_ns()
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn tsc_after_loads() -> Ticks {
-    monotonic_ns()
+        .is_ok_and(|name| name.trim() == counter)
 }
 
 #[cfg(test)]
@@ -130,6 +97,25 @@ mod tests {
             let back = clock.ps(clock.ticks(duration));
             assert!(back.abs_diff(nanoseconds * 1000) <= 1000, "{nanoseconds} ns came back as {back} ps");
         }
+    }
+
+    /// Under an emulator of programs too, where no clock source of the kernel's is this processor's.
+    #[test]
+    fn the_processors_counter_runs_forward_as_fast_as_the_clock_that_it_is_calibrated_by() {
+        let start = raw_and_count();
+        std::thread::sleep(Duration::from_millis(20));
+        let end = raw_and_count();
+        let (nanoseconds, ticks) = (end.0 - start.0, end.1 - start.1);
+        let Some(hertz) = counter::hertz() else {
+            assert!(ticks > 0);
+            return;
+        };
+        let expected = u128::from(nanoseconds) * u128::from(hertz) / 1_000_000_000;
+        // Of two brackets on a busy machine; a wrong frequency is wrong by much more.
+        assert!(
+            u128::from(ticks).abs_diff(expected) * 10 < expected,
+            "{ticks} ticks of {hertz} Hz in {nanoseconds} ns"
+        );
     }
 
     #[test]

@@ -97,7 +97,7 @@ const FAMILIES: [Family; 20] = [
     Family {
         about: About {
             name: "clock-source",
-            what: "The clock source the kernel uses: what a reading of the clock costs, and whether the time-stamp counter may be trusted.",
+            what: "The clock source the kernel uses: what a reading of the clock costs, and whether the processor's counter may be trusted.",
             taken: "/sys/devices/system/clocksource.",
             misleads: "The kernel may have given the counter up for a reason that only its log tells.",
         },

@@ -15,6 +15,7 @@ pub mod block;
 pub mod cgroup;
 pub mod clock;
 pub mod clock_quality;
+mod counter;
 pub mod cpu_time;
 pub mod doctor;
 pub mod fixed_work;

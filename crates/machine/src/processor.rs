@@ -5,11 +5,13 @@ use doorbell_results::machine::processor::*;
 
 use super::root::{Root, field};
 
-/// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the time-stamp counter, of waiting
+/// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the processor's counter, of waiting
 /// in user mode, of user interrupts, and of virtualisation.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 18] = [
     "arat",
+    "atomics",
     "constant_tsc",
+    "evtstrm",
     "hypervisor",
     "monitor",
     "mwaitx",
@@ -22,6 +24,37 @@ const FLAGS: [&str; 14] = [
     "tsc_reliable",
     "uintr",
     "waitpkg",
+    "wfxt",
+    "zawrs",
+];
+
+/// What the parts of ARM processors are called that servers have, by implementer and part of their identification register; the kernel
+/// shows numbers alone (util-linux sys-utils/lscpu-arm.c; each maker's reference manual, MIDR_EL1).
+const ARM: [(&str, &str, &str); 24] = [
+    ("0x41", "0xd03", "Cortex-A53"),
+    ("0x41", "0xd05", "Cortex-A55"),
+    ("0x41", "0xd07", "Cortex-A57"),
+    ("0x41", "0xd08", "Cortex-A72"),
+    ("0x41", "0xd09", "Cortex-A73"),
+    ("0x41", "0xd0a", "Cortex-A75"),
+    ("0x41", "0xd0b", "Cortex-A76"),
+    ("0x41", "0xd0c", "Neoverse-N1"),
+    ("0x41", "0xd40", "Neoverse-V1"),
+    ("0x41", "0xd41", "Cortex-A78"),
+    ("0x41", "0xd44", "Cortex-X1"),
+    ("0x41", "0xd49", "Neoverse-N2"),
+    ("0x41", "0xd4a", "Neoverse-E1"),
+    ("0x41", "0xd4f", "Neoverse-V2"),
+    ("0x41", "0xd84", "Neoverse-V3"),
+    ("0x41", "0xd8e", "Neoverse-N3"),
+    ("0x43", "0x0a1", "ThunderX"),
+    ("0x43", "0x0af", "ThunderX2"),
+    ("0x46", "0x001", "A64FX"),
+    ("0x48", "0xd01", "TaiShan-v110"),
+    ("0x48", "0xd02", "TaiShan-v120"),
+    ("0x4e", "0x004", "Carmel"),
+    ("0xc0", "0xac3", "Ampere-1"),
+    ("0xc0", "0xac4", "Ampere-1a"),
 ];
 
 /// Reads it from a machine's files; `user_interrupts` is the CPU's own answer.
@@ -34,20 +67,41 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
         (!parts.is_empty()).then(|| parts.join("-"))
     };
     let listed = word("flags").or_else(|| word("Features")).unwrap_or_default();
-    let has = |flag: &&str| listed.split_ascii_whitespace().any(|word| word == *flag);
+    // RISC-V lists its extensions in one word, those of several letters behind `_`.
+    let isa = word("isa").unwrap_or_default();
+    let has = |flag: &&str| listed.split_ascii_whitespace().chain(isa.split('_')).any(|word| word == *flag);
+    let arm = || {
+        let (implementer, part) = (word("CPU implementer")?, word("CPU part")?);
+        let known = ARM.iter().find(|(maker, number, _)| (*maker, *number) == (&*implementer, &*part));
+        known.map(|(.., name)| (*name).to_owned())
+    };
     const FOLDER: &str = "sys/devices/system/cpu/vulnerabilities";
     let mitigation = |name: String| Some((name.clone(), root.word(format!("{FOLDER}/{name}"))?));
     Processor {
-        vendor: word("vendor_id").or_else(|| word("CPU implementer")),
-        model_name: word("model name"),
+        vendor: ["vendor_id", "CPU implementer", "mvendorid"].into_iter().find_map(word),
+        model_name: word("model name")
+            .or_else(arm)
+            .or_else(|| word("uarch"))
+            .or_else(|| in_device_tree(root)),
         model: model(["cpu family", "model", "stepping"])
             .filter(|_| word("cpu family").is_some())
-            .or_else(|| model(["CPU architecture", "CPU part", "CPU revision"])),
+            .or_else(|| model(["CPU architecture", "CPU part", "CPU revision"]))
+            .or_else(|| model(["isa", "marchid", "mimpid"])),
         microcode: word("microcode"),
         flags: FLAGS.iter().filter(|flag| has(flag)).map(|flag| (*flag).to_owned()).collect(),
         user_interrupts,
         mitigations: root.names(FOLDER).into_iter().filter_map(mitigation).collect(),
     }
+}
+
+/// What the first CPU's node calls itself, as `arm,cortex-a72`, where it is more than a family's name.
+fn in_device_tree(root: &Root) -> Option<String> {
+    const CPUS: &str = "sys/firmware/devicetree/base/cpus";
+    let cpu = root.names(CPUS).into_iter().find(|name| name.starts_with("cpu@"))?;
+    // Names from the most to the least exact one, each with a zero behind it.
+    let text = root.text(format!("{CPUS}/{cpu}/compatible"))?;
+    let name = text.split('\0').next()?.trim();
+    (!matches!(name, "" | "riscv" | "arm,armv8")).then(|| name.to_owned())
 }
 
 /// Whether the CPU says that it has user interrupts (Intel SDM vol. 2A, CPUID leaf 7 sub-leaf 0, EDX bit 5).
@@ -62,4 +116,46 @@ pub fn user_interrupts() -> Option<bool> {
 #[cfg(not(target_arch = "x86_64"))]
 pub fn user_interrupts() -> Option<bool> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> Processor {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        read(&Root::at(folder.path()), None)
+    }
+
+    #[test]
+    fn an_arm_processor_is_named_by_its_numbers_and_else_by_the_device_tree() {
+        let text = "processor\t: 0\nFeatures\t: fp asimd evtstrm atomics\nCPU implementer\t: 0x41\nCPU architecture: 8\n\
+                    CPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n";
+        let known = of(&[("proc/cpuinfo", text)]);
+        assert_eq!(known.model_name.as_deref(), Some("Neoverse-N1"));
+        assert_eq!(known.model.as_deref(), Some("8-0xd0c-1"));
+        assert!(known.has("evtstrm") && known.has("atomics"));
+        let node = ("sys/firmware/devicetree/base/cpus/cpu@0/compatible", "arm,cortex-a999\0arm,armv8\0");
+        let unknown = of(&[("proc/cpuinfo", &text.replace("0xd0c", "0xfff")), node]);
+        assert_eq!(unknown.model_name.as_deref(), Some("arm,cortex-a999"));
+    }
+
+    #[test]
+    fn a_risc_v_processor_is_named_by_what_the_kernel_or_the_device_tree_says() {
+        let text = "processor\t: 0\nhart\t\t: 0\nisa\t\t: rv64imafdc_zicntr_zawrs_zba\nmmu\t\t: sv39\nuarch\t\t: sifive,u74-mc\n\
+                    mvendorid\t: 0x489\nmarchid\t\t: 0x8000000000000007\nmimpid\t\t: 0x4210427\n";
+        let known = of(&[("proc/cpuinfo", text)]);
+        assert_eq!(known.model_name.as_deref(), Some("sifive,u74-mc"));
+        assert_eq!(known.vendor.as_deref(), Some("0x489"));
+        assert!(known.has("zawrs") && !known.has("wfxt"));
+        let family = ("sys/firmware/devicetree/base/cpus/cpu@0/compatible", "riscv\0");
+        assert_eq!(of(&[("proc/cpuinfo", &text.replace("uarch", "other")), family]).model_name, None);
+    }
 }

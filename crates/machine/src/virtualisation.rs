@@ -10,7 +10,11 @@ pub fn read(root: &Root, signature: Option<String>, flagged: bool, translated: b
     let dmi = |name: &str| root.word(format!("sys/class/dmi/id/{name}"));
     let product: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
     let translator = || translates(root).then(|| TRANSLATOR.to_owned());
-    let hypervisor = signature.or_else(|| root.word("sys/hypervisor/type")).or_else(translator);
+    let hypervisor = signature
+        .or_else(|| root.word("sys/hypervisor/type"))
+        .or_else(translator)
+        .or_else(|| hypervisor_by_device_tree(root))
+        .or_else(|| hypervisor_by_firmware(root));
     let vm: Option<Vm> = root.text(Vm::FILE).and_then(|text| serde_json::from_str(&text).ok());
     Virtualisation {
         guest: flagged || hypervisor.is_some() || vm.is_some(),
@@ -19,12 +23,55 @@ pub fn read(root: &Root, signature: Option<String>, flagged: bool, translated: b
             || vm.as_ref().is_some_and(|vm| vm.emulated),
         vm,
         hypervisor,
-        product: (!product.is_empty()).then(|| product.join(" ")),
+        product: (!product.is_empty()).then(|| product.join(" ")).or_else(|| device_tree(root, "model")),
         firmware: dmi("bios_version")
             .zip(dmi("bios_date"))
             .map(|(version, date)| format!("{version} of {date}")),
         container: container(root),
     }
+}
+
+/// The first string of a property of the device tree's root.
+fn device_tree(root: &Root, property: &str) -> Option<String> {
+    let text = root.text(format!("sys/firmware/devicetree/base/{property}"))?;
+    let first = text.split('\0').next()?.trim();
+    (!first.is_empty()).then(|| first.to_owned())
+}
+
+/// What a hypervisor's own node is compatible with (devicetree bindings arm/xen; systemd src/basic/virt.c), or that the machine is QEMU's,
+/// which its channel for the firmware tells: whether by KVM nobody says there.
+fn hypervisor_by_device_tree(root: &Root) -> Option<String> {
+    match device_tree(root, "hypervisor/compatible") {
+        Some(name) if name.contains("xen") => return Some("Xen".to_owned()),
+        Some(name) if name.contains("kvm") => return Some("KVM".to_owned()),
+        Some(name) => return Some(name),
+        None => {}
+    }
+    let of_qemu =
+        root.names("sys/firmware/devicetree/base").into_iter().any(|name| name.starts_with("fw-cfg"));
+    of_qemu.then(|| "QEMU, by KVM or translated".to_owned())
+}
+
+/// Whose machine it is by DMI, where there is no CPUID to ask: on x86 a missing signature means a machine (systemd src/basic/virt.c).
+fn hypervisor_by_firmware(root: &Root) -> Option<String> {
+    let x86 = root.text("proc/cpuinfo").is_some_and(|text| field(&text, "flags").is_some());
+    let word = |name: &str| root.word(format!("sys/class/dmi/id/{name}")).unwrap_or_default();
+    let (vendor, product) = (word("sys_vendor"), word("product_name"));
+    // Clouds let whole machines too, under the same maker's name.
+    if x86 || product.contains("metal") {
+        return None;
+    }
+    let name = match (vendor.as_str(), product.as_str()) {
+        (_, "KVM Virtual Machine") | ("KVM" | "OpenStack" | "KubeVirt" | "Amazon EC2" | "Google", _) => "KVM",
+        ("Microsoft Corporation", "Virtual Machine") => "Hyper-V",
+        ("VMware, Inc.", _) => "VMware",
+        ("Xen", _) => "Xen",
+        ("Apple Inc.", product) if product.starts_with("Apple Virtualization") => "Apple Virtualization",
+        ("Parallels International GmbH." | "Parallels Software International Inc.", _) => "Parallels",
+        ("QEMU", _) => "QEMU, by KVM or translated",
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
 /// Whether a processor without CPUID, or the firmware, is one that only QEMU's translator shows. Where neither tells, as with a
@@ -165,6 +212,39 @@ mod tests {
         for files in real {
             assert!(!of(files).emulated, "{files:?}");
         }
+    }
+
+    /// Without CPUID a guest of KVM passed for a machine.
+    #[test]
+    fn a_hypervisor_is_known_by_its_node_or_its_firmware_where_there_is_no_signature() {
+        const TREE: &str = "sys/firmware/devicetree/base";
+        let node = format!("{TREE}/hypervisor/compatible");
+        let arm = ("proc/cpuinfo", "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+        let vendor = "sys/class/dmi/id/sys_vendor";
+        let product = "sys/class/dmi/id/product_name";
+        let channel = format!("{TREE}/fw-cfg@9020000/compatible");
+        let guests: [(&[(&str, &str)], &str); 5] = [
+            (&[arm, (&node, "xen,xen-4.17\0xen,xen\0")], "Xen"),
+            (&[arm, (&node, "linux,kvm\0")], "KVM"),
+            (&[arm, (product, "KVM Virtual Machine\n")], "KVM"),
+            (&[arm, (vendor, "Amazon EC2\n"), (product, "c6g.large\n")], "KVM"),
+            (&[arm, (&channel, "qemu,fw-cfg-mmio\0")], "QEMU, by KVM or translated"),
+        ];
+        for (files, name) in guests {
+            let found = of(files);
+            assert!(found.guest && !found.emulated, "{files:?}: {found:?}");
+            assert_eq!(found.hypervisor.as_deref(), Some(name), "{files:?}");
+        }
+        let model = format!("{TREE}/model");
+        let machines: [&[(&str, &str)]; 3] = [
+            &[arm, (vendor, "Amazon EC2\n"), (product, "c6g.metal\n")],
+            &[arm, (&model, "Raspberry Pi 4 Model B Rev 1.4\0")],
+            &[("proc/cpuinfo", "vendor_id\t: AuthenticAMD\nflags\t\t: fpu tsc\n"), (vendor, "Amazon EC2\n")],
+        ];
+        for files in machines {
+            assert!(!of(files).guest, "{files:?}");
+        }
+        assert_eq!(of(machines[1]).product.as_deref(), Some("Raspberry Pi 4 Model B Rev 1.4"));
     }
 
     /// ci/test/23-processors.sh runs this under an emulator of programs, and says so.

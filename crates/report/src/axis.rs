@@ -161,6 +161,7 @@ impl Axis {
             Self::Scheduler => match configuration.scheduler {
                 Scheduler::Other => "other".into(),
                 Scheduler::Fifo => "FIFO".into(),
+                Scheduler::Deadline | Scheduler::Slice => configuration.scheduler.name().into(),
             },
             Self::Batch => optional(configuration.pattern.batch()),
             Self::Load => match &configuration.load {

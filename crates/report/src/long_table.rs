@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::axis::Axis;
-use doorbell_results::configuration::{Configuration, Scheduler, Target, Timing, Trace, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Target, Timing, Trace, WaitPolicy};
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 use doorbell_results::schedule::Schedule;
@@ -155,10 +155,7 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         WaitPolicy::SpinThenBlock { spin_ns } => ("spin-then-block", Value::Whole(spin_ns)),
         WaitPolicy::Timeout { timeout_ns } => ("timeout", Value::Whole(timeout_ns)),
     };
-    let scheduler = match scheduler {
-        Scheduler::Other => "other",
-        Scheduler::Fifo => "fifo",
-    };
+    let scheduler = scheduler.name();
     let cpu = |index: usize| placement.cpus.map_or(Value::Absent, |cpus| Value::Whole(cpus[index].into()));
     let (trace, trace_above_ns) = match *trace {
         None => (Value::Absent, Value::Absent),

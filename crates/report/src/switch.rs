@@ -8,7 +8,7 @@ use super::section::Section;
 use super::table::{Table, number, word};
 use super::unit::{Scale, all_alike, count};
 use crate::wording::{four_digits, shown};
-use doorbell_results::configuration::{Configuration, Scheduler};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::operation::{
     AS_PRINTED, CHECKS, MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
 };
@@ -333,10 +333,7 @@ fn placement(configuration: &Configuration) -> String {
 }
 
 fn policy(configuration: &Configuration) -> &'static str {
-    match configuration.scheduler {
-        Scheduler::Other => "other",
-        Scheduler::Fifo => "fifo",
-    }
+    configuration.scheduler.name()
 }
 
 fn bytes(size: u32) -> String {

@@ -365,6 +365,22 @@ pub enum Scheduler {
     Other,
     /// `SCHED_FIFO`, priority 50.
     Fifo,
+    /// `SCHED_DEADLINE`: 4 ms of every 10 ms.
+    Deadline,
+    /// `SCHED_OTHER` with slices of 0.1 ms, the shortest that EEVDF gives.
+    Slice,
+}
+
+impl Scheduler {
+    /// Its name on the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Fifo => "fifo",
+            Self::Deadline => "deadline",
+            Self::Slice => "slice",
+        }
+    }
 }
 
 /// What is to be loaded, and how.

@@ -262,7 +262,8 @@ impl Stats {
 fn clock_name(source: Source) -> &'static str {
     match source {
         Source::Tsc => "x86-tsc",
-        Source::Monotonic => "mono",
+        // Trials beside events go by no other (`launch`).
+        Source::Monotonic | Source::Cntvct | Source::Rdtime => "mono",
     }
 }
 

@@ -31,6 +31,10 @@ pub enum Policy {
     Other,
     /// SCHED_FIFO, priority 50
     Fifo,
+    /// SCHED_DEADLINE, 4 ms of every 10 ms: for sides that are not pinned
+    Deadline,
+    /// SCHED_OTHER with slices of 0.1 ms, the shortest that EEVDF gives (kernel 6.12)
+    Slice,
 }
 
 impl From<Policy> for Scheduler {
@@ -38,6 +42,8 @@ impl From<Policy> for Scheduler {
         match policy {
             Policy::Other => Self::Other,
             Policy::Fifo => Self::Fifo,
+            Policy::Deadline => Self::Deadline,
+            Policy::Slice => Self::Slice,
         }
     }
 }

@@ -6,12 +6,15 @@ use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::clock_quality::ClockQuality;
 
-pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; clock_getres(2)";
+pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; Arm ARM, D12, The Generic Timer; RISC-V \
+                                 unprivileged manual, Zicntr; clock_getres(2)";
 
 /// A grid of a microsecond hides most of a wake-up on one core (some microseconds): nothing below it can be told.
 const COARSEST_GRID_PS: u64 = 1_000_000;
 /// A tenth of that: visible in the figures of a spinning waiter, which are 50 to 250 ns.
 const COARSE_GRID_PS: u64 = 100_000;
+/// From here on a spinning waiter's times are single steps of the clock. Counters of x86 step by 10 ns and less, those of ARM by up to 42.
+const VISIBLE_GRID_PS: u64 = 15_000;
 /// Two readings belong to every stamped time; dearer ones than this are a tenth of the shortest sleep's wake.
 const DEAR_READING_PS: u64 = 200_000;
 /// Times from one CPU to another are wrong by this much at most; half a microsecond is a tenth of a wake across cores.
@@ -23,6 +26,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     let name = match machine.clock.source {
         Source::Tsc => "time-stamp counter",
         Source::Monotonic => "CLOCK_MONOTONIC",
+        Source::Cntvct => "virtual count of the generic timer",
+        Source::Rdtime => "time counter",
     };
     let flags: Vec<&str> =
         ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| machine.processor.has(flag)).collect();
@@ -61,7 +66,20 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         return Verdict::warn(
             seen,
             "the grid and the reading are a visible part of short times: spinning, sender-side cost",
-            "make the kernel use the time-stamp counter (see clock-source)",
+            match machine.clock.source {
+                Source::Monotonic => "make the kernel use the processor's counter (see clock-source)",
+                Source::Tsc | Source::Cntvct | Source::Rdtime => {
+                    "believe times that are many steps long; a finer counter is another machine's"
+                }
+            },
+        );
+    }
+    if quality.grid_ps >= VISIBLE_GRID_PS {
+        return Verdict::note(
+            seen,
+            "single times are whole steps of the clock: a short one reads a step too long or too short. Quantiles lie between the \
+             steps, as many samples allow; smallest and greatest times do not",
+            "nothing need be done; compare medians of short times, not their extremes",
         );
     }
     Verdict::ok(seen)

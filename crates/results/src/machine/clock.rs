@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock of a trial: the time-stamp counter where it is invariant, else the monotonic clock.
+//! The clock of a trial: the processor's own counter where the kernel itself goes by it, else the monotonic clock.
 //!
 //! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
 //! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
@@ -10,10 +10,21 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The time-stamp counter of the CPU.
+    /// The time-stamp counter of an x86 processor.
     Tsc,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
+    /// The virtual count of an ARM processor's generic timer, `CNTVCT_EL0`.
+    Cntvct,
+    /// The `time` counter of a RISC-V processor.
+    Rdtime,
+}
+
+impl Source {
+    /// Whether Linux can stamp its events by it: by no counter but that of x86.
+    pub fn stamps_events(self) -> bool {
+        matches!(self, Self::Tsc | Self::Monotonic)
+    }
 }
 
 /// A calibrated clock, the same for all processes of a run.

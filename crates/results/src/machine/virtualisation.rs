@@ -12,7 +12,7 @@ pub const TRANSLATOR: &str = "QEMU TCG";
 pub struct Virtualisation {
     /// Whether a hypervisor runs below the kernel, as far as the CPU or the kernel tells.
     pub guest: bool,
-    /// The hypervisor's name: from its CPUID signature, else from `/sys/hypervisor`.
+    /// The hypervisor's name: from its CPUID signature, else from `/sys/hypervisor`, the device tree or the firmware.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hypervisor: Option<String>,
     /// Maker and product by the firmware; clouds write their machine type here.

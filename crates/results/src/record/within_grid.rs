@@ -72,6 +72,19 @@ mod tests {
         assert!((medians[0] - 47.0).abs() < 0.5 && (medians[1] - 49.4).abs() < 0.5, "{medians:?}");
     }
 
+    /// The counters of ARM and RISC-V: 62.5 MHz, 24 MHz, 10 MHz. A time may be shorter than a step.
+    #[test]
+    fn it_is_seen_below_the_coarse_grids_of_other_processors_too() {
+        for grid_ps in [16_000, 41_667, 100_000] {
+            let medians = [47.0, 51.7].map(|middle| {
+                let buckets: Vec<(u64, u64)> = read(middle, grid_ps).buckets().collect();
+                within_grid(&buckets, 0.5, grid_ps as f64).unwrap() / 1000.0
+            });
+            assert!(medians[1] - medians[0] > 2.0, "{grid_ps} ps: {medians:?}");
+            assert!((medians[0] - 47.0).abs() < 3.0, "{grid_ps} ps: {medians:?}");
+        }
+    }
+
     #[test]
     fn a_grid_that_is_fine_or_unknown_changes_nothing() {
         let buckets = [(20_000_000, 5), (20_100_000, 6)];

@@ -60,16 +60,28 @@ impl EpollSet {
         }
     }
 
+    /// Whether the kernel has the timed wait.
+    pub(super) fn probe(&self) -> Result<(), Unavailable> {
+        match self.wait(Some(Duration::ZERO)) {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(Unavailable::because(format!(
+                "no timed wait on a set of epoll: {fault} (kernel 5.11 brought it)"
+            ))),
+        }
+    }
+
     fn wait_once(&self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         epoll::wait(&self.0, &mut [none], timeout)
     }
 }
 
-/// Whether the kernel gives an eventfd and takes it into an epoll set.
+/// Whether the kernel gives an eventfd and takes it into an epoll set that can be waited for as long as one wants.
 pub(super) fn probe() -> Result<(), Unavailable> {
     let member = eventfd::fresh().map_err(|error| Unavailable::because(error.to_string()))?;
-    EpollSet::of(&member, EventFlags::IN).map(drop).map_err(|error| Unavailable::because(error.to_string()))
+    let set =
+        EpollSet::of(&member, EventFlags::IN).map_err(|error| Unavailable::because(error.to_string()))?;
+    set.probe()
 }
 
 impl Mechanism for EventfdEpoll {

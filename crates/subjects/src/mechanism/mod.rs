@@ -36,6 +36,8 @@ mod family;
 pub mod fifo;
 pub mod futex;
 pub mod futex_io_uring;
+pub mod futex_membarrier;
+pub mod futex_waitv;
 pub mod http;
 pub mod io_uring_msg_ring;
 mod library;
@@ -69,6 +71,9 @@ pub mod unix_seqpacket;
 pub mod unix_stream;
 mod uring;
 mod user_interrupt;
+pub mod wfe;
+pub mod wrs;
+
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
     &[
@@ -77,8 +82,12 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &sched_yield::SchedYield,
         &umwait::Umwait,
         &mwaitx::Mwaitx,
+        &wfe::Wfe,
+        &wrs::Wrs,
         &futex::FutexShared,
         &futex::FutexPrivate,
+        &futex_membarrier::FutexMembarrier,
+        &futex_waitv::FutexWaitv,
         &futex_io_uring::FutexIoUring,
         &eventfd::EventfdRead,
         &eventfd_poll::EventfdPoll,
@@ -135,22 +144,39 @@ pub use family::Mechanisms;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use doorbell_harness::arena::Arena;
     use doorbell_harness::run_dir::RunDir;
 
+    /// Says of each what became of it.
     #[test]
     fn every_mechanism_keeps_its_promises() {
         let arena = Arena::map(1 << 20).unwrap();
         let run_dir = RunDir::create().unwrap();
         let site = Site::new(Contexts::Threads, arena, &run_dir);
+        let mut broken = Vec::new();
         for entry in all().iter().chain(&[&eventfd_count::EventfdCount as _]) {
-            let here =
-                entry.available(&Host::default()).is_ok() && entry.notification().joins(Contexts::Threads);
-            if here && entry.notification().waits != Waits::Nothing {
-                entry.rehearse(&site);
-            }
+            let name = entry.name();
+            let said = match entry.available(&Host::default()) {
+                Err(lacking) => format!("not there: {lacking}"),
+                Ok(()) if !entry.notification().joins(Contexts::Threads) => {
+                    "joins processes alone".to_owned()
+                }
+                Ok(()) if entry.notification().waits == Waits::Nothing => "waits for nothing".to_owned(),
+                // The others are looked at too.
+                Ok(()) => match catch_unwind(AssertUnwindSafe(|| entry.rehearse(&site))) {
+                    Ok(()) => "checked".to_owned(),
+                    Err(_) => {
+                        broken.push(name);
+                        "broken".to_owned()
+                    }
+                },
+            };
+            println!("mechanism {name}: {said}");
         }
         run_dir.clear_notes();
+        assert!(broken.is_empty(), "{broken:?} do not keep their promises: see above");
     }
 
     #[test]

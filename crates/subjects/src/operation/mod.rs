@@ -10,8 +10,8 @@
 //! operation is adding a file here and one line in [`all`].
 
 use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
-use doorbell_harness::counters::become_fifo;
-use doorbell_results::configuration::{Configuration, Scheduler};
+use doorbell_harness::scheduler::may_enter;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::{Figure, Record, Subject};
 
@@ -131,19 +131,10 @@ impl dyn Operation {
                 configuration.contexts
             )));
         }
-        if configuration.scheduler == Scheduler::Fifo && !may_become_fifo() {
-            return Err(Unavailable::because(
-                "SCHED_FIFO is not permitted to this user: run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
-            ));
-        }
+        may_enter(configuration.scheduler, &configuration.placement)
+            .map_err(|refused| Unavailable::because(refused.to_string()))?;
         self.available(host)
     }
-}
-
-/// Whether a thread of this process may enter `SCHED_FIFO`; tried on a thread that ends with the question.
-fn may_become_fifo() -> bool {
-    let asked = std::thread::Builder::new().spawn(|| become_fifo(1).is_ok());
-    asked.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// Every operation, in the order `doorbell list` shows. The one list to extend.

@@ -3,7 +3,8 @@
 //!
 //! On a stack that is left lie, from the top, the address to go on at and the two registers that an assembly block may not name as
 //! lost, `rbx` and `rbp`. All others the compiler keeps where it needs them, for the block says that they are lost (System V ABI,
-//! AMD64 supplement, 3.2). On RISC-V it is the same with `s0` and `s1` (RISC-V calling conventions, 1.1). The modes of the floating-point units are no task's own.
+//! AMD64 supplement, 3.2). On RISC-V it is the same with `s0` and `s1` (RISC-V calling conventions, 1.1), on ARM with `x19` and
+//! `x29` (AAPCS64, 6.1). The modes of the floating-point units are no task's own.
 //!
 //! Whoever switches brings two words along, in registers. What all tasks share, and who is gone on with, need then not be fetched from
 //! the stack that was just switched to: each fetch would wait for the one before, and all for the switch.
@@ -20,7 +21,8 @@ pub(super) type Left = usize;
 pub(super) type Life = extern "C" fn(usize, usize) -> !;
 
 /// Whether there is a switch for this processor.
-pub(super) const AVAILABLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "riscv64"));
+pub(super) const AVAILABLE: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 
 /// Bytes by which the tops of stacks lie apart in their pages, and of how many before it starts again. Without, all tops are in one
 /// set of the first cache, whose twelve ways thirty stacks exceed.
@@ -28,7 +30,7 @@ const APART: usize = 128;
 const COLOURS: usize = 32;
 
 /// Lays out `stack`, the `number`-th, so that whoever switches to it begins `life`.
-#[cfg(any(target_arch = "x86_64", target_arch = "riscv64"))]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 pub(super) fn lay_out(stack: &impl Stack, number: usize, life: Life) -> Left {
     const WORD: usize = size_of::<usize>();
     let top = stack.base().get() - number % COLOURS * APART;
@@ -137,8 +139,62 @@ pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second
     [first, second]
 }
 
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn begin() -> ! {
+    core::arch::naked_asm!(
+        "ldr x9, [sp, #8]",
+        "add sp, sp, #16",
+        "mov x0, x2",
+        "mov x1, x3",
+        "blr x9",
+        "udf #0"
+    )
+}
+
+/// As on x86-64.
+///
+/// # Safety
+///
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
+    // SAFETY: as on x86-64. `x18` is the platform's, and Linux has no use of it for programs; nobody here writes it.
+    // JUSTIFICATION: as there.
+    unsafe {
+        core::arch::asm!(
+            "sub sp, sp, #32",
+            "adr x9, 2f",
+            "stp x9, x19, [sp]",
+            "str x29, [sp, #16]",
+            "mov x9, sp",
+            "str x9, [x0]",
+            "mov sp, x1",
+            "ldr x9, [sp]",
+            "br x9",
+            "2:",
+            "ldr x19, [sp, #8]",
+            "ldr x29, [sp, #16]",
+            "add sp, sp, #32",
+            inout("x0") leave.as_ptr() => _,
+            inout("x1") to => _,
+            inout("x2") first,
+            inout("x3") second,
+            out("x20") _, out("x21") _, out("x22") _, out("x23") _, out("x24") _,
+            out("x25") _, out("x26") _, out("x27") _, out("x28") _,
+            // Of these a call keeps the lower halves, and so `clobber_abi` does not name them.
+            out("v8") _, out("v9") _, out("v10") _, out("v11") _,
+            out("v12") _, out("v13") _, out("v14") _, out("v15") _,
+            clobber_abi("C"),
+        );
+    }
+    [first, second]
+}
+
 /// No processor of this kind has one here; [`AVAILABLE`] says so before anybody asks.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "riscv64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
     0
 }
@@ -148,12 +204,12 @@ pub(super) fn lay_out(_: &impl Stack, _: usize, _: Life) -> Left {
 /// # Safety
 ///
 /// None is needed: it does nothing.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "riscv64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 pub(super) unsafe fn switch(_: &Cell<Left>, _: Left, words: [usize; 2]) -> [usize; 2] {
     words
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "riscv64")))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod tests {
     use super::super::stack_pool;
     use super::*;

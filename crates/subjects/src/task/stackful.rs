@@ -27,9 +27,13 @@ impl TaskKind for Stackful {
                   so that they do not share one set of the first cache.",
             kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
             limits: "A hand-off is one switch: there is no executor in between that could do anything else. Registers that a call \
-                     preserves are saved; those of floating point and vectors are the compiler's business. x86-64 only. \
-                     stackful-bare is a library's way.",
-            sources: &["System V Application Binary Interface, AMD64 supplement, 3.2"],
+                     preserves are saved; those of floating point and vectors are the compiler's business. x86-64, \
+                     ARM and RISC-V of 64 bits. stackful-bare is a library's way.",
+            sources: &[
+                "System V Application Binary Interface, AMD64 supplement, 3.2",
+                "Procedure Call Standard for the Arm 64-bit Architecture, 6.1",
+                "RISC-V Calling Conventions, 1.1",
+            ],
         }
     }
     fn made_of(&self) -> MadeOf {
@@ -62,7 +66,7 @@ pub(super) fn available() -> Result<(), Unavailable> {
     if stack_switch::AVAILABLE {
         return Ok(());
     }
-    Err(Unavailable::because("its switch of stacks is written for x86-64"))
+    Err(Unavailable::because("its switch of stacks is written for x86-64, ARM and RISC-V of 64 bits"))
 }
 
 /// All tasks of a task context, each on a stack of its own.

@@ -5,6 +5,7 @@ use doorbell_machine::doctor::examine;
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::style::Style;
 use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::clock_quality::{ClockQuality, Skew};
 use doorbell_results::machine::doctor::{Severity, worst};
 use doorbell_results::machine::line_hop::LineHop;
@@ -73,6 +74,21 @@ fn a_clock_with_a_grid_of_a_microsecond_is_unfit() {
     machine.clock_quality.as_mut().unwrap().grid_ps = 1_000_000;
     assert_eq!(severity(&machine, "tsc"), Severity::Unfit);
     assert_eq!(worst(&examine(&machine)), Severity::Unfit);
+}
+
+#[test]
+fn a_clock_that_steps_by_more_than_16_ns_is_used_and_said() {
+    let mut machine = examined("micro-vm");
+    machine.clock.source = Source::Cntvct;
+    for (grid_ps, expected) in [
+        (10_015, Severity::Ok),
+        (16_000, Severity::Note),
+        (41_667, Severity::Note),
+        (100_000, Severity::Warn),
+    ] {
+        machine.clock_quality.as_mut().unwrap().grid_ps = grid_ps;
+        assert_eq!(severity(&machine, "tsc"), expected, "{grid_ps} ps");
+    }
 }
 
 #[test]

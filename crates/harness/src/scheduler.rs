@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a side is scheduled: the classes of `sched(7)`, entered by the calling thread.
+
+use std::io;
+
+use doorbell_results::configuration::{Placement, Scheduler};
+
+/// Priority of a side under `SCHED_FIFO`: above the kernel's own threads at 1, below those that must run at once.
+const PRIORITY: i32 = 50;
+
+/// What a side under `SCHED_DEADLINE` may use of each [`PERIOD_NS`]: of two sides on one CPU 80 %, for the kernel gives 95 %.
+const BUDGET_NS: u64 = 4_000_000;
+const PERIOD_NS: u64 = 10_000_000;
+
+/// The shortest slice that EEVDF gives (kernel/sched/syscalls.c, `__setparam_fair`: 0.1 ms to 100 ms).
+const SLICE_NS: u64 = 100_000;
+
+/// `struct sched_attr` (linux/sched/types.h), its first version.
+#[repr(C)]
+#[derive(Debug, Default, Clone, Copy)]
+struct Attributes {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const SIZE: u32 = size_of::<Attributes>() as u32;
+const SCHED_DEADLINE: u32 = 6;
+
+/// The kernel did not take a thread into a class.
+#[derive(Debug, thiserror::Error)]
+#[error("{call} failed: {cause}; {cure}")]
+pub struct Refused {
+    /// What was asked for.
+    pub call: &'static str,
+    /// The system's error.
+    pub cause: io::Error,
+    /// What to do about it.
+    pub cure: &'static str,
+}
+
+/// Puts the calling thread under what `scheduler` names.
+pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
+    let failed = |call, cure| move |cause| Refused { call, cause, cure };
+    match scheduler {
+        Scheduler::Other => Ok(()),
+        Scheduler::Fifo => become_fifo(PRIORITY).map_err(failed(
+            "sched_setscheduler(SCHED_FIFO)",
+            "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
+        )),
+        Scheduler::Deadline => {
+            let cure = if placement.cpus.is_some() {
+                "the kernel takes no thread into SCHED_DEADLINE that is bound to some of the CPUs: use --placement unpinned"
+            } else {
+                "run as root or grant CAP_SYS_NICE; of all CPUs 95 % can be promised (sched_rt_runtime_us)"
+            };
+            let (runtime, deadline, period) = (BUDGET_NS, PERIOD_NS, PERIOD_NS);
+            let wanted = Attributes {
+                size: SIZE,
+                policy: SCHED_DEADLINE,
+                runtime,
+                deadline,
+                period,
+                ..Attributes::default()
+            };
+            set(&wanted).map_err(failed("sched_setattr(SCHED_DEADLINE)", cure))
+        }
+        Scheduler::Slice => {
+            const CALL: &str = "sched_setattr(SCHED_OTHER, runtime)";
+            const CURE: &str = "kernel 6.12 brought slices that a thread asks for; measure on a newer one";
+            set(&Attributes { size: SIZE, runtime: SLICE_NS, ..Attributes::default() })
+                .map_err(failed(CALL, CURE))?;
+            // Older kernels take the call and do nothing: what they say of it afterwards is 0.
+            match get().map_err(failed("sched_getattr", CURE))?.runtime {
+                SLICE_NS => Ok(()),
+                kept => Err(failed(CALL, CURE)(io::Error::other(format!(
+                    "{SLICE_NS} ns were asked for and {kept} kept"
+                )))),
+            }
+        }
+    }
+}
+
+/// Whether the kernel would let a thread of ours, placed so, run under `scheduler`; tried on one that ends with the question.
+pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
+    let failed = |cause| Refused { call: "clone", cause, cure: "let more threads be made (ulimit -u)" };
+    let pinned = placement.clone();
+    let asked = std::thread::Builder::new().spawn(move || {
+        if let Some([cpu, _]) = pinned.cpus {
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(cpu as usize);
+            // A CPU that cannot be had is told when the trial begins.
+            let _ = rustix::thread::sched_setaffinity(None, &set);
+        }
+        enter(scheduler, &pinned)
+    });
+    asked
+        .map_err(failed)?
+        .join()
+        .unwrap_or_else(|_| Err(failed(io::Error::other("the thread that asked is gone"))))
+}
+
+fn set(attributes: &Attributes) -> io::Result<()> {
+    // SAFETY: 0 names the calling thread; `attributes` lives through the call and says how large it is.
+    // JUSTIFICATION: rustix has no sched_setattr.
+    match unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *attributes, 0_u32) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn get() -> io::Result<Attributes> {
+    let mut attributes = Attributes::default();
+    // SAFETY: as above; the kernel writes no more than the size that it is told.
+    // JUSTIFICATION: as above.
+    match unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0_u32) } {
+        0 => Ok(attributes),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Puts the calling thread under `SCHED_FIFO` with `priority`.
+fn become_fifo(priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: 0 names the calling thread; `parameter` lives through the call.
+    // JUSTIFICATION: rustix has no sched_setscheduler.
+    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own, which takes its class along when it ends.
+    fn entered(scheduler: Scheduler) -> Result<Attributes, String> {
+        let thread = std::thread::spawn(move || {
+            enter(scheduler, &Placement::default()).map_err(|error| error.to_string())?;
+            get().map_err(|error| error.to_string())
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn a_thread_is_under_the_class_it_asked_for_or_is_told_why_not() {
+        match entered(Scheduler::Deadline) {
+            Ok(now) => {
+                assert_eq!((now.policy, now.runtime, now.period), (SCHED_DEADLINE, BUDGET_NS, PERIOD_NS))
+            }
+            Err(said) => assert!(said.contains("SCHED_DEADLINE") && said.contains("CAP_SYS_NICE"), "{said}"),
+        }
+        match entered(Scheduler::Slice) {
+            Ok(now) => assert_eq!((now.policy, now.runtime), (0, SLICE_NS)),
+            Err(said) => assert!(said.contains("6.12"), "{said}"),
+        }
+        assert!(may_enter(Scheduler::Other, &Placement::default()).is_ok());
+    }
+}
