@@ -14,6 +14,8 @@ pub trait Entry: Sync {
     fn notification(&self) -> Notification;
     /// See [`Mechanism::ABOVE_SOCKETS`].
     fn above_sockets(&self) -> bool;
+    /// See [`Mechanism::USUAL`].
+    fn usual(&self) -> bool;
     /// See [`Waiter::IN_A_SET`].
     fn in_a_set(&self) -> bool;
     /// See [`Mechanism::explanation`].
@@ -42,6 +44,9 @@ impl<M: Mechanism> Entry for M {
     }
     fn above_sockets(&self) -> bool {
         M::ABOVE_SOCKETS
+    }
+    fn usual(&self) -> bool {
+        M::USUAL
     }
     fn in_a_set(&self) -> bool {
         <<M::Link as Link>::Waiter as Waiter>::IN_A_SET

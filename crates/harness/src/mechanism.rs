@@ -98,6 +98,8 @@ pub trait Mechanism: Sync + 'static {
     const ANSWERS: bool = false;
     /// Whether it is a protocol above sockets: measured by name and by `doorbell io --net`, and left out where all are.
     const ABOVE_SOCKETS: bool = false;
+    /// Whether it is measured where all are asked for. What is another's variant for a pattern of its own is measured where it is named.
+    const USUAL: bool = true;
     /// How many notifiers a link may have, as it is used here.
     const NOTIFIERS: Notifiers = Notifiers::Several;
     /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.

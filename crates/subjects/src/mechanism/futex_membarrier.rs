@@ -43,6 +43,7 @@ impl Mechanism for FutexMembarrier {
     type Link = FutexMembarrierLink;
     const NAME: &'static str = "futex-membarrier";
     const COALESCES: bool = true;
+    const USUAL: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

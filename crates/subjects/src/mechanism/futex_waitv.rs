@@ -48,6 +48,7 @@ impl Mechanism for FutexWaitv {
     type Link = FutexWaitvLink;
     const NAME: &'static str = "futex-waitv";
     const COALESCES: bool = true;
+    const USUAL: bool = false;
     const NOTIFIERS: Notifiers = Notifiers::One;
 
     fn explanation() -> Explanation {

@@ -131,7 +131,7 @@ pub fn all() -> &'static [&'static dyn Entry] {
 
 /// Those that are measured where all are asked for.
 pub fn usual() -> impl Iterator<Item = &'static dyn Entry> + Clone {
-    all().iter().copied().filter(|entry| !entry.above_sockets())
+    all().iter().copied().filter(|entry| entry.usual() && !entry.above_sockets())
 }
 
 /// The mechanism called `name`, or the nearest name if there is none.
