@@ -13,6 +13,7 @@ pub(crate) const NONBLOCK: c_uint = 1 << 9;
 pub(crate) type Handler = extern "C" fn(vector: c_uint, argument: *mut c_void);
 
 unsafe extern "C" {
+    #[cfg(target_arch = "x86_64")]
     pub(crate) static uintr_chosen: c_int;
     pub(crate) safe fn uintr_start(backends: c_uint) -> c_int;
     pub(crate) safe fn uintr_backend() -> c_int;
