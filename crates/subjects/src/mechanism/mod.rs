@@ -73,6 +73,8 @@ mod uring;
 mod user_interrupt;
 pub mod wfe;
 pub mod wrs;
+/// What is measured where nothing is named.
+pub const USUAL: &str = "futex";
 
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
