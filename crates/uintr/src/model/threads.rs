@@ -23,32 +23,32 @@ macro_rules! named {
                 $table.iter().map(|row| row.0)
             }
 
-            fn row(self) -> &'static Row {
+            fn entry(self) -> &'static Entry {
                 $table.iter().find(|row| row.0 == self).expect("every hazard has its row")
             }
 
             /// The name used on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
-                self.row().1
+                self.entry().1
             }
 
             /// What it is, in a few words.
             #[must_use]
             pub fn title(self) -> &'static str {
-                self.row().2
+                self.entry().2
             }
 
             /// How the mistake loses the wake-up.
             #[must_use]
             pub fn mechanism(self) -> &'static str {
-                self.row().3
+                self.entry().3
             }
 
             /// What the correct protocol does instead.
             #[must_use]
             pub fn fix(self) -> &'static str {
-                self.row().4
+                self.entry().4
             }
         }
     };

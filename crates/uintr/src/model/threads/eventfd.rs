@@ -35,9 +35,9 @@ pub enum Hazard {
 }
 
 /// Name, title, mechanism, fix.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str);
+type Entry = (Hazard, &'static str, &'static str, &'static str, &'static str);
 
-const HAZARDS: [Row; 6] = [
+const HAZARDS: [Entry; 6] = [
     (
         Hazard::E1,
         "E1",

@@ -31,9 +31,9 @@ pub enum Hazard {
 }
 
 /// Name, title, mechanism, fix.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str);
+type Entry = (Hazard, &'static str, &'static str, &'static str, &'static str);
 
-const HAZARDS: [Row; 5] = [
+const HAZARDS: [Entry; 5] = [
     (
         Hazard::F1,
         "F1",
