@@ -10,7 +10,6 @@ use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::{Primitive, Primitives, SCHEMA_VERSION};
-use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{
     Environment, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };

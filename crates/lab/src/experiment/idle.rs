@@ -8,7 +8,6 @@ use doorbell_harness::latency_limit::DEVICE;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 
 /// The harness's own cost, once in each run.
 const CONTROL: &str = "null";

@@ -4,7 +4,6 @@
 
 use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Target, Until};
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::transfer;
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]

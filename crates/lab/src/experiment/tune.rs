@@ -5,7 +5,6 @@
 use super::ping::Ping;
 use doorbell_results::configuration::Placement;
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 
 /// By which the library's adaptive waiter sleeps.
 pub const SLEEPER: &str = "futex";
