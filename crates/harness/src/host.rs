@@ -145,7 +145,7 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         io: None,
     };
     let mut running =
-        RunningSides::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
+        RunningSides::fork(contexts, roles, links.as_ref(), &side).map_err(|error| unstarted(&error))?;
     let tracer = match configuration.trace.zip(journal) {
         Some((trace, journal)) => match Tracer::begin(configuration, trace, order.clock, control, journal) {
             Ok(tracer) => Some(tracer),
@@ -159,6 +159,17 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
     let report = running.watch(control, configuration, roles, load, tracer);
     run_dir.clear_notes();
     report.map_err(|error| error.to_string())
+}
+
+/// Why the sides were not started.
+fn unstarted(error: &io::Error) -> String {
+    let cure = match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            "; more tasks must be allowed: `ulimit -u`, or pids.max of the control group"
+        }
+        _ => "",
+    };
+    format!("a side could not be started: {error}{cure}")
 }
 
 /// How a process ends that could not have both of its threads: an error of the system (sysexits(3), `EX_OSERR`).

@@ -29,7 +29,7 @@ pub fn screen(result: &ResultFile, style: &Style) -> String {
     let figures = Figures::of(result);
     let trust = trusted(result);
     let mut before = caution(result, style);
-    if let Some(found) = trust.provisional {
+    if let Some(found) = trust.provisional.filter(|_| !figures.rows.is_empty()) {
         before.push_str(&style.paint(Role::Warning, &style.wrap(&provisional(found), 0)));
     }
     let after = broken(&figures, style) + &style.wrap(&believed(&trust, result), 0);
@@ -46,7 +46,9 @@ fn broken(figures: &Figures, style: &Style) -> String {
     let mut told: Vec<&[String]> = Vec::new();
     for absent in figures.absent.iter().filter(|absent| absent.is_error()) {
         // What several broke on is told of the first, and where other trials have figures their number is enough.
-        let others = figures.rows.iter().any(|row| row.configuration() == absent.configuration);
+        // A wait that did not end is why something is not among the answers.
+        let others = absent.name != "hung"
+            && figures.rows.iter().any(|row| row.configuration() == absent.configuration);
         if others || told.len() == REASONS || told.contains(&absent.reasons.as_slice()) {
             continue;
         }
@@ -109,4 +111,18 @@ fn believed(trust: &Trust, result: &ResultFile) -> String {
         parts.push(format!("{} skipped for what this machine lacks", count(skipped as u64)));
     }
     format!("Trust: {}.", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::record::sample;
+
+    /// "No trial of this run has figures", of `ping null`.
+    #[test]
+    fn the_harness_alone_is_what_was_asked_for() {
+        let harness = [sample::configuration("null")];
+        let text = screen(&sample::result(&harness, 6, |_, _| 20.0), &Style::PLAIN);
+        assert!(text.contains("20") && !text.contains("No trial"), "{text}");
+    }
 }

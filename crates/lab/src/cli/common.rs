@@ -272,7 +272,7 @@ impl RunArgs {
             let kept = kept.map_or_else(String::new, |name| format!(", kept as baseline {name}"));
             let _ = writeln!(
                 std::io::stderr(),
-                "Saved as {}{kept}. All of it: doorbell show --details; a page: doorbell report",
+                "Saved as {}{kept}.\nAll of it: doorbell show --details; a page: doorbell report",
                 target.display()
             );
         }
