@@ -9,20 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend.h"
+#include "message.h"
 #include "uintr.h"
 
 #define TABLE_MAGIC	0x31697475u	/* "uti1" */
-/* SCM_MAX_FD of the kernel's. */
-#define MOST		253
 
 struct table {
 	uint32_t magic, count;
-	uint8_t index[MOST];
-};
-
-union control {
-	struct cmsghdr header;
-	char space[CMSG_SPACE(MOST * sizeof(int))];
+	uint8_t index[MESSAGE_DESCRIPTORS];
 };
 
 /* By index: the descriptor of an own vector, plus one. */
@@ -61,25 +55,19 @@ void uintr_ipi_in_child(void)
 static int gives(int end)
 {
 	struct table table = { .magic = TABLE_MAGIC };
-	struct iovec data = { &table, sizeof(table) };
-	union control control = { 0 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control };
-	int descriptors[MOST];
+	int descriptors[MESSAGE_DESCRIPTORS];
 
 	for (int index = 0; index < UINTR_CONNECTIONS; index++) {
 		if (!kept[index])
 			continue;
-		if (table.count == MOST)
+		if (table.count == MESSAGE_DESCRIPTORS)
 			return refuse(ENOSPC);
 		table.index[table.count] = index;
 		descriptors[table.count++] = kept[index] - 1;
 	}
 	if (!table.count)
 		return refuse(ENOENT);
-	control.header = (struct cmsghdr){ CMSG_LEN(table.count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-	memcpy(CMSG_DATA(&control.header), descriptors, table.count * sizeof(int));
-	message.msg_controllen = CMSG_SPACE(table.count * sizeof(int));
-	return sendmsg(end, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(table) ? 0 : -1;
+	return uintr_message_put(end, &table, sizeof(table), descriptors, table.count);
 }
 
 int uintr_ipi_fd(unsigned int flags)
@@ -101,45 +89,29 @@ int uintr_ipi_fd(unsigned int flags)
 	return refuse(error);
 }
 
-/* What another process says is looked at, whatever it is. The number of descriptors that came, which are the caller's. */
-static int takes(int fd, struct table *table, int descriptors[MOST])
+/* Whether it says what such a table says: each index once, in order. */
+static int is_whole(const struct table *table, uint32_t count)
 {
-	struct iovec data = { table, sizeof(*table) };
-	union control control;
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *header = size < 0 ? NULL : CMSG_FIRSTHDR(&message);
-	int count = 0;
-
-	if (size < 0)
-		return refuse(errno == EBADF || errno == EMFILE ? errno : EOPNOTSUPP);
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-		count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(descriptors, CMSG_DATA(header), count * sizeof(int));
-	}
-	errno = 0;
-	if (message.msg_flags & MSG_CTRUNC)
-		errno = EMFILE;
-	else if (size != sizeof(*table) || table->magic != TABLE_MAGIC || !count || table->count != (uint32_t)count)
-		errno = EOPNOTSUPP;
-	/* Each index once, in order. */
-	for (int i = 1; i < count && !errno; i++)
+	if (table->magic != TABLE_MAGIC || table->count != count)
+		return 0;
+	for (uint32_t i = 1; i < count; i++)
 		if (table->index[i] <= table->index[i - 1])
-			errno = EOPNOTSUPP;
-	return count;
+			return 0;
+	return 1;
 }
 
 int uintr_use_ipi_fd(int fd, unsigned int flags)
 {
-	int descriptors[MOST], count, made = 0, error = 0;
+	int descriptors[MESSAGE_DESCRIPTORS], count, made = 0, error = 0;
 	struct table table;
 
 	if (flags)
 		return refuse(EINVAL);
-	count = takes(fd, &table, descriptors);
+	count = uintr_message_peek(fd, &table, sizeof(table), descriptors, 1, MESSAGE_DESCRIPTORS);
 	if (count < 0)
 		return -1;
-	error = errno;
+	if (!is_whole(&table, count))
+		error = EOPNOTSUPP;
 	/* Each gets the lowest index that is free: those between are taken for a moment. */
 	for (int i = 0; i < count && !error; made++) {
 		int index = uintr_register_sender(descriptors[i], 0);
@@ -158,7 +130,6 @@ int uintr_use_ipi_fd(int fd, unsigned int flags)
 		else
 			uintr_unregister_sender(index, 0);
 	}
-	for (int i = 0; i < count; i++)
-		close(descriptors[i]);
+	uintr_message_close(descriptors, count);
 	return error ? refuse(error) : 0;
 }

@@ -35,43 +35,6 @@ static uint32_t ever;
 
 /* ---- connecting ---- */
 
-static void close_all(const int *descriptors, int count)
-{
-	for (int i = 0; i < count; i++)
-		if (descriptors[i] >= 0)
-			close(descriptors[i]);
-}
-
-/*
- * Reads the card that lies in @fd's queue, and leaves it there. False, with errno, if there is none: somebody has read
- * it, or it is another kind of socket.
- */
-static int peeks(int fd, struct card *card, int descriptors[CARD_DESCRIPTORS])
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(CARD_DESCRIPTORS * sizeof(int))];
-	} control;
-	struct iovec data = { card, sizeof(*card) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *header = size < 0 ? NULL : CMSG_FIRSTHDR(&message);
-	int count = 0;
-
-	if (size < 0)
-		return refuse(errno == EBADF || errno == EMFILE ? errno : EOPNOTSUPP);
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-		count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(descriptors, CMSG_DATA(header), count * sizeof(int));
-	}
-	/* Some that did not fit into the process's table are left out. */
-	if (size != sizeof(*card) || card->magic != CARD_MAGIC || card->vector >= UINTR_VECTORS || count != CARD_DESCRIPTORS) {
-		close_all(descriptors, count);
-		return refuse(message.msg_flags & MSG_CTRUNC ? EMFILE : EOPNOTSUPP);
-	}
-	return 0;
-}
-
 /* A page of another process: nobody may shorten it under us. */
 static void *maps(int memory, int protection)
 {
@@ -102,17 +65,21 @@ static void empties(struct connection *connection)
 
 static int connects_to_card(int fd, struct connection *connection)
 {
-	int descriptors[CARD_DESCRIPTORS], error;
+	int descriptors[MESSAGE_DESCRIPTORS], error;
 	struct pollfd receiver = { .fd = fd };
 	struct card card;
 
-	if (peeks(fd, &card, descriptors))
+	if (uintr_message_peek(fd, &card, sizeof(card), descriptors, CARD_DESCRIPTORS, CARD_DESCRIPTORS) < 0)
 		return -1;
+	if (card.magic != CARD_MAGIC || card.vector >= UINTR_VECTORS) {
+		uintr_message_close(descriptors, CARD_DESCRIPTORS);
+		return refuse(EOPNOTSUPP);
+	}
 	*connection = (struct connection){ .vector = card.vector, .generation = card.generation, .bell = descriptors[CARD_BELL] };
 	connection->status = maps(descriptors[CARD_STATUS], PROT_READ);
 	connection->post = connection->status ? maps(descriptors[CARD_POST], PROT_READ | PROT_WRITE) : NULL;
 	error = errno;
-	close_all(descriptors, CARD_BELL);
+	uintr_message_close(descriptors, CARD_BELL);
 	if (connection->post && poll(&receiver, 1, 0) == 1 && receiver.revents & POLLHUP)
 		error = ESHUTDOWN;
 	else if (connection->post)

@@ -569,25 +569,12 @@ static int unhandle(void)
 	return 0;
 }
 
-/* Puts the card into the queue of the end that is passed on. */
-static int gives_card(int end, const struct card *card, const int descriptors[CARD_DESCRIPTORS])
-{
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(CARD_DESCRIPTORS * sizeof(int))];
-	} control = { .header = { CMSG_LEN(CARD_DESCRIPTORS * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
-	struct iovec data = { (void *)card, sizeof(*card) };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
-
-	memcpy(CMSG_DATA(&control.header), descriptors, CARD_DESCRIPTORS * sizeof(int));
-	return sendmsg(end, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*card) ? 0 : -1;
-}
-
 static int vector_fd(unsigned int vector)
 {
 	struct receiver *receiver = own;
 	int memory = -1, ends[2] = { -1, -1 }, error;
-	uint32_t *word, generation;
+	struct card card = { .magic = CARD_MAGIC, .vector = vector };
+	uint32_t *word;
 
 	if (!receiver)
 		return refuse(EINVAL);
@@ -600,9 +587,9 @@ static int vector_fd(unsigned int vector)
 	word = page("uintr-vector", 0, &memory);
 	if (!word)
 		return -1;
-	generation = receiver->status->generation[vector] + 1;
+	card.generation = receiver->status->generation[vector] + 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) || tells_this_thread(ends[0]) ||
-	    gives_card(ends[0], &(struct card){ CARD_MAGIC, vector, generation }, (int[]){ memory, receiver->status_given, receiver->bell_given })) {
+	    uintr_message_put(ends[0], &card, sizeof(card), (int[]){ memory, receiver->status_given, receiver->bell_given }, CARD_DESCRIPTORS)) {
 		error = errno;
 		munmap(word, PAGE);
 		close(memory);
@@ -614,7 +601,7 @@ static int vector_fd(unsigned int vector)
 	receiver->post[vector] = word;
 	receiver->end[vector] = ends[0];
 	receiver->taken[vector] = 0;
-	__atomic_store_n(&receiver->status->generation[vector], generation, __ATOMIC_RELEASE);
+	__atomic_store_n(&receiver->status->generation[vector], card.generation, __ATOMIC_RELEASE);
 	/* From here on a signal's handler looks at them. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&receiver->live, bit(vector), __ATOMIC_RELAXED);

@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "backend.h"
+#include "message.h"
 #include "uintr.h"
 
 #define PAGE		4096

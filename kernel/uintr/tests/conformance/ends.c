@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* Threads and processes that end, fork and execute other programs. */
 #include "shared.h"
-#include <dirent.h>
 
 static int link_ends[2];
-
-static int open_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	int count = 0;
-
-	CHECK(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
 
 static void *lives_shortly(void *nothing)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* What the cases share: a receiver that counts, others that send to it, and descriptors that are passed. */
 #include "shared.h"
+#include <dirent.h>
 
 unsigned int backend;
 int times = 4000;
@@ -153,4 +154,16 @@ void *shared(size_t size)
 void passes_some_time(void)
 {
 	usleep(50000);
+}
+
+int open_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	CHECK(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
 }

@@ -79,5 +79,6 @@ int takes(int socket);
 /* Shared with children made later. */
 void *shared(size_t size);
 void passes_some_time(void);
+int open_descriptors(void);
 
 #endif

@@ -276,6 +276,44 @@ static void takes_no_forged_table(void)
 	CHECK(uintr_register_sender(files[0], 0) == 0);
 }
 
+/* A message of @size with four descriptors, from a socket that, if asked, also says who sends. */
+static int forges_with_more(const void *data, size_t size, int tells)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control = { .header = { CMSG_LEN(4 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct iovec part = { (void *)data, size };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	int pair[2];
+
+	memcpy(CMSG_DATA(&control.header), (int[]){ 0, 1, 2, 2 }, 4 * sizeof(int));
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) && !setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &tells, sizeof(tells)));
+	CHECK(sendmsg(pair[0], &message, 0) == (ssize_t)size);
+	return pair[1];
+}
+
+static void keeps_no_descriptor_of_what_it_refuses(void)
+{
+	struct {
+		uint32_t magic, count;
+		uint8_t index[253];
+	} table = { 0x31697475u, 4, { 1, 2, 3, 3 } };
+	struct card card = { CARD_MAGIC, 3, 1 };
+	int files[2], before;
+
+	begins();
+	CHECK(uintr_handle(handler, NULL, 0) == 0);
+	for (int tells = 0; tells < 2; tells++) {
+		files[0] = forges_with_more(&card, sizeof(card), tells);
+		files[1] = forges_with_more(&table, sizeof(table), tells);
+		before = open_descriptors();
+		FAILS(uintr_register_sender(files[0], 0), EOPNOTSUPP);
+		FAILS(uintr_use_ipi_fd(files[1], 0), EOPNOTSUPP);
+		CHECK(open_descriptors() == before);
+	}
+}
+
 /* One that may do nothing else. */
 static void sends_without_system_calls(void)
 {
@@ -341,6 +379,7 @@ const struct item vectors[] = {
 	{ "another user's process may send that has the descriptor", needs_no_right_but_the_descriptor, 0 },
 	{ "a forged descriptor is refused, or harmless", takes_nothing_forged, 0 },
 	{ "a forged table is refused", takes_no_forged_table, 0 },
+	{ "of a forged message with more descriptors none stays open", keeps_no_descriptor_of_what_it_refuses, 0 },
 	{ "a sender is confined to no system calls", sends_without_system_calls, 0 },
 	{ "a flood of nonsense is survived", survives_a_flood, 0 },
 	{ "many receivers of a process", has_many_receivers, 0 },
