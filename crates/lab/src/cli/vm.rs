@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell vm`: this program in a virtual machine.
 
+mod result;
+mod shown;
+
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -21,19 +24,18 @@ use doorbell_vm::kernel::{self, Kernel};
 use doorbell_vm::order::{Order, PROGRAM, TerminalSize};
 use doorbell_vm::packages::{self, Part};
 use doorbell_vm::program::Program;
-use doorbell_vm::run::{Guest, Observer, Report, RunError, Stop, USUAL_BYTES, run as boot};
-use doorbell_vm::terminal::Raw;
+use doorbell_vm::run::{Guest, Report, RunError, Stop, USUAL_BYTES, run as boot};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal};
-use super::kept::state_folder;
 use super::usage::Usage;
 use doorbell_machine::root::Root;
 use doorbell_machine::virtualisation;
 use doorbell_report::wording::counted;
 use doorbell_results::machine::virtualisation::Vm;
 use doorbell_results::quantity::duration;
-use doorbell_results::record::{Warning, read, warning, write};
+use result::{Output, RESULT, fits_a_guest, keep, output};
+use shown::{GuestTerminal, Show, say};
 
 /// How long a translated kernel may be silent while it boots: a line comes every few milliseconds on two idle cores, the
 /// longest pause is the unpacking of the archive, and an emulator is often not alone.
@@ -46,10 +48,6 @@ const GRACE: Duration = Duration::from_secs(60);
 
 /// The exit status of an interrupted command.
 const INTERRUPTED: u8 = 130;
-
-/// Where a verb in the guest leaves its result with instructions as the clock, if the user named no place: always the same,
-/// for another name would be another run.
-const RESULT: &str = "/root/result.json";
 
 /// What keeps guests from being started from a folder: they mount file systems of their own there.
 const OCCUPIED: [&str; 4] = ["/dev", "/proc", "/run", "/sys"];
@@ -353,34 +351,6 @@ fn in_time(report: &Report, limit: Duration, kept: Option<&PathBuf>) -> anyhow::
     )
 }
 
-/// Whether a verb can do in a guest what it is for; why not, else. Files of the host are not there, and files it writes
-/// are gone with the guest, except for the result of a verb that measures.
-fn fits_a_guest(verb: &str, arguments: &ArgMatches) -> Result<(), &'static str> {
-    match verb {
-        "vm" => Err("would be a guest in a guest, which is not supported; give a verb that measures"),
-        "doctor" | "list" => Ok(()),
-        // It shows its plan and writes nothing.
-        _ if asked_for_its_plan(arguments) == Some(true) => Ok(()),
-        "tune" => Err(
-            "would find the cost of sleeping there and write it to a file that is gone with the guest; tune \
-                       the machine that the programs run on",
-        ),
-        "study" => Err(
-            "has no one result to bring home, and its files are gone with the guest; run `doorbell vm run -- \
-                        ping` several times",
-        ),
-        // Verbs that measure are those that can show their plan.
-        _ if asked_for_its_plan(arguments).is_some() => Ok(()),
-        _ => Err(
-            "measures nothing there, and files of this machine are not there either; run it without a guest",
-        ),
-    }
-}
-
-fn asked_for_its_plan(arguments: &ArgMatches) -> Option<bool> {
-    arguments.try_get_one::<bool>("dry_run").ok().flatten().copied()
-}
-
 fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let shell_command = |command: &str| ["/bin/sh", "-c", command].map(str::to_owned).to_vec();
     match &args.command {
@@ -419,56 +389,6 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             }
         }
     }
-}
-
-/// Where the result of a verb goes on this machine.
-enum Output {
-    /// It writes none to a file.
-    None,
-    /// Where the user wants it; the verb knows.
-    Asked(PathBuf),
-    /// Where we want it; the verb has to be told where to leave it, see [`RESULT`].
-    Added(PathBuf),
-}
-
-fn output(arguments: &ArgMatches) -> anyhow::Result<Output> {
-    if asked_for_its_plan(arguments) != Some(false) {
-        return Ok(Output::None);
-    }
-    match arguments.get_one::<PathBuf>("output") {
-        Some(path) if path.as_os_str() == "-" => Ok(Output::None),
-        Some(path) => {
-            let path = std::path::absolute(path).context("the file for the result")?;
-            if !path.parent().is_some_and(Path::is_dir) {
-                return Err(
-                    Usage(format!("{}: there is no such folder; make it first", path.display())).into()
-                );
-            }
-            Ok(Output::Asked(path))
-        }
-        None => {
-            let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-            let path = state_folder()?.join(format!("vm-{seconds}-{}.json", std::process::id()));
-            Ok(Output::Added(path))
-        }
-    }
-}
-
-/// Saves the result the guest brought, with what its kernel complained of, which nobody in the guest knew.
-fn keep(path: &Path, content: &[u8], complaints: &[String]) -> anyhow::Result<()> {
-    let mut result = read::read_bytes(content.to_vec(), "the guest's result")?;
-    if !complaints.is_empty() {
-        result.warnings.push(Warning {
-            name: warning::GUEST_COMPLAINED.name.to_owned(),
-            cause: format!("the guest's kernel said: {}", complaints.join("; ")),
-            effect: "something stood still that the verb did not see: its times, and what it calls lost or late, may be of \
-                     that"
-                .to_owned(),
-            cure: "run it again on a host that is less busy; if it comes again, the emulator or the kernel is at fault"
-                .to_owned(),
-        });
-    }
-    Ok(write::write(&result, path)?)
 }
 
 fn order(command: Vec<String>, bring: Vec<PathBuf>, interactive: bool) -> anyhow::Result<Order> {
@@ -616,85 +536,6 @@ fn host_name() -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     format!("{model}, {}", counted(cpus as u64, "CPU"))
-}
-
-fn say(text: &str) {
-    // Nothing can be done about a standard error that is closed.
-    let _ = writeln!(std::io::stderr(), "doorbell vm: {text}");
-}
-
-/// Shows what a guest says.
-struct Show {
-    quiet: bool,
-    console: bool,
-    told: bool,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Show {
-    fn note(&self, text: &str) {
-        if !self.quiet {
-            say(text);
-        }
-    }
-}
-
-impl Observer for Show {
-    fn up(&mut self, after: Duration) {
-        self.note(&format!("the guest is up after {:.1} s", after.as_secs_f64()));
-    }
-
-    fn stdout(&mut self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        if out.write_all(bytes).and_then(|()| out.flush()).is_err() && !self.told {
-            // Nobody reads on, as behind `head`.
-            self.told = true;
-            self.interrupted.store(true, Relaxed);
-        }
-    }
-
-    fn stderr(&mut self, bytes: &[u8]) {
-        let _ = std::io::stderr().write_all(bytes);
-    }
-
-    fn console(&mut self, bytes: &[u8]) {
-        if self.console {
-            let _ = std::io::stderr().write_all(bytes);
-        }
-    }
-}
-
-/// The terminal of a guest that people talk with.
-struct GuestTerminal {
-    quiet: bool,
-    raw: Option<Raw>,
-}
-
-impl GuestTerminal {
-    fn note(&self, text: &str) {
-        if !self.quiet {
-            say(text);
-        }
-    }
-}
-
-impl Observer for GuestTerminal {
-    fn up(&mut self, _after: Duration) {
-        // From now on every key is the guest's. Without it, keys still go there, line by line.
-        self.raw = Raw::take().ok();
-    }
-
-    fn stdout(&mut self, _bytes: &[u8]) {}
-
-    fn stderr(&mut self, _bytes: &[u8]) {}
-
-    fn console(&mut self, bytes: &[u8]) {
-        // What the kernel says while it boots is for the message of an error.
-        if self.raw.is_some() {
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(bytes).and_then(|()| out.flush());
-        }
-    }
 }
 
 /// `command`, behind the driver. Its reasons to refuse are in the kernel's log.
