@@ -4,9 +4,9 @@
 use super::axis;
 use super::bars;
 use super::figures::Figures;
-use super::passage::Passage;
 use super::section::Section;
 use super::style::{Role, Style};
+use super::subsection::Subsection;
 use super::table::{Align, Column, Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
@@ -29,7 +29,7 @@ impl Section for Stages {
     fn name(&self) -> &'static str {
         "stages"
     }
-    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Passage> {
+    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
         answer(result)
     }
     fn text(&self, result: &ResultFile, _: &Figures, style: &Style) -> String {
@@ -38,7 +38,7 @@ impl Section for Stages {
 }
 
 /// The stage that takes most of each variant's wake-ups, and all stages of the first.
-fn answer(result: &ResultFile) -> Vec<Passage> {
+fn answer(result: &ResultFile) -> Vec<Subsection> {
     let variants = dissect(result);
     let ways = || variants.iter().filter_map(|variant| Some((variant, variant.paths.first()?)));
     let lead = ways().map(|(variant, way)| {
@@ -68,7 +68,9 @@ fn answer(result: &ResultFile) -> Vec<Passage> {
     });
     match lead.is_empty() {
         true => Vec::new(),
-        false => vec![Passage { title: "Where the time goes".to_owned(), lead, table, ..Passage::default() }],
+        false => {
+            vec![Subsection { title: "Where the time goes".to_owned(), lead, table, ..Subsection::default() }]
+        }
     }
 }
 

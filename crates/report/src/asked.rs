@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The question that a result was measured for, or another one, answered from the result alone.
 
-use super::passage::{self, Passage};
 use super::style::Role;
+use super::subsection::{self, Subsection};
 use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
@@ -18,7 +18,7 @@ use doorbell_verdict::spin::{self, spin};
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The words, and the tables behind them.
-    pub passages: Vec<Passage>,
+    pub subsections: Vec<Subsection>,
     pub stands: Stands,
     /// Each configuration, for programs.
     pub findings: Vec<Finding>,
@@ -35,7 +35,7 @@ impl Answer {
                 Stands::Broken => Status::Failed,
                 Stands::Open => Status::Inconclusive,
             },
-            reason: passage::said(&self.passages).unwrap_or_default().to_owned(),
+            reason: subsection::said(&self.subsections).unwrap_or_default().to_owned(),
             provisional: provisional(result).is_some(),
             findings: self.findings.clone(),
         }
@@ -82,13 +82,13 @@ pub enum NoAnswer {
 
 /// What was asked of `result` when it was measured, answered; nothing where nothing was. The baseline of a check is looked for among
 /// `others`.
-pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Passage> {
+pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Subsection> {
     let Some(question) = &result.plan.question else { return Vec::new() };
     match answer(question, result, others) {
-        Ok(answer) => answer.passages,
+        Ok(answer) => answer.subsections,
         Err(error) => {
             let line = format!("What was asked of this run cannot be answered: {error}.");
-            Passage::of_lines("No verdict", vec![line]).into_iter().collect()
+            Subsection::of_lines("No verdict", vec![line]).into_iter().collect()
         }
     }
 }
@@ -100,8 +100,8 @@ pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) 
     let mut answer = as_measured(question, result, others)?;
     if let Some(found) = provisional(result) {
         let title = crate::answer::provisional(found);
-        let first = Passage { title, role: Role::Warning, ..Passage::default() };
-        answer.passages.insert(0, first);
+        let first = Subsection { title, role: Role::Warning, ..Subsection::default() };
+        answer.subsections.insert(0, first);
         if answer.stands == Stands::Well {
             answer.stands = Stands::Open;
         }
@@ -115,7 +115,7 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
             let picked = pick(result, question).map_err(NoAnswer::UnknownNeed)?;
             let open = matches!(picked.choice, pick::Choice::CannotTell(_));
             Answer {
-                passages: pick_view::passages(&picked, question),
+                subsections: pick_view::subsections(&picked, question),
                 stands: open_if(open),
                 findings: pick_view::findings(&picked, question),
             }
@@ -124,7 +124,7 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
             let spun = spin(result, question.worth).ok_or(NoAnswer::NoSpinning)?;
             let open = spun.gaps.iter().any(|gap| matches!(gap.choice, spin::Choice::CannotTell(_)));
             Answer {
-                passages: spin_view::passages(&spun),
+                subsections: spin_view::subsections(&spun),
                 stands: open_if(open),
                 findings: spin_view::findings(&spun),
             }
@@ -136,7 +136,11 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
                 gate::Decision::Fail(_) => Stands::Broken,
                 gate::Decision::CannotTell(_) => Stands::Open,
             };
-            Answer { passages: gate_view::passages(&gated), stands, findings: gate_view::findings(&gated) }
+            Answer {
+                subsections: gate_view::subsections(&gated),
+                stands,
+                findings: gate_view::findings(&gated),
+            }
         }
         Question::Check(question) => checked(question, result, others)?,
         Question::Unknown(question) => {
@@ -166,8 +170,8 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
         (true, _) => Stands::Broken,
         (false, open) => open_if(open),
     };
-    let passages = check_view::passages(&checked, &question.conditions, &question.baseline.title());
-    Ok(Answer { passages, stands, findings: check_view::findings(&checked, &question.conditions) })
+    let subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
+    Ok(Answer { subsections, stands, findings: check_view::findings(&checked, &question.conditions) })
 }
 
 #[cfg(test)]
@@ -187,8 +191,8 @@ mod tests {
         result
     }
 
-    fn title(told: &[Passage]) -> &str {
-        told.first().map_or("", |passage| &passage.title)
+    fn title(told: &[Subsection]) -> &str {
+        told.first().map_or("", |subsection| &subsection.title)
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::axis::{self, label};
 use super::comparison::reason;
-use super::passage::{Passage, heads};
 use super::style::Role;
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{alike, count, time};
 use doorbell_results::record::question::Condition;
@@ -12,10 +12,10 @@ use doorbell_results::record::verdict;
 use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
 
 /// The verdict, and what stands behind it.
-pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Passage> {
+pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Subsection> {
     let role = if checked.is_broken() { Role::Error } else { Role::Heading };
     let missing = checked.missing.iter();
-    let told = Passage {
+    let told = Subsection {
         title: verdict(checked, conditions, baseline),
         role,
         lead: missing
@@ -23,7 +23,7 @@ pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> 
                 format!("{}: {reason}.", axis::common(std::iter::once(*configuration)))
             })
             .collect(),
-        ..Passage::default()
+        ..Subsection::default()
     };
     let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
     let mut columns = heads(&axes, "mechanism");
@@ -41,7 +41,7 @@ pub fn passages(checked: &Checked, conditions: &[Condition], baseline: &str) -> 
                 both runs have a reference, with an interval that holds for all configurations together at 95 %; or the percentile and \
                 its bounds.";
     std::iter::once(told)
-        .chain(Passage::of_table("Each condition and configuration", table, vec![note.to_owned()]))
+        .chain(Subsection::of_table("Each condition and configuration", table, vec![note.to_owned()]))
         .collect()
 }
 

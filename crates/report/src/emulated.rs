@@ -3,13 +3,13 @@
 
 use super::axis;
 use super::figures::{Figures, Row};
-use super::passage::{Passage, heads};
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number};
 use super::unit::count;
 use crate::wording::shown;
 use doorbell_results::configuration::Configuration;
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
-pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
+pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.configuration().pattern.notifies()).collect();
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
     let mut columns = heads(&axes, "mechanism");
@@ -47,7 +47,7 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Passage> {
     }
     let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \
                 under the same conditions, the harness itself aside.";
-    let told = Passage::of_table("Counts and ratios within this run", table, Vec::new())?;
+    let told = Subsection::of_table("Counts and ratios within this run", table, Vec::new())?;
     Some(told.led_by(note.to_owned()))
 }
 
@@ -66,9 +66,9 @@ fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage;
     use crate::sample::{configuration, record, result};
     use crate::style::Style;
+    use crate::subsection;
 
     #[test]
     fn ratios_are_to_the_shortest_mechanism_and_never_to_the_harness() {
@@ -79,7 +79,7 @@ mod tests {
         ];
         let result = result("ping", records);
         let told = counts_and_ratios(&Figures::of(&result)).expect("rows");
-        let text = passage::text(&[told], &Style { width: 200, ..Style::PLAIN });
+        let text = subsection::text(&[told], &Style { width: 200, ..Style::PLAIN });
         let line =
             |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap().to_owned();
         assert!(line("futex").ends_with("1.00"), "{text}");

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use super::axis;
 use super::figures::{Figures, Row};
-use super::passage::{Passage, heads};
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{count, time};
 use crate::wording::shown;
 use doorbell_results::record::{Environment, Record, SideCounters};
 
 /// One line a variant; none where no variant has figures.
-pub fn passage(figures: &Figures) -> Option<Passage> {
+pub fn subsection(figures: &Figures) -> Option<Subsection> {
     let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let mut columns = heads(&axes, "mechanism");
     columns.extend(["trials", "tries", "others", "steal", "waited (PSI)", "throttled"].map(number));
@@ -30,7 +30,7 @@ pub fn passage(figures: &Figures) -> Option<Passage> {
                 the control group's quota. Sleeps and preempted: voluntary and involuntary context switches of the sides; \
                 migrated: their moves between CPUs. Interrupts: on the measured CPUs, by the kernel's names. Reference: round \
                 trip of the bare hand-over that ran between the slices of the mechanism, mean of the trials.";
-    Passage::of_table("Around the trials", table, vec![note.to_owned()])
+    Subsection::of_table("Around the trials", table, vec![note.to_owned()])
 }
 
 fn configurations(row: &Row) -> [String; 13] {
@@ -98,9 +98,9 @@ fn unknown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
 
     #[test]
     fn what_went_on_around_the_trials_is_summed_and_what_is_unknown_is_no_zero() {
@@ -114,7 +114,7 @@ mod tests {
             record.sides[1].involuntary_switches = 7;
         }
         let result = sample::result("ping", records);
-        let told = passage(&Figures::of(&result)).expect("a passage");
+        let told = subsection(&Figures::of(&result)).expect("a subsection");
         let shown = text(&[told], &Style::PLAIN);
         for part in ["20.0..30.0 %", "RES 1,200", "  14  "] {
             assert!(shown.contains(part), "{part}:\n{shown}");

@@ -3,8 +3,8 @@
 
 use super::axis;
 use super::figures::{self, Figures, Row};
-use super::passage::{Passage, all, heads, nothing};
 use super::section::Section;
+use super::subsection::{Subsection, all, heads, nothing};
 use super::table::{Table, number};
 use super::unit::{Scale, alike, count};
 use crate::wording::{counted, sentence, shown};
@@ -34,10 +34,10 @@ impl Section for FanOuts {
     fn name(&self) -> &'static str {
         "fan-outs"
     }
-    fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(figures)
+    fn subsections(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(figures)
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         answer(figures)
     }
     fn tells(&self, name: &str) -> bool {
@@ -46,7 +46,7 @@ impl Section for FanOuts {
 }
 
 /// When the first, the middle and the last receiver run, what a post costs the notifier, and whether any was missed.
-fn answer(figures: &Figures) -> Vec<Passage> {
+fn answer(figures: &Figures) -> Vec<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| !row.is_harness()).collect();
     let of = |row: &Row, quantity| row.p50_ps(quantity);
     let known = || rows.iter().flat_map(|row| SHORT.map(|(quantity, _)| of(row, quantity))).flatten();
@@ -92,7 +92,7 @@ fn answer(figures: &Figures) -> Vec<Passage> {
         lead.push("No wake-up was lost or late.".to_owned());
     }
     let title = format!("When the receivers run, medians of the rounds, {}", scale.unit.sign());
-    vec![Passage { title, lead, table: Some(table), ..Passage::default() }]
+    vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
 }
 
 /// The columns of the answer.
@@ -105,18 +105,18 @@ const SHORT: [(Quantity, &str); 5] = [
 ];
 
 /// Everything about a run of fan-outs.
-pub fn passages(figures: &Figures) -> Vec<Passage> {
+pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     if figures.rows.is_empty() {
         return nothing();
     }
     let words = [
-        Passage::of_lines("One object for all", demonstrations(figures)),
-        Passage::of_lines("Memory of the receivers", memory(figures).into_iter().collect()),
+        Subsection::of_lines("One object for all", demonstrations(figures)),
+        Subsection::of_lines("Memory of the receivers", memory(figures).into_iter().collect()),
     ];
     times(figures).into_iter().chain(orders(figures)).chain(words.into_iter().flatten()).collect()
 }
 
-fn times(figures: &Figures) -> Option<Passage> {
+fn times(figures: &Figures) -> Option<Subsection> {
     let configurations = || figures.rows.iter().map(Row::configuration);
     let axes = axis::varying(configurations());
     let scale = Scale::for_ps(
@@ -155,11 +155,11 @@ fn times(figures: &Figures) -> Option<Passage> {
         notes.push(note.to_owned());
     }
     let title = format!("Fan-out, {}", scale.unit.sign());
-    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
+    Some(Subsection::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
 }
 
 /// Whether receivers woke in the order of the posts, and whether it mattered who they were.
-fn orders(figures: &Figures) -> Option<Passage> {
+fn orders(figures: &Figures) -> Option<Subsection> {
     let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, "by chance up to"].map(number));
@@ -179,7 +179,7 @@ fn orders(figures: &Figures) -> Option<Passage> {
     let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, randomised each \
                 round, and in the order of wake-ups. By number: of a receiver's number, by which it was started, and its mean place \
                 or median latency; where the number says nothing, chance exceeds the last column one time in twenty.";
-    Passage::of_table("Who wakes first", table, vec![note.to_owned()])
+    Subsection::of_table("Who wakes first", table, vec![note.to_owned()])
 }
 
 /// The rounds of a row.
@@ -231,9 +231,9 @@ fn memory(figures: &Figures) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::fanout::{ReceiversMemory, Rounds};
     use doorbell_results::record::{Histogram, ResultFile, Series};
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn a_line_has_wake_first_median_last_post_and_round() {
         let result = run();
-        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("sem-posix-named")).unwrap();
         for figure in ["8.0", "9.0", "50.0", "123", "1.5", "111"] {
             assert!(line.split_whitespace().any(|word| word.starts_with(figure)), "{figure}:\n{text}");
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn misses_duplicates_and_memory_are_said_in_words() {
         let result = run();
-        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
             text.contains("3 were a receiver's second of the round and 3 times a receiver got none"),

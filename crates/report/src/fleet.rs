@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 
 use super::machines;
-use super::passage::Passage;
 use super::style::Role;
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::count;
 use crate::wording::{counted, three};
@@ -27,12 +27,12 @@ pub struct LeftOut {
 }
 
 /// What `fleet` says, and the table of the nodes that fail, are open or odd.
-pub fn passages(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Passage> {
+pub fn subsections(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Subsection> {
     let role = if standing(fleet) == Status::Failed { Role::Error } else { Role::Heading };
     let lead = lead(fleet, left_out);
-    let told = Passage { title: conclusion(fleet), role, lead, ..Passage::default() };
+    let told = Subsection { title: conclusion(fleet), role, lead, ..Subsection::default() };
     let files = left_out.iter().map(|out| format!("{}: {}", out.file, out.reason)).collect();
-    let files = Passage::of_lines("Files that were left out", files);
+    let files = Subsection::of_lines("Files that were left out", files);
     std::iter::once(told).chain(table(fleet)).chain(files).collect()
 }
 
@@ -141,7 +141,7 @@ pub fn to_look_at(fleet: &Judged) -> Vec<usize> {
     places
 }
 
-fn table(fleet: &Judged) -> Option<Passage> {
+fn table(fleet: &Judged) -> Option<Subsection> {
     let columns = vec![
         word("node"),
         word("verdict"),
@@ -167,7 +167,7 @@ fn table(fleet: &Judged) -> Option<Passage> {
     }
     let note = "As long as the middle node of its type, where most of its figures are too far from it for chance. Nodes that neither fail nor \
                 are open or odd are not listed.";
-    Passage::of_table("Nodes to look at", table, vec![note.to_owned()])
+    Subsection::of_table("Nodes to look at", table, vec![note.to_owned()])
 }
 
 /// The same for programs: a finding for each node.
@@ -207,8 +207,8 @@ pub fn verdict(fleet: &Judged, left_out: &[LeftOut]) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::brief;
     use crate::style::Style;
+    use crate::subsection::brief;
     use doorbell_results::record::{ResultFile, sample};
     use doorbell_verdict::fleet::Fleet;
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn told(fleet: &Judged, left_out: &[LeftOut]) -> String {
-        brief(&passages(fleet, left_out), 12, &Style { width: 110, ..Style::PLAIN })
+        brief(&subsections(fleet, left_out), 12, &Style { width: 110, ..Style::PLAIN })
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::axis::{self, label};
 use super::figures::percentile;
-use super::passage::{Passage, heads};
 use super::style::Role;
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::date;
@@ -15,7 +15,7 @@ use doorbell_verdict::quantile::unseen;
 use doorbell_verdict::worst::{Unusual, Worst};
 
 /// The verdict, what the longest wake's record tells, and the table.
-pub fn passages(gated: &Gated) -> Vec<Passage> {
+pub fn subsections(gated: &Gated) -> Vec<Subsection> {
     let role = if gated.decision == Decision::Pass { Role::Heading } else { Role::Error };
     let longest = gated
         .configurations
@@ -26,7 +26,7 @@ pub fn passages(gated: &Gated) -> Vec<Passage> {
         .map(|(configuration, worst)| explained(worst, &name(gated, configuration)))
         .into_iter()
         .collect();
-    let told = Passage { title: verdict(gated), role, lead, ..Passage::default() };
+    let told = Subsection { title: verdict(gated), role, lead, ..Subsection::default() };
     std::iter::once(told).chain(table(gated)).collect()
 }
 
@@ -168,7 +168,7 @@ fn fact(fact: &Unusual) -> String {
     format!("{}, {} (usually {})", fact.what, amount(fact.here), amount(fact.usual))
 }
 
-fn table(gated: &Gated) -> Option<Passage> {
+fn table(gated: &Gated) -> Option<Subsection> {
     let axes = axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration));
     let scale = Scale::for_ps(
         gated.configurations.iter().flat_map(|configuration| configuration.figures_ps.map(|ps| ps as f64)),
@@ -217,7 +217,7 @@ fn table(gated: &Gated) -> Option<Passage> {
         );
         table.row(line);
     }
-    Passage::of_table(format!("Each configuration, {sign}"), table, vec![note(gated)])
+    Subsection::of_table(format!("Each configuration, {sign}"), table, vec![note(gated)])
 }
 
 fn note(gated: &Gated) -> String {
@@ -261,8 +261,8 @@ fn ns(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::verdict;
     use crate::style::Style;
+    use crate::subsection::verdict;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::series::Quantity;
     use doorbell_results::record::{Histogram, Outcome, ResultFile, Series, sample};
@@ -287,7 +287,7 @@ mod tests {
         result.records.last_mut().unwrap().environment.steal_share = Some(0.2);
         let question = Gate { limit_ns: 20_000, which, confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
-        verdict(&passages(&gated), &result, &Style::PLAIN)
+        verdict(&subsections(&gated), &result, &Style::PLAIN)
     }
 
     #[test]
@@ -340,7 +340,7 @@ mod tests {
         }
         let question = Gate { limit_ns: 20_000, which: Which::Quantile(0.999), confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
-        let text = verdict(&passages(&gated), &result, &Style::PLAIN);
+        let text = verdict(&subsections(&gated), &result, &Style::PLAIN);
         let row = text.lines().find(|line| line.contains("cannot tell")).unwrap();
         assert!(!row.contains("0.0") && !row.contains('%') && !text.contains(" 0 ns"), "{text}");
         // Nor for programs, and nor where the first wait already had no end.
@@ -350,7 +350,7 @@ mod tests {
         for which in [Which::Longest, Which::Quantile(0.999)] {
             let gated = gate::gate(&result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap();
             assert!(findings(&gated).iter().all(|finding| finding.value.is_none()), "{:?}", findings(&gated));
-            let text = verdict(&passages(&gated), &result, &Style::PLAIN);
+            let text = verdict(&subsections(&gated), &result, &Style::PLAIN);
             assert!(text.starts_with("FAIL no wake-up was timed: in 3 of 3 trials"), "{text}");
         }
     }
@@ -362,7 +362,7 @@ mod tests {
         let question = Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 };
         let first = |result: &ResultFile| {
             let gated = gate::gate(result, question).unwrap();
-            let text = verdict(&passages(&gated), result, &Style { width: 400, ..Style::PLAIN });
+            let text = verdict(&subsections(&gated), result, &Style { width: 400, ..Style::PLAIN });
             text.lines().next().unwrap().to_owned()
         };
         result.machine.topology.online = (0..64).collect();

@@ -4,8 +4,8 @@
 
 use super::axis::Axis;
 use super::figures::{Distribution, Figures, Row, percentiles};
-use super::passage::{Passage, nothing};
 use super::section::Section;
+use super::subsection::{Subsection, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
 use crate::wording::{sentence, shown};
@@ -25,10 +25,10 @@ impl Section for Sleeps {
     fn name(&self) -> &'static str {
         "sleeps"
     }
-    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(result, figures)
+    fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(result, figures)
     }
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let found = sleeps(&result.variants(), ERROR);
         let mut table = gaps(figures, &found);
         let lead = || verdicts(result, &found).into_iter().chain([knob(&result.machine)]).collect();
@@ -38,14 +38,14 @@ impl Section for Sleeps {
 }
 
 /// Everything about a run of sleeps.
-pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     if figures.rows.is_empty() {
         return nothing();
     }
     let found = sleeps(&result.variants(), ERROR);
-    let verdicts = Passage::of_lines("What a sleep costs", verdicts(result, &found));
-    let turned = Passage::of_lines("What can be turned", vec![knob(&result.machine)]);
-    let hidden = Passage::of_lines("What is seen of it", hidden(&result.machine, figures));
+    let verdicts = Subsection::of_lines("What a sleep costs", verdicts(result, &found));
+    let turned = Subsection::of_lines("What can be turned", vec![knob(&result.machine)]);
+    let hidden = Subsection::of_lines("What is seen of it", hidden(&result.machine, figures));
     gaps(figures, &found).into_iter().chain(verdicts).chain(turned).chain(hidden).collect()
 }
 
@@ -69,7 +69,7 @@ fn rows<'a>(figures: &'a Figures) -> Vec<Wakes<'a>> {
     rows
 }
 
-fn gaps(figures: &Figures, found: &Found) -> Option<Passage> {
+fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
     let rows = rows(figures);
     let p50 = |row: &Row, series: &Distribution| {
         found.level_ns(row.configuration()).map_or_else(|| series.quantile(0.5) as f64, |ns| ns * 1e3)
@@ -115,7 +115,7 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Passage> {
          and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake."
             .to_owned(),
     ];
-    Passage::of_table(format!("Wakes by how long the waiter slept, {}", scale.unit.sign()), table, notes)
+    Subsection::of_table(format!("Wakes by how long the waiter slept, {}", scale.unit.sign()), table, notes)
 }
 
 fn held(row: &Row) -> String {
@@ -290,9 +290,9 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::Record;
 
@@ -329,7 +329,7 @@ mod tests {
             }];
             result.machine.power.idle_driver = Some("intel_idle".into());
         }
-        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
+        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 240, ..Style::PLAIN });
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 

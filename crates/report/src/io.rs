@@ -3,8 +3,8 @@
 
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row, percentiles};
-use super::passage::{Passage, heads, nothing};
 use super::section::Section;
+use super::subsection::{Subsection, heads, nothing};
 use super::table::{Table, number};
 use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::{sentence, shown};
@@ -24,15 +24,15 @@ impl Section for Transfers {
     fn name(&self) -> &'static str {
         "transfers"
     }
-    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(result, figures)
+    fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(result, figures)
     }
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let buys = if result.emulated() { Vec::new() } else { bargains(figures) };
-        let mut tables: Vec<Passage> =
+        let mut tables: Vec<Subsection> =
             DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
         tables.iter_mut().for_each(|told| told.lead.clear());
-        Passage::of_lines("Poll or wait", buys).into_iter().chain(tables).collect()
+        Subsection::of_lines("Poll or wait", buys).into_iter().chain(tables).collect()
     }
     fn tells(&self, name: &str) -> bool {
         [INTERRUPTS, CPU, THREAD_CPU, BREAK_EVEN].contains(&name)
@@ -40,17 +40,17 @@ impl Section for Transfers {
 }
 
 /// Everything about a run of transfers.
-pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     if figures.rows.is_empty() {
         return nothing();
     }
-    let mut told: Vec<Passage> =
+    let mut told: Vec<Subsection> =
         DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
     // What polling buys is a time, and an emulator's times are no machine's.
     if !result.emulated() {
-        told.extend(Passage::of_lines("Poll or wait", bargains(figures)));
+        told.extend(Subsection::of_lines("Poll or wait", bargains(figures)));
     }
-    told.extend(Passage::of_lines("The device", proofs(figures)));
+    told.extend(Subsection::of_lines("The device", proofs(figures)));
     told
 }
 
@@ -62,7 +62,7 @@ fn rows<'a>(figures: &'a Figures, wanted: Direction) -> Vec<(&'a Row<'a>, &'a Di
     own.filter_map(|row| Some((row, row.series.get(&Quantity::Transfer)?))).collect()
 }
 
-fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
+fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
     let rows = rows(figures, direction);
     let first = rows.first()?.0.configuration();
     let configurations = || rows.iter().map(|(row, _)| row.configuration());
@@ -116,7 +116,7 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Passage> {
         Direction::Write => "Random writes",
     };
     let title = format!("{what}, one at a time, {}", scale.unit.sign());
-    Some(Passage::of_table(title, table, notes)?.led_by(format!("All: {}.", common.join(", "))))
+    Some(Subsection::of_table(title, table, notes)?.led_by(format!("All: {}.", common.join(", "))))
 }
 
 /// CPU time of the kernel's threads by transfer over all trials, picoseconds; none where there were none.
@@ -270,9 +270,9 @@ fn device(counted: &Io) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Figure, SideCounters};
 
@@ -303,7 +303,7 @@ mod tests {
             record("uring-iopoll", 84_000_000, 84_000, 0.0),
         ];
         let result = sample::result("io", records);
-        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         for words in [
             "6.03 us less, 7 %",
             "78 us more CPU time",
@@ -322,14 +322,14 @@ mod tests {
             vec![record("sync", 90_000_000, 6_000, 1.0), record("uring-iopoll", 84_000_000, 1, 0.0)];
         records[1].sides.clear();
         let result = sample::result("io", records);
-        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         assert!(text.contains("6.03 us less") && !text.contains("CPU time: 0"), "{text}");
     }
 
     #[test]
     fn a_run_in_which_nothing_polled_says_that_it_cannot_tell() {
         let result = sample::result("io", vec![record("sync", 90_000_000, 6_000, 1.0)]);
-        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         assert!(text.contains("cannot be decided here"), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::axis;
 use super::figures::{Figures, Row};
 use super::notifications::share;
-use super::passage::{Passage, heads};
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number};
 use super::unit::{count, time};
 use crate::wording::shown;
@@ -28,11 +28,11 @@ const COLUMNS: [(&str, &str); 7] = [
 ];
 
 /// The loads that trials ran under, with their proof, and the idle states of the CPUs; those of which there is anything to tell.
-pub fn passages(figures: &Figures) -> Vec<Passage> {
+pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     loads(figures).into_iter().chain(idle_states(figures)).collect()
 }
 
-fn loads(figures: &Figures) -> Option<Passage> {
+fn loads(figures: &Figures) -> Option<Subsection> {
     let lines: Vec<(&Row, [String; 7])> =
         figures.rows.iter().filter_map(|row| Some((row, line(row)?))).collect();
     let axes = axis::varying(lines.iter().map(|(row, _)| row.configuration()));
@@ -45,7 +45,7 @@ fn loads(figures: &Figures) -> Option<Passage> {
         table.row(axes.chain(configurations).collect());
     }
     let meanings = COLUMNS.map(|(head, meaning)| format!("{head}: {meaning}")).join("; ");
-    Passage::of_table("Load during the trials", table, vec![format!("{meanings}.")])
+    Subsection::of_table("Load during the trials", table, vec![format!("{meanings}.")])
 }
 
 fn line(row: &Row) -> Option<[String; 7]> {
@@ -77,7 +77,7 @@ fn line(row: &Row) -> Option<[String; 7]> {
 }
 
 /// Time in idle states, one line a variant; none where the kernel shows none.
-fn idle_states(figures: &Figures) -> Option<Passage> {
+fn idle_states(figures: &Figures) -> Option<Subsection> {
     let lines = idle_lines(figures);
     let (_, states) = lines.first()?;
     let axes = axis::varying(lines.iter().map(|(row, _)| row.configuration()));
@@ -93,7 +93,7 @@ fn idle_states(figures: &Figures) -> Option<Passage> {
         line.push(count(row.variant.usable().count() as u64));
         table.row(line);
     }
-    Passage::of_table("Time of the measured CPUs in idle states, mean of the trials", table, Vec::new())
+    Subsection::of_table("Time of the measured CPUs in idle states, mean of the trials", table, Vec::new())
 }
 
 /// The mean share of each idle state for each row of `figures` whose trials saw any.
@@ -117,9 +117,9 @@ fn idle_lines<'row>(figures: &'row Figures) -> Vec<(&'row Row<'row>, BTreeMap<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::Configuration;
     use doorbell_results::configuration::Load;
 
@@ -128,7 +128,7 @@ mod tests {
         let mut record = sample::record(&sample::configuration("futex"), 0, &[8_000_000]);
         record.environment.idle_states = BTreeMap::from([("C1".to_owned(), 0.25), ("C6".to_owned(), 0.5)]);
         let result = sample::result("ping", vec![record]);
-        let shown = text(&passages(&Figures::of(&result)), &Style::PLAIN);
+        let shown = text(&subsections(&Figures::of(&result)), &Style::PLAIN);
         assert!(shown.contains("25.0 %") && shown.contains("50.0 %") && shown.contains("C6"), "{shown}");
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn the_proof_of_a_load_is_shown_and_an_idle_run_shows_none() {
         let idle =
             sample::result("ping", vec![sample::record(&sample::configuration("futex"), 0, &[8_000_000])]);
-        assert!(passages(&Figures::of(&idle)).is_empty());
+        assert!(subsections(&Figures::of(&idle)).is_empty());
         let load = Load { kind: "sqrt".to_owned(), workers: 4, pinned: false };
         let configuration = Configuration { load: Some(load), ..sample::configuration("futex") };
         let mut record = sample::record(&configuration, 0, &[8_000_000]);
@@ -150,7 +150,7 @@ mod tests {
             ..LoadProof::default()
         });
         let result = sample::result("ping", vec![record]);
-        let shown = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let shown = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         for part in ["12 ms", "3 ms", "1: 87.1 %", "5.5", "3.50", "50.0 %"] {
             assert!(shown.contains(part), "{part}:\n{shown}");
         }

@@ -2,13 +2,13 @@
 //! Machines side by side, in words, and the table behind it.
 
 use super::answer::could_be;
-use super::passage::Passage;
 use super::style::Role;
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::count;
 use crate::wording::{counted, three};
 use doorbell_results::plan::FEWEST_BLOCKS;
-use doorbell_results::record::verdict::{Finding, Status, Verdict as Told};
+use doorbell_results::record::verdict::{Finding, Status, Verdict as Stored};
 use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::judge::{Ratio, Verdict};
 use doorbell_verdict::machines::{Against, Group, Machines, Odd, Type};
@@ -17,11 +17,12 @@ use doorbell_verdict::machines::{Against, Group, Machines, Odd, Type};
 const NAMED: usize = 4;
 
 /// Which type takes less time, how far the machines of one lie apart, which are odd, and the table.
-pub fn passages(machines: &Machines) -> Vec<Passage> {
+pub fn subsections(machines: &Machines) -> Vec<Subsection> {
     let groups = &machines.groups;
     let mut lead: Vec<String> = groups.iter().skip(1).map(|group| against(group, &groups[0])).collect();
     lead.extend(odd(&machines.odd));
-    let verdict = Passage { title: conclusion(machines), role: Role::Heading, lead, ..Passage::default() };
+    let verdict =
+        Subsection { title: conclusion(machines), role: Role::Heading, lead, ..Subsection::default() };
     std::iter::once(verdict).chain(table(machines)).collect()
 }
 
@@ -113,7 +114,7 @@ pub(super) fn name(of: &Type) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn table(machines: &Machines) -> Option<Passage> {
+fn table(machines: &Machines) -> Option<Subsection> {
     let columns =
         vec![word("machine"), number("times as long").keep(3), number("results"), word("type").keep(1)];
     let mut table = Table::new(columns);
@@ -129,11 +130,11 @@ fn table(machines: &Machines) -> Option<Passage> {
     }
     let note = "As long as the middle machine of all, by the median over the configurations that all of them ran. Odd: most of \
                 its configurations differ from those of the middle machine of its type.";
-    Passage::of_table("Each machine", table, vec![note.to_owned()])
+    Subsection::of_table("Each machine", table, vec![note.to_owned()])
 }
 
 /// The same for programs.
-pub fn verdict(machines: &Machines, provisional: bool) -> Told {
+pub fn verdict(machines: &Machines, provisional: bool) -> Stored {
     let open = machines.groups.iter().skip(1).any(|group| {
         !matches!(decided(group), Some(Verdict::Slower | Verdict::Faster | Verdict::Same { .. }))
     });
@@ -151,7 +152,7 @@ pub fn verdict(machines: &Machines, provisional: bool) -> Told {
             .valued(group.times, interval)
             .because(spread(group))
     });
-    Told {
+    Stored {
         status: if open || provisional { Status::Inconclusive } else { Status::Answered },
         reason: std::iter::once(conclusion(machines)).chain(odd(&machines.odd)).collect::<Vec<_>>().join(" "),
         provisional,
@@ -162,8 +163,8 @@ pub fn verdict(machines: &Machines, provisional: bool) -> Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::brief;
     use crate::style::Style;
+    use crate::subsection::brief;
     use doorbell_results::record::{ResultFile, sample};
     use doorbell_verdict::machines::machines;
 
@@ -178,7 +179,7 @@ mod tests {
 
     fn told(files: &[ResultFile]) -> String {
         let laid = machines(&files.iter().collect::<Vec<_>>()).unwrap();
-        brief(&passages(&laid), 12, &Style { width: 400, ..Style::PLAIN })
+        brief(&subsections(&laid), 12, &Style { width: 400, ..Style::PLAIN })
     }
 
     #[test]

@@ -5,10 +5,10 @@ use super::axis;
 use super::bars;
 use super::figures::{Figures, Row};
 use super::pairs::{Matrix, Pair};
-use super::passage::Passage;
 use super::quantities;
 use super::section::Section;
 use super::style::{Role, Style};
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count};
 use super::wording::counted;
@@ -22,7 +22,7 @@ impl Section for Matrices {
     fn name(&self) -> &'static str {
         "pairs"
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         answer(figures)
     }
     fn text(&self, _: &ResultFile, figures: &Figures, style: &Style) -> String {
@@ -34,7 +34,7 @@ impl Section for Matrices {
 type Timed = (f64, [u32; 2]);
 
 /// A sentence for each mechanism, and a row for each of its placements: that many there are of a machine with any number of CPUs.
-fn answer(figures: &Figures) -> Vec<Passage> {
+fn answer(figures: &Figures) -> Vec<Subsection> {
     let (matrices, rest) = Matrix::measured(figures);
     let of = |row: &Row| row.series.get(&row.variant.headline()).map(|series| series.quantile(0.5) as f64);
     let mut lead = Vec::new();
@@ -82,7 +82,7 @@ fn answer(figures: &Figures) -> Vec<Passage> {
     lines.sort_by(|a, b| (&a.1[0], a.0).partial_cmp(&(&b.1[0], b.0)).unwrap_or(std::cmp::Ordering::Equal));
     lines.into_iter().for_each(|(_, line)| table.row(line));
     let title = format!("Where to pin: medians by pair of CPUs, {}", scale.unit.sign());
-    vec![Passage { title, lead, table: Some(table), ..Passage::default() }]
+    vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
 }
 
 /// The best and the worst pair, and what the scheduler makes of it, `free`.

@@ -4,8 +4,8 @@
 use super::axis;
 use super::between::interval;
 use super::figures::{Distribution, Figures, Row, percentiles};
-use super::passage::{Passage, heads, nothing};
 use super::section::Section;
+use super::subsection::{Subsection, heads, nothing};
 use super::table::{Table, number};
 use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::{sentence, shown};
@@ -22,11 +22,11 @@ impl Section for Messages {
     fn name(&self) -> &'static str {
         "messages"
     }
-    fn passages(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(figures)
+    fn subsections(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(figures)
     }
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        let even = Passage::of_lines("Poll or wait", break_evens(figures));
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        let even = Subsection::of_lines("Poll or wait", break_evens(figures));
         even.into_iter().chain(super::quantities::Quantities.answer(result, figures)).collect()
     }
     fn tells(&self, name: &str) -> bool {
@@ -35,7 +35,7 @@ impl Section for Messages {
 }
 
 /// Everything about a run of messages.
-pub fn passages(figures: &Figures) -> Vec<Passage> {
+pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     let waits = |row: &Row| if row.is_harness() { Quantity::Notify } else { Quantity::Wake };
     let rows: Vec<(&Row, &Distribution)> =
         figures.rows.iter().filter_map(|row| Some((row, row.series.get(&waits(row))?))).collect();
@@ -81,7 +81,7 @@ pub fn passages(figures: &Figures) -> Vec<Passage> {
             .to_owned(),
     ];
     let title = format!("Waiting for a message over loopback, {}", scale.unit.sign());
-    Passage::of_table(title, table, notes).into_iter().collect()
+    Subsection::of_table(title, table, notes).into_iter().collect()
 }
 
 /// From which rate on a client that looks all the time costs less CPU time than one that sleeps, and what it saves: of each way that was
@@ -155,9 +155,9 @@ fn rate(sleeping: &Row) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::{Figure, Record};
 
@@ -207,7 +207,7 @@ mod tests {
             |name: &str, value| Figure { name: name.into(), value, unit: "".into(), formula: "".into() };
         record.figures = vec![figure(REQUESTS, 1.05), figure(HELPER, 9_000.0)];
         let result = sample::result("net", vec![record]);
-        let text = text(&passages(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("http-long-poll")).unwrap();
         for word in ["50.0", "2.50", "9.00", "1.05", "20"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");

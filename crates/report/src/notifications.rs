@@ -63,7 +63,7 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     out
 }
 
-/// Something that can befall a notification.
+/// Something that can happen to a notification.
 #[derive(Debug)]
 pub struct Irregularity {
     pub name: &'static str,
@@ -71,7 +71,7 @@ pub struct Irregularity {
     pub of: fn(&Tally) -> u64,
 }
 
-/// Everything that can befall a notification.
+/// Everything that can happen to a notification.
 pub const IRREGULARITIES: [Irregularity; 6] = [
     Irregularity { name: "lost", meaning: "never seen", of: |tally| tally.lost },
     Irregularity { name: "late", meaning: "seen only because a timed wait ran out", of: |tally| tally.late },

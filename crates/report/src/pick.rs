@@ -4,7 +4,7 @@
 use super::answer::could_be;
 use super::axis::relation;
 use super::figures::percentile;
-use super::passage::Passage;
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::counted;
@@ -19,7 +19,7 @@ use doorbell_verdict::pick::{Choice, Picked, Ranked};
 const NAMES: usize = 4;
 
 /// The verdict, the ranked table, and what the others lack.
-pub fn passages(picked: &Picked, question: &Pick) -> Vec<Passage> {
+pub fn subsections(picked: &Picked, question: &Pick) -> Vec<Subsection> {
     let mut lead = Vec::new();
     if question.shape == Shape::ManyToOne {
         let note = "What was measured is one notifier of many: all these take any number, and how they get in each other's way was \
@@ -31,8 +31,8 @@ pub fn passages(picked: &Picked, question: &Pick) -> Vec<Passage> {
         out.row(vec![subject.clone(), why.clone()]);
     }
     let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
-    let told = Passage { title: verdict(picked, question), lead, ..Passage::default() };
-    let out = Passage::of_table(title, out, Vec::new()).map(Passage::aside);
+    let told = Subsection { title: verdict(picked, question), lead, ..Subsection::default() };
+    let out = Subsection::of_table(title, out, Vec::new()).map(Subsection::aside);
     let tables = [table(picked, question), out];
     std::iter::once(told).chain(tables.into_iter().flatten()).collect()
 }
@@ -219,7 +219,7 @@ fn named((place, ranked): (usize, &Ranked)) -> String {
     }
 }
 
-fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
+fn table(picked: &Picked, question: &Pick) -> Option<Subsection> {
     if picked.ranked.is_empty() {
         return None;
     }
@@ -270,7 +270,7 @@ fn table(picked: &Picked, question: &Pick) -> Option<Passage> {
         line.push(scale.show(harness * 1e3));
         table.row(line);
     }
-    Passage::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
+    Subsection::of_table(format!("Ranked, {sign}"), table, vec![note(picked)])
 }
 
 fn note(picked: &Picked) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The two tables of the study whose claims a run of tasks is held against, as they were printed, beside the same experiments here.
 
-use super::passage::Passage;
+use super::subsection::Subsection;
 use super::table::{Table, number};
 use super::wording::four_digits;
 use doorbell_results::record::ResultFile;
@@ -11,7 +11,7 @@ use doorbell_verdict::claims::coroutines::{
 };
 
 /// Both tables, as far as the result has their experiments.
-pub(super) fn passages(result: &ResultFile) -> [Option<Passage>; 2] {
+pub(super) fn subsections(result: &ResultFile) -> [Option<Subsection>; 2] {
     use doorbell_verdict::claims::coroutines::SWITCHING;
     let run = |part: &'static str| {
         move |tasks: u32| Some(hand_off(result, part, tasks)? * f64::from(tasks) / INTERVAL_NS)
@@ -31,14 +31,14 @@ pub(super) fn passages(result: &ResultFile) -> [Option<Passage>; 2] {
     let queues = "First as printed (QEMU, a mean), then here on the study's queue, then on one that is O(1). Times: by process as a \
                   multiple of by coroutine.";
     [
-        Passage::of_table(
+        Subsection::of_table(
             "The study's table of switching beside this run",
             switching,
             vec![format!(
                 "{queues} All are whole runs, in intervals of 0.5 ms; here they are worked out from the medians and not counted."
             )],
         ),
-        Passage::of_table(
+        Subsection::of_table(
             "The study's table of making tasks beside this run",
             making,
             vec![format!(

@@ -5,9 +5,9 @@ use super::axis;
 use super::bars;
 use super::between::Judged;
 use super::figures::{self, Distribution, Figures, Row, percentiles};
-use super::passage::{Passage, heads};
 use super::section::Section;
 use super::style::{Role, Style};
+use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use super::wording::{sentence, shown};
@@ -24,7 +24,7 @@ impl Section for Quantities {
     fn name(&self) -> &'static str {
         "quantities"
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let of = |quantity: Quantity| -> Vec<(&Row, &Distribution)> {
             let headed = figures.rows.iter().filter(|row| row.variant.headline() == quantity);
             headed.filter_map(|row| Some((row, row.series.get(&quantity)?))).collect()
@@ -40,7 +40,7 @@ impl Section for Quantities {
 }
 
 /// What the rows say of each other, and the figures by which they are compared.
-fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Passage> {
+fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Subsection> {
     // The quickest first: of many rows a screen has room for few.
     let judged = Judged::of(rows, quantity);
     let mut rows: Vec<_> = rows.iter().map(|having| (*having, judged.p50_ps(having))).collect();
@@ -67,7 +67,7 @@ fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Passage> 
         table.row(line);
     }
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
-    Some(Passage { title, lead: judged.sentences(), table: Some(table), ..Passage::default() })
+    Some(Subsection { title, lead: judged.sentences(), table: Some(table), ..Subsection::default() })
 }
 
 /// One table per quantity.

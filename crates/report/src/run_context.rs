@@ -6,8 +6,8 @@ use doorbell_results::record::ResultFile;
 use super::axis;
 use super::extra::PrimitiveLine;
 use super::figures::Figures;
-use super::passage::Passage;
 use super::style::{Role, Style};
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use super::wording::{EMULATED, bound, counted, date};
@@ -39,7 +39,7 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
 }
 
 /// The machine's primitive costs: first and last reading, and how far they lay apart in between; none where none were read.
-pub fn primitives(result: &ResultFile) -> Option<Passage> {
+pub fn primitives(result: &ResultFile) -> Option<Subsection> {
     let lines = PrimitiveLine::of(result);
     let scale = Scale::for_ps(lines.iter().map(PrimitiveLine::first_ps));
     let mut table = Table::new(vec![
@@ -63,7 +63,7 @@ pub fn primitives(result: &ResultFile) -> Option<Passage> {
         table.row(line);
     }
     let title = format!("Primitive costs of this machine during the run, {}", scale.unit.sign());
-    Passage::of_table(title, table, Vec::new())
+    Subsection::of_table(title, table, Vec::new())
 }
 
 /// Trials without figures, one named line each.

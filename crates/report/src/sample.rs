@@ -5,39 +5,18 @@ use std::collections::BTreeMap;
 
 use crate::switch::WRITES_ALONE;
 use crate::tasks::CONTROL;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::{Primitive, Primitives, SCHEMA_VERSION};
-use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{
     Environment, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };
 
 /// A ping-pong of `subject`, unpinned.
 pub(super) fn configuration(subject: &str) -> Configuration {
-    Configuration {
-        subject: subject.to_owned(),
-        contexts: Contexts::Processes,
-        pattern: Pattern::PingPong { gap_ns: 0 },
-        timing: Timing::Around,
-        wait: WaitPolicy::Block,
-        placement: Placement { relation: "unpinned".into(), cpus: None },
-        size: 0,
-        until: Until::count(1000),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: false,
-        load: None,
-        trace: None,
-        target: None,
-        latency_limit_us: None,
-        schedule: None,
-        beside: None,
-    }
+    Configuration::new(subject, Pattern::PingPong { gap_ns: 0 }, Until::count(1000))
 }
 
 /// A trial of `configuration` whose headline quantity took `times_ps`.

@@ -5,10 +5,10 @@
 
 use super::answer::provisional;
 use super::figures::Figures;
-use super::passage::{self, Passage, nothing};
 use super::section::leads;
 use super::sections;
 use super::style::{Role, Style};
+use super::subsection::{self, Subsection, nothing};
 use super::unit::count;
 use super::wording::EMULATED;
 use doorbell_results::record::verdict::{Status, Verdict};
@@ -35,7 +35,7 @@ pub fn screen(result: &ResultFile, style: &Style) -> String {
     let after = broken(&figures, style) + &style.wrap(&believed(&trust, result), 0);
     let room = LINES.saturating_sub(before.lines().count() + after.lines().count());
     let answers = answers(result, &figures);
-    let told = |rows: usize| passage::brief(&answers, rows, style);
+    let told = |rows: usize| subsection::brief(&answers, rows, style);
     let fits = ROWS.rev().map(told).find(|text| text.lines().count() <= room);
     before + &fits.unwrap_or_else(|| told(*ROWS.start())) + &after
 }
@@ -65,9 +65,9 @@ pub fn caution(result: &ResultFile, style: &Style) -> String {
     said.map(|(_, note)| style.paint(Role::Warning, &style.wrap(note, 0))).collect()
 }
 
-fn answers(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+fn answers(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     let answers = sections::of(&result.plan).into_iter().flat_map(|section| section.answer(result, figures));
-    let answers: Vec<Passage> = answers.collect();
+    let answers: Vec<Subsection> = answers.collect();
     if figures.rows.is_empty() || answers.is_empty() { nothing() } else { answers }
 }
 

@@ -4,8 +4,8 @@
 //! A section is a type of the trait [`Section`]. Adding one is adding a file and one line in `sections.rs`.
 
 use super::figures::Figures;
-use super::passage::{self, Passage};
 use super::style::Style;
+use super::subsection::{self, Subsection};
 use doorbell_results::record::ResultFile;
 
 /// A way to tell a result, or a part of it.
@@ -14,19 +14,19 @@ pub trait Section: Sync {
     fn name(&self) -> &'static str;
 
     /// What it tells on a terminal and on a page alike.
-    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let _ = (result, figures);
         Vec::new()
     }
 
     /// The same on a terminal, where that is told in another way than on a page.
     fn text(&self, result: &ResultFile, figures: &Figures, style: &Style) -> String {
-        passage::text(&self.passages(result, figures), style)
+        subsection::text(&self.subsections(result, figures), style)
     }
 
     /// What it says in the first lines: the answer, and the few figures behind it.
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        self.passages(result, figures).into_iter().take(1).collect()
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        self.subsections(result, figures).into_iter().take(1).collect()
     }
 
     /// The same in sentences alone, for a card or another program.
@@ -41,7 +41,7 @@ pub trait Section: Sync {
     }
 }
 
-/// The sentences of `passages`.
-pub fn leads(passages: Vec<Passage>) -> Vec<String> {
-    passages.into_iter().flat_map(|told| told.lead).collect()
+/// The sentences of `subsections`.
+pub fn leads(subsections: Vec<Subsection>) -> Vec<String> {
+    subsections.into_iter().flat_map(|told| told.lead).collect()
 }

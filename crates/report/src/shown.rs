@@ -2,9 +2,9 @@
 //! A result on a terminal: what it answers, or all that it holds.
 
 use super::asked::{Answer, answer};
-use super::passage;
 use super::screen::{caution, screen};
 use super::style::Style;
+use super::subsection;
 use super::summary::summary;
 use doorbell_results::record::ResultFile;
 
@@ -40,10 +40,12 @@ const ROWS: usize = 10;
 /// The answer to a question that was asked of `result`.
 pub fn judged(answer: &Answer, result: &ResultFile, detail: Detail, style: &Style) -> String {
     match detail {
-        Detail::Full => passage::verdict(&answer.passages, result, style) + "\n" + &summary(result, style),
+        Detail::Full => {
+            subsection::verdict(&answer.subsections, result, style) + "\n" + &summary(result, style)
+        }
         Detail::Brief => {
-            let told: Vec<_> = answer.passages.iter().filter(|told| !told.is_aside()).cloned().collect();
-            caution(result, style) + &passage::brief(&told, ROWS, style)
+            let told: Vec<_> = answer.subsections.iter().filter(|told| !told.is_aside()).cloned().collect();
+            caution(result, style) + &subsection::brief(&told, ROWS, style)
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::axis::relation;
 use super::figures::percentile;
-use super::passage::Passage;
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::counted;
@@ -13,7 +13,7 @@ use doorbell_verdict::judge::Verdict;
 use doorbell_verdict::spin::{Choice, Gap, Spun, WaitCost};
 
 /// The verdict, and the table of every gap.
-pub fn passages(spun: &Spun) -> Vec<Passage> {
+pub fn subsections(spun: &Spun) -> Vec<Subsection> {
     let untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
         Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
         _ => None,
@@ -22,7 +22,7 @@ pub fn passages(spun: &Spun) -> Vec<Passage> {
         format!("Left out: {}, {conditions}.", counted(*configurations as u64, "configuration"))
     });
     let lead = untold.chain(left_out).collect();
-    let told = Passage { title: verdict(spun), lead, ..Passage::default() };
+    let told = Subsection { title: verdict(spun), lead, ..Subsection::default() };
     std::iter::once(told).chain(table(spun)).collect()
 }
 
@@ -101,7 +101,7 @@ fn waits(wait: WaitPolicy) -> String {
     }
 }
 
-fn table(spun: &Spun) -> Option<Passage> {
+fn table(spun: &Spun) -> Option<Subsection> {
     let ways = || spun.gaps.iter().flat_map(|gap| &gap.ways);
     let scale = Scale::for_ps(ways().flat_map(|way| [way.wake_ns * 1e3, way.cpu_ns * 1e3]));
     let sign = scale.unit.sign();
@@ -134,7 +134,7 @@ fn table(spun: &Spun) -> Option<Passage> {
         relation(&spun.placement.relation),
         spun.worth,
     );
-    Passage::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
+    Subsection::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
 }
 
 fn line(spun: &Spun, gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
@@ -212,7 +212,7 @@ mod tests {
             "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs nothing can be told."
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
-        let told = &passages(&spun(&[(5_000, Choice::Sleep)]))[0];
+        let told = &subsections(&spun(&[(5_000, Choice::Sleep)]))[0];
         assert_eq!(told.lead, ["Left out: 5 configurations, measured under other conditions: timing."]);
     }
 }

@@ -8,10 +8,10 @@ use super::extra::Extra;
 use super::figures::Figures;
 use super::load;
 use super::notifications;
-use super::passage::{self, Passage, heads};
 use super::run_context;
 use super::sections;
 use super::style::Style;
+use super::subsection::{self, Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::count;
 use super::warnings;
@@ -24,22 +24,22 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     let sections = sections::of(&result.plan);
     let mut out = run_context::head(result, style);
     if result.emulated() {
-        out.extend(emulated::counts_and_ratios(&figures).map(|told| passage::text(&[told], style)));
+        out.extend(emulated::counts_and_ratios(&figures).map(|told| subsection::text(&[told], style)));
     }
     out.extend(sections.iter().map(|section| section.text(result, &figures, style)));
     let untold = |name: &str| !sections.iter().any(|section| section.tells(name));
-    out.push_str(&passage::text(&other_figures(&figures, untold), style));
+    out.push_str(&subsection::text(&other_figures(&figures, untold), style));
     out.push_str(&notifications::text(&figures, style));
-    out.push_str(&passage::text(&load::passages(&figures), style));
+    out.push_str(&subsection::text(&load::subsections(&figures), style));
     out.push_str(&claims::text(result, style));
-    out.extend(run_context::primitives(result).map(|primitives| passage::text(&[primitives], style)));
+    out.extend(run_context::primitives(result).map(|primitives| subsection::text(&[primitives], style)));
     out.push_str(&run_context::absent(&figures, style));
     out.push_str(&warnings::text(result, style));
     out
 }
 
 /// The figures beside the series whose names are `wanted`, one table per unit: the median of the trials and how far they lie apart.
-pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Passage> {
+pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Subsection> {
     let mut extras = Extra::of(figures);
     extras.retain(|extra| wanted(extra.name));
     let tables = extras.chunk_by(|a, b| a.unit == b.unit).filter_map(|of_unit| {
@@ -64,7 +64,7 @@ pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Pa
             table.row(line);
         }
         let unit = if of_unit[0].unit.is_empty() { "without unit" } else { of_unit[0].unit };
-        Passage::of_table(format!("Other figures, {unit}"), table, Vec::new())
+        Subsection::of_table(format!("Other figures, {unit}"), table, Vec::new())
     });
     tables.collect()
 }

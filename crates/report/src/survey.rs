@@ -7,9 +7,9 @@ use super::axis;
 use super::between::interval;
 use super::doctor::{Detail, doctor};
 use super::figures::{Distribution, Figures, Row, percentiles, supports};
-use super::passage::Passage;
 use super::section::{Section, leads};
 use super::style::{Role, Style};
+use super::subsection::Subsection;
 use super::switch::Operations;
 use super::table::{Align, Column, Table, number, word};
 use super::unit::{Scale, Unit, alike, count, time};
@@ -29,7 +29,7 @@ impl Section for Survey {
     fn name(&self) -> &'static str {
         "survey"
     }
-    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         // Which mechanism to use is a question of times, and an emulator's times answer none.
         if result.emulated() {
             return super::emulated::counts_and_ratios(figures).into_iter().collect();
@@ -64,7 +64,7 @@ const MOST_ROWS: usize = 11;
 const FEW_ROWS: usize = 6;
 
 /// The answer in a screen.
-fn screen(answer: &Answer, figures: &Figures) -> Vec<Passage> {
+fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
     let picks = chosen(&answer.picks);
     let scale = Scale { unit: Unit::Microseconds };
     let mut table = Table::new(vec![
@@ -100,8 +100,8 @@ fn screen(answer: &Answer, figures: &Figures) -> Vec<Passage> {
     let most = if few { usize::MAX } else { 1 };
     let lines = pinning.into_iter().take(most).chain(sleeping.into_iter().take(most)).collect();
     let title = "Fastest there and back, µs (CPU: of a wake-up)";
-    let told = Passage::of_table(title, table, Vec::new()).into_iter();
-    told.chain(Passage::of_lines("", lines)).collect()
+    let told = Subsection::of_table(title, table, Vec::new()).into_iter();
+    told.chain(Subsection::of_lines("", lines)).collect()
 }
 
 fn measured(row: &Row, pick: &Pick) -> bool {

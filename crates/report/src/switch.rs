@@ -3,8 +3,8 @@
 
 use super::axis;
 use super::figures::{Figures, Row, percentiles};
-use super::passage::{Passage, heads, nothing};
 use super::section::Section;
+use super::subsection::{Subsection, heads, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, all_alike, count};
 use crate::wording::{four_digits, shown};
@@ -26,10 +26,10 @@ impl Section for Operations {
     fn name(&self) -> &'static str {
         "operations"
     }
-    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(result, figures)
+    fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(result, figures)
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         answer(figures)
     }
     fn tells(&self, name: &str) -> bool {
@@ -40,7 +40,7 @@ impl Section for Operations {
 }
 
 /// What a switch costs on one core and a hand-over on two, what a call and a fault cost, and the figures behind it.
-fn answer(figures: &Figures) -> Vec<Passage> {
+fn answer(figures: &Figures) -> Vec<Subsection> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for row in &figures.rows {
         match row.variant.subject() {
@@ -104,11 +104,11 @@ fn answer(figures: &Figures) -> Vec<Passage> {
         table.row(line);
     }
     let title = format!("What a context switch costs, {}", scale.unit.sign());
-    vec![Passage { title, lead, table: Some(table), ..Passage::default() }]
+    vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
 }
 
 /// Everything about a run of operations.
-pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     if figures.rows.is_empty() {
         return nothing();
     }
@@ -119,12 +119,13 @@ pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
             _ => together.push(row),
         }
     }
-    let checks = Passage::of_lines("How the switches were counted", checks(&together).into_iter().collect());
+    let checks =
+        Subsection::of_lines("How the switches were counted", checks(&together).into_iter().collect());
     let tables = [calls(&alone), switches(&together), working_sets(result, figures), checks];
     tables.into_iter().flatten().collect()
 }
 
-fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
+fn calls(rows: &[(&Row, &str)]) -> Option<Subsection> {
     let rows: Vec<_> = rows.iter().filter(|(row, _)| row.configuration().size == 0).collect();
     let mut table = Table::new(vec![
         word("operation"),
@@ -152,7 +153,7 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Passage> {
     explained(&format!("Calls and faults, {}", scale.unit.sign()), note, table)
 }
 
-fn switches(rows: &[&Row]) -> Option<Passage> {
+fn switches(rows: &[&Row]) -> Option<Subsection> {
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
     let mut table = Table::new(vec![
         word("operation"),
@@ -204,7 +205,7 @@ fn switches(rows: &[&Row]) -> Option<Passage> {
 }
 
 /// Switches with a working set, less what writing the set costs alone.
-fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Passage> {
+fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let writes_alone = |row: &Row| result.plan.plays(&row.configuration().subject, WRITES_ALONE);
     let alone = |size: u32| {
         figures
@@ -283,8 +284,8 @@ fn checks(rows: &[&Row]) -> Option<String> {
 }
 
 /// A table below the sentence that explains it.
-fn explained(title: &str, note: &str, table: Table) -> Option<Passage> {
-    Some(Passage::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
+fn explained(title: &str, note: &str, table: Table) -> Option<Subsection> {
+    Some(Subsection::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
 }
 
 fn quantile(row: &Row, q: f64) -> f64 {
@@ -353,9 +354,9 @@ fn signed(ps: f64, scale: Scale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::{Pattern, Placement};
     use doorbell_results::figure::operation::{AS_PRINTED, PER_SWITCH, REAL_SWITCHES, SWITCHES_PER_ROUND};
     use doorbell_results::record::Figure;
@@ -375,7 +376,7 @@ mod tests {
 
     fn shown(records: Vec<doorbell_results::record::Record>) -> String {
         let result = sample::result("switch", records);
-        text(&passages(&result, &Figures::of(&result)), &Style::PLAIN)
+        text(&subsections(&result, &Figures::of(&result)), &Style::PLAIN)
     }
 
     #[test]

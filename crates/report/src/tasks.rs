@@ -4,9 +4,9 @@
 
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row, percentiles};
-use super::passage::{Passage, all, heads, nothing};
 use super::published;
 use super::section::Section;
+use super::subsection::{Subsection, all, heads, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count};
 use crate::wording::{counted, four_digits, sentence, shown};
@@ -32,10 +32,10 @@ impl Section for Tasks {
     fn name(&self) -> &'static str {
         "tasks"
     }
-    fn passages(&self, result: &ResultFile, figures: &Figures) -> Vec<Passage> {
-        passages(result, figures)
+    fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        subsections(result, figures)
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Passage> {
+    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         answer(figures)
     }
     fn tells(&self, name: &str) -> bool {
@@ -47,13 +47,13 @@ impl Section for Tasks {
 
 /// What a hand-off, a task's making and its memory cost with the most tasks, the cheapest kind first, and where the order changes
 /// with their number.
-fn answer(figures: &Figures) -> Vec<Passage> {
+fn answer(figures: &Figures) -> Vec<Subsection> {
     let told =
         [Quantity::HandOff, Quantity::Life].into_iter().filter_map(|quantity| kinds(figures, quantity));
     told.collect()
 }
 
-fn kinds(figures: &Figures, quantity: Quantity) -> Option<Passage> {
+fn kinds(figures: &Figures, quantity: Quantity) -> Option<Subsection> {
     let mut rows = rows(figures, quantity);
     let tasks = |row: &Row| row.configuration().pattern.tasks().map(|(tasks, _)| tasks);
     rows.sort_by_key(|(row, series)| (std::cmp::Reverse(tasks(row)), series.quantile(0.5)));
@@ -92,7 +92,7 @@ fn kinds(figures: &Figures, quantity: Quantity) -> Option<Passage> {
     }
     lead.extend(crossings(&rows, quantity));
     let title = format!("{title}, {}", scale.unit.sign());
-    (!rows.is_empty()).then(|| Passage { title, lead, table: Some(table), ..Passage::default() })
+    (!rows.is_empty()).then(|| Subsection { title, lead, table: Some(table), ..Subsection::default() })
 }
 
 /// Crossings that are told at the most.
@@ -136,13 +136,13 @@ fn crossings(rows: &[(&Row, &Distribution)], quantity: Quantity) -> Vec<String> 
 }
 
 /// Everything about a run of tasks.
-pub fn passages(result: &ResultFile, figures: &Figures) -> Vec<Passage> {
+pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     if figures.rows.is_empty() {
         return nothing();
     }
     [hand_offs(result, figures), lives(figures), queue(result, figures), ticks(figures)]
         .into_iter()
-        .chain(published::passages(result))
+        .chain(published::subsections(result))
         .flatten()
         .collect()
 }
@@ -182,7 +182,7 @@ fn whole(row: &Row, wanted: &str) -> String {
     row.figure(|name| name == wanted).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
 }
 
-fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Passage> {
+fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let rows = rows(figures, Quantity::HandOff);
     let configurations = || rows.iter().map(|(row, _)| row.configuration());
     let axes = axis::varying(configurations());
@@ -233,10 +233,10 @@ fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Passage> {
             .to_owned(),
     ];
     let title = format!("Hand-offs, {}", scale.unit.sign());
-    Some(Passage::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
+    Some(Subsection::of_table(title, table, notes)?.led_by(all(&axis::common(configurations()))))
 }
 
-fn lives(figures: &Figures) -> Option<Passage> {
+fn lives(figures: &Figures) -> Option<Subsection> {
     let rows = rows(figures, Quantity::Life);
     let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let scale = scale_of(&rows);
@@ -262,11 +262,11 @@ fn lives(figures: &Figures) -> Option<Passage> {
     let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
                 fit this machine at once.";
     let title = format!("Lives: made, run once, reaped, {}", scale.unit.sign());
-    Passage::of_table(title, table, vec![note.to_owned()])
+    Subsection::of_table(title, table, vec![note.to_owned()])
 }
 
 /// How much of a figure was the queue: the same tasks on a queue whose delete moves every element.
-fn queue(result: &ResultFile, figures: &Figures) -> Option<Passage> {
+fn queue(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let plan = &result.plan;
     let pairs = [(COROUTINES, COROUTINES_ALONE), (PROCESSES, PROCESSES_ALONE)];
     let mut table = Table::new(vec![
@@ -308,11 +308,11 @@ fn queue(result: &ResultFile, figures: &Figures) -> Option<Passage> {
     let note = "Medians. The rotating queue deletes a task that has ended by taking every element out and putting all others \
                 back, as the queue of tornado-os does; nothing else differs.";
     let title = format!("The share of the queue, {}", scale.unit.sign());
-    Passage::of_table(title, table, vec![note.to_owned()])
+    Subsection::of_table(title, table, vec![note.to_owned()])
 }
 
 /// Times told by counting timer ticks, beside the same runs told by the cycle counter.
-fn ticks(figures: &Figures) -> Option<Passage> {
+fn ticks(figures: &Figures) -> Option<Subsection> {
     let mut table = Table::new(vec![
         number("tasks"),
         number("turns"),
@@ -344,15 +344,15 @@ fn ticks(figures: &Figures) -> Option<Passage> {
     }
     let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \
                 tick of a run is the error of a single count; the worst error is that of a mean of ten counts.";
-    Passage::of_table("Counting timer ticks", table, vec![note.to_owned()])
+    Subsection::of_table("Counting timer ticks", table, vec![note.to_owned()])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::passage::text;
     use crate::sample;
     use crate::style::Style;
+    use crate::subsection::text;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::record::subject::Contexts;
     use doorbell_results::record::{Figure, Record};
@@ -378,7 +378,7 @@ mod tests {
             });
         }
         let result = sample::result("tasks", vec![record("call", 4_000), own]);
-        let text = text(&passages(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
+        let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("process-futex")).unwrap();
         for word in ["500.10", "1.000", "180,000", "23,456"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");

@@ -5,9 +5,9 @@ use super::anatomy::waterfall;
 use super::axis;
 use super::doctor;
 use super::figures::Figures;
-use super::passage::{self, Passage};
 use super::section::Section;
 use super::style::{Role, Style};
+use super::subsection::{self, Subsection};
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
@@ -27,14 +27,14 @@ impl Section for SlowWakes {
     fn name(&self) -> &'static str {
         "slow-wakes"
     }
-    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Passage> {
+    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
         let configurations = why(result);
         let told = configurations.iter().map(|slow| {
             let lead =
                 vec![format!("{} {}", verdict(slow, configurations.len()), rest(slow)).trim().to_owned()];
             let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
             let table = (!slow.kept.is_empty()).then(|| table(slow, scale));
-            Passage { lead, table, ..Passage::default() }
+            Subsection { lead, table, ..Subsection::default() }
         });
         told.collect()
     }
@@ -61,7 +61,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
                 let line = format!("{}: {}", found.name, crate::wording::sentence(&found.evidence));
                 out.push_str(&style.wrap(&line, 2));
             }
-            out.push_str(&passage::text(&[events(one.wake)], style));
+            out.push_str(&subsection::text(&[events(one.wake)], style));
         }
     }
     if !result.machine.findings.is_empty() {
@@ -203,7 +203,7 @@ fn left_out(wake: &Wake) -> String {
 }
 
 /// What the kernel told of a wake, in order.
-pub(super) fn events(wake: &Wake) -> Passage {
+pub(super) fn events(wake: &Wake) -> Subsection {
     let scale = Scale::for_ps([wake.whole_ps() as f64 / 8.0]);
     let mut table = Table::new(vec![number("at"), number("CPU"), word("event")]);
     for event in wake.events.iter().take(EVENTS) {
@@ -212,11 +212,11 @@ pub(super) fn events(wake: &Wake) -> Passage {
     let left = (wake.events.len().saturating_sub(EVENTS) as u64).saturating_add(wake.events_left_out);
     let all = (wake.events.len() as u64).saturating_add(wake.events_left_out);
     let note = format!("and {}; the result file has the first of them", counted(left, "more event"));
-    Passage {
+    Subsection {
         title: format!("Wake {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign()),
         table: Some(table),
         notes: Some(note).filter(|_| left > 0).into_iter().collect(),
-        ..Passage::default()
+        ..Subsection::default()
     }
 }
 

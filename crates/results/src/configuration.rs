@@ -66,6 +66,31 @@ pub struct Configuration {
     pub beside: Option<u32>,
 }
 
+impl Configuration {
+    /// What a plan gives that says no more: two processes wherever the scheduler puts them, on a machine left as it is.
+    pub fn new(subject: impl Into<String>, pattern: Pattern, until: Until) -> Self {
+        Self {
+            subject: subject.into(),
+            contexts: Contexts::default(),
+            pattern,
+            timing: Timing::default(),
+            wait: WaitPolicy::default(),
+            placement: Placement::default(),
+            size: 0,
+            until,
+            scheduler: Scheduler::default(),
+            injected_slowdown_ppm: None,
+            without_reference: false,
+            load: None,
+            trace: None,
+            target: None,
+            latency_limit_us: None,
+            schedule: None,
+            beside: None,
+        }
+    }
+}
+
 /// What of the kernel's events is recorded beside the stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -331,6 +356,17 @@ impl Default for Placement {
     /// Where the scheduler likes.
     fn default() -> Self {
         Self { relation: "unpinned".to_owned(), cpus: None }
+    }
+}
+
+impl Placement {
+    /// The placement of what needs one CPU: the first; a second side leaves at once.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        match self.cpus {
+            Some([first, _]) => Self { relation: "same-core".to_owned(), cpus: Some([first, first]) },
+            None => self.clone(),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`search`](search::search) runs the model checker `stateright` over it.
 
 pub mod chart;
+mod hazard;
 pub mod polled;
 pub mod search;
 pub mod threads;

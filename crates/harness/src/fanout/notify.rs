@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the notifier of a fan-out does: round after round it posts to every receiver, in a fresh random order.
 //!
-//! The order is drawn by lot so that a receiver's number and its place in the round are two things: who wakes early
+//! The order is drawn at random so that a receiver's number and its place in the round are two things: who wakes early
 //! because it was posted to early is then told from who wakes early because of what it is.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -72,7 +72,7 @@ pub const KINDS: &[EventKind] = &[
 
 /// Those that a side itself brings about.
 const BY: Of = Of::Sides(&["common_pid"]);
-/// Those that befall a side.
+/// Those that happen to a side.
 const PID: Of = Of::Sides(&["pid"]);
 
 const fn kind(

@@ -14,7 +14,7 @@ use super::sides::Sides;
 use crate::experiment::anatomy::{BLOCKS, GAPS, MESSAGE, WINDOW, plan};
 use crate::experiment::ping::Ping;
 use doorbell_harness::trace::{Tracefs, instance};
-use doorbell_results::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{duration, span, wait_policy};
@@ -71,13 +71,7 @@ impl Experiment for Args {
         &["stages"]
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let args = self;
-        let machine = args.run.machine()?;
-        let plan = args.planned(&machine)?;
-        if !args.run.only_planned() && !events_at_hand()? {
-            return Ok(Exit::Unfit);
-        }
-        run_traced(&args.run, plan, machine, terminal)
+        run_traced(&self, terminal)
     }
 }
 
@@ -94,24 +88,23 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         waits: args.wait.clone(),
         sizes: vec![args.size],
         until: Some(Until { count: args.count, time_ns: Some(ns(args.time.unwrap_or(WINDOW))) }),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: vec![false],
         blocks: Some(args.run.blocks.unwrap_or(BLOCKS)),
         seed: args.run.seed(),
+        ..Ping::default()
     };
     Ok(plan(&ping))
 }
 
 /// Runs a plan with traced configurations; without a single one that worked nothing was answered.
-pub(super) fn run_traced(
-    run: &RunArgs,
-    plan: Plan,
-    machine: Machine,
-    terminal: &Terminal,
-) -> anyhow::Result<Exit> {
+pub(super) fn run_traced(asked: &impl Experiment, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let run = asked.flags();
+    let machine = run.machine()?;
+    let plan = asked.planned(&machine)?;
     if run.only_planned() {
         return run.run(plan, machine, terminal);
+    }
+    if !events_at_hand()? {
+        return Ok(Exit::Unfit);
     }
     let result = run.measure(plan, machine, terminal)?;
     Ok(match run.deliver(&result, terminal)? {
@@ -121,7 +114,7 @@ pub(super) fn run_traced(
 }
 
 /// Whether the kernel's events can be had; if not, says why. Clears what dead runs left of them.
-pub(super) fn events_at_hand() -> anyhow::Result<bool> {
+fn events_at_hand() -> anyhow::Result<bool> {
     match Tracefs::reach() {
         Ok(tracefs) => {
             instance::sweep(&tracefs);

@@ -13,8 +13,8 @@ use super::usage::Usage;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
 use doorbell_report::machines as machines_view;
-use doorbell_report::passage;
 use doorbell_report::style::Style;
+use doorbell_report::subsection;
 use doorbell_report::verdict_format::FORMATS;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::{percent, span};
@@ -135,7 +135,7 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
         None => {
             let doubt = interfered.map(doorbell_report::answer::provisional);
             let first = doubt.map_or_else(String::new, |doubt| style.wrap(&doubt, 0));
-            first + passage::text(&machines_view::passages(&laid), &style).trim_start_matches('\n')
+            first + subsection::text(&machines_view::subsections(&laid), &style).trim_start_matches('\n')
         }
     };
     std::io::stdout().write_all(text.as_bytes())?;

@@ -20,9 +20,7 @@ use super::common::command_line;
 use super::numbers::Numbers;
 use super::usage::Usage;
 use doorbell_report::tasks::CONTROL;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
 use doorbell_results::plan::Plan;
@@ -418,23 +416,9 @@ fn emulated(host: Machine, emulator: String) -> Machine {
 
 fn configuration(subject: &str, tasks: u32, yields: u32) -> Configuration {
     Configuration {
-        subject: subject.to_owned(),
         contexts: Contexts::Threads,
-        pattern: Pattern::Tasks { tasks, yields },
-        timing: Timing::Around,
-        wait: WaitPolicy::Block,
         placement: Placement { relation: "same-core".to_owned(), cpus: Some([0, 0]) },
-        size: 0,
-        until: Until::count(1),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: false,
-        load: None,
-        trace: None,
-        target: None,
-        latency_limit_us: None,
-        schedule: None,
-        beside: None,
+        ..Configuration::new(subject, Pattern::Tasks { tasks, yields }, Until::count(1))
     }
 }
 

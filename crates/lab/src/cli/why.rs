@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::anatomy::{events_at_hand, run_traced};
+use super::anatomy::run_traced;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
@@ -13,7 +13,7 @@ use super::sides::Sides;
 use super::usage::Usage;
 use crate::experiment::ping::Ping;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
-use doorbell_results::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{duration, span, wait_policy};
@@ -70,13 +70,7 @@ impl Experiment for Args {
         &["slow-wakes"]
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
-        let args = self;
-        let machine = args.run.machine()?;
-        let plan = args.planned(&machine)?;
-        if !args.run.only_planned() && !events_at_hand()? {
-            return Ok(Exit::Unfit);
-        }
-        run_traced(&args.run, plan, machine, terminal)
+        run_traced(&self, terminal)
     }
 }
 
@@ -99,13 +93,10 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         patterns: vec![Pattern::OneWay { gap_ns: ns(args.gap.unwrap_or(GAP)) }],
         timing: Some(Timing::Stamp),
         waits: vec![args.wait],
-        sizes: vec![0],
         until: Some(Until::time(args.time.unwrap_or(WINDOW))),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: vec![false],
         blocks: Some(args.run.blocks.unwrap_or(1)),
         seed: args.run.seed(),
+        ..Ping::default()
     };
     Ok(plan(&ping, args.worst, args.above.unwrap_or_default()))
 }

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::plan::Plan;
 use doorbell_subjects::fan;
@@ -63,26 +61,19 @@ impl FanOut {
         pinning: Pinning,
     ) -> Configuration {
         Configuration {
-            subject: subject.to_owned(),
             contexts,
-            pattern: Pattern::FanOut {
-                receivers,
-                interval_ns: u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX),
-            },
             timing: Timing::Stamp,
             wait,
             placement: Placement { relation: pinning.name().to_owned(), cpus: None },
             size: self.size,
-            until: Until::count(self.rounds.into()),
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            load: None,
-            trace: None,
-            target: None,
-            latency_limit_us: None,
-            schedule: None,
-            beside: None,
+            ..Configuration::new(
+                subject,
+                Pattern::FanOut {
+                    receivers,
+                    interval_ns: u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX),
+                },
+                Until::count(self.rounds.into()),
+            )
         }
     }
 }

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until};
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
@@ -44,23 +42,11 @@ impl Gate {
         let pattern =
             if self.closed_loop { Pattern::OneWay { gap_ns } } else { Pattern::OpenLoop { gap_ns } };
         let configuration = |placement: &Placement| Configuration {
-            subject: self.subject.clone(),
             contexts: self.contexts,
-            pattern,
             timing: Timing::Stamp,
-            wait: WaitPolicy::Block,
             placement: placement.clone(),
-            size: 0,
-            until: Until::time(each / blocks.max(1)),
             scheduler: self.scheduler,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            load: None,
-            trace: None,
-            target: None,
-            latency_limit_us: None,
-            schedule: None,
-            beside: None,
+            ..Configuration::new(self.subject.clone(), pattern, Until::time(each / blocks.max(1)))
         };
         let configurations = self.placements.iter().map(configuration).collect();
         Plan {

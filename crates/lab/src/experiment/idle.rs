@@ -5,12 +5,9 @@ use std::time::Duration;
 
 use super::ping::usual_window;
 use doorbell_harness::latency_limit::DEVICE;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 
 /// The harness's own cost, once in each run.
 const CONTROL: &str = "null";
@@ -50,23 +47,10 @@ impl Idle {
         let mut add = |subject: &str, gap_ns, latency_limit_us| {
             let pattern = Pattern::OneWay { gap_ns };
             let configuration = Configuration {
-                subject: subject.to_owned(),
-                contexts: Contexts::Processes,
-                pattern,
                 timing: Timing::Stamp,
-                wait: WaitPolicy::Block,
                 placement: self.placement.clone(),
-                size: 0,
-                until: self.until.unwrap_or_else(|| usual_window(pattern)),
-                scheduler: Scheduler::Other,
-                injected_slowdown_ppm: None,
-                without_reference: false,
-                trace: None,
-                load: None,
-                target: None,
                 latency_limit_us,
-                schedule: None,
-                beside: None,
+                ..Configuration::new(subject, pattern, self.until.unwrap_or_else(|| usual_window(pattern)))
             };
             if !configurations.contains(&configuration) {
                 configurations.push(configuration);

@@ -2,11 +2,8 @@
 //! `doorbell io` as a plan: I/O engines x directions x sizes of block, on one target; what the target needs before
 //! the first trial, and what follows from a trial's counts.
 
-use doorbell_results::configuration::{
-    Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Target, Until};
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::transfer;
 /// What is asked for; every list is one axis of the plan.
 #[derive(Debug, Clone)]
@@ -31,29 +28,17 @@ impl Transfers {
             let Ok(engine) = transfer::find(name) else { continue };
             for &direction in &self.directions {
                 for &size in &self.sizes {
-                    let placement = if engine.kernel_thread() {
-                        self.placement.clone()
-                    } else {
-                        alone_on(&self.placement)
-                    };
+                    let placement =
+                        if engine.kernel_thread() { self.placement.clone() } else { self.placement.alone() };
                     let configuration = Configuration {
-                        subject: name.clone(),
-                        contexts: Contexts::Processes,
-                        pattern: Pattern::Io { direction, direct: self.direct },
-                        timing: Timing::Around,
-                        wait: WaitPolicy::Block,
                         placement,
                         size,
-                        until: self.until,
-                        scheduler: Scheduler::Other,
-                        injected_slowdown_ppm: None,
-                        without_reference: false,
-                        trace: None,
-                        load: None,
                         target: Some(self.target.clone()),
-                        latency_limit_us: None,
-                        schedule: None,
-                        beside: None,
+                        ..Configuration::new(
+                            name.clone(),
+                            Pattern::Io { direction, direct: self.direct },
+                            self.until,
+                        )
                     };
                     if !configurations.contains(&configuration) {
                         configurations.push(configuration);
@@ -62,14 +47,6 @@ impl Transfers {
             }
         }
         Plan::new("io", configurations, self.blocks, self.seed)
-    }
-}
-
-/// The placement of what needs one CPU: the first.
-fn alone_on(placement: &Placement) -> Placement {
-    match placement.cpus {
-        Some([first, _]) => Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) },
-        None => placement.clone(),
     }
 }
 

@@ -4,11 +4,9 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::{self, Contexts};
+use doorbell_subjects::mechanism;
 
 /// Time between events unless told otherwise: many times what any of the ways takes, so that every event is waited for.
 pub const GAP: Duration = Duration::from_millis(5);
@@ -67,23 +65,10 @@ impl Net {
             for &gap_ns in &self.gaps_ns {
                 let pattern = Pattern::OneWay { gap_ns };
                 configurations.push(Configuration {
-                    subject: name.to_owned(),
-                    contexts: Contexts::Processes,
-                    pattern,
                     timing: Timing::Stamp,
                     wait,
                     placement: self.placement.clone(),
-                    size: 0,
-                    until: self.until.unwrap_or_else(|| usual_window(pattern)),
-                    scheduler: Scheduler::Other,
-                    injected_slowdown_ppm: None,
-                    without_reference: false,
-                    trace: None,
-                    load: None,
-                    target: None,
-                    latency_limit_us: None,
-                    schedule: None,
-                    beside: None,
+                    ..Configuration::new(name, pattern, self.until.unwrap_or_else(|| usual_window(pattern)))
                 });
             }
         }

@@ -10,9 +10,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::machine::topology::{Relation, Topology};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::{self, Contexts, Waits};
@@ -99,26 +97,16 @@ impl Pairs {
         for subject in &self.mechanisms {
             let mut add = |relation: Option<Relation>, pair: Option<[u32; 2]>| {
                 configurations.push(Configuration {
-                    subject: subject.clone(),
                     contexts: self.contexts,
-                    pattern: Pattern::PingPong { gap_ns: self.gap_ns },
-                    timing: Timing::Around,
-                    wait: WaitPolicy::Block,
                     placement: Placement {
                         relation: relation.map_or("unpinned", Relation::name).to_owned(),
                         cpus: pair,
                     },
-                    size: 0,
-                    until: Until::time(window),
-                    scheduler: Scheduler::Other,
-                    injected_slowdown_ppm: None,
-                    without_reference: false,
-                    load: None,
-                    trace: None,
-                    target: None,
-                    latency_limit_us: None,
-                    schedule: None,
-                    beside: None,
+                    ..Configuration::new(
+                        subject.clone(),
+                        Pattern::PingPong { gap_ns: self.gap_ns },
+                        Until::time(window),
+                    )
                 });
             };
             // What pinning gains is seen only beside what the scheduler makes of the same thing.
@@ -154,7 +142,7 @@ fn takes_turns(name: &str) -> bool {
         .is_ok_and(|entry| matches!(entry.notification().waits, Waits::Blocks | Waits::Yields))
 }
 
-/// Every pair once, the lower CPU first, in the rounds of a tournament drawn by lot (the circle method: one place stays,
+/// Every pair once, the lower CPU first, in the rounds of a tournament drawn at random (the circle method: one place stays,
 /// the others move on by one each round).
 fn tournament(cpus: &[u32], random: &mut fastrand::Rng) -> Vec<[u32; 2]> {
     let mut places: Vec<Option<u32>> = cpus.iter().copied().map(Some).collect();

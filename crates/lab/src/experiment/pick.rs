@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use super::fanout::FanOut;
 use super::ping::{Ping, makes_sense};
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::nearest::Unknown;
 use doorbell_results::plan::{FEWEST_BLOCKS, LeftOut, Plan};
@@ -107,17 +105,10 @@ impl Pick {
                 mechanisms,
                 contexts: vec![contexts],
                 placements: self.placements.clone(),
-                one_cpu: false,
                 patterns: vec![self.pattern()],
-                timing: None,
-                waits: vec![WaitPolicy::Block],
-                sizes: vec![0],
-                until: None,
-                scheduler: Scheduler::Other,
-                injected_slowdown_ppm: None,
-                without_reference: vec![false],
                 blocks: self.blocks,
                 seed: self.seed,
+                ..Ping::default()
             };
             ping.plan()
         };
@@ -207,23 +198,13 @@ impl Pick {
         wait: WaitPolicy,
     ) -> Configuration {
         Configuration {
-            subject: subject.to_owned(),
             contexts: contexts(&self.question),
-            pattern: self.pattern(),
             timing: Timing::Stamp,
             wait,
             placement: placement.clone(),
-            size: 0,
-            until: Until::time(WINDOW[0]),
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            load: None,
-            trace: None,
-            target: None,
-            latency_limit_us: None,
             schedule: Some(traffic.schedule.clone()),
             beside: traffic.beside,
+            ..Configuration::new(subject, self.pattern(), Until::time(WINDOW[0]))
         }
     }
 }

@@ -38,6 +38,28 @@ pub struct Ping {
     pub seed: u64,
 }
 
+impl Default for Ping {
+    /// Nothing yet, back to back between two processes that the scheduler puts where it likes.
+    fn default() -> Self {
+        Self {
+            mechanisms: Vec::new(),
+            contexts: vec![Contexts::Processes],
+            placements: vec![Placement::default()],
+            one_cpu: false,
+            patterns: vec![Pattern::PingPong { gap_ns: 0 }],
+            timing: None,
+            waits: vec![WaitPolicy::Block],
+            sizes: vec![0],
+            until: None,
+            scheduler: Scheduler::Other,
+            injected_slowdown_ppm: None,
+            without_reference: vec![false],
+            blocks: None,
+            seed: 1,
+        }
+    }
+}
+
 /// The gaps of a one-way run that names none. The cost of a wake-up depends on how long the waiter slept: one machine's
 /// futex wake took 8 µs after a sleep of 10 µs and 34 µs after one of 1 ms.
 pub const GAPS: [Duration; 5] = [
@@ -178,19 +200,8 @@ mod tests {
     fn subjects(one_cpu: bool) -> Vec<String> {
         let ping = Ping {
             mechanisms: ["futex", "spin", "null", "futex"].map(str::to_owned).to_vec(),
-            contexts: vec![Contexts::Processes],
-            placements: vec![Placement { relation: "unpinned".to_owned(), cpus: None }],
             one_cpu,
-            patterns: vec![Pattern::PingPong { gap_ns: 0 }],
-            timing: None,
-            waits: vec![WaitPolicy::Block],
-            sizes: vec![0],
-            until: None,
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: vec![false],
-            blocks: None,
-            seed: 1,
+            ..Ping::default()
         };
         ping.plan().configurations.into_iter().map(|configuration| configuration.subject).collect()
     }

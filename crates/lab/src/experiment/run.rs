@@ -64,7 +64,7 @@ impl Observer for Progress {
     }
 }
 
-/// Carries `plan` out. Only what concerns the whole run is an error; what befalls a trial is in its record.
+/// Carries `plan` out. Only what concerns the whole run is an error; what happens to a trial is in its record.
 pub fn run(
     plan: Plan,
     machine: Machine,

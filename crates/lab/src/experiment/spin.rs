@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use super::ping::usual_window;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_subjects::mechanism::Contexts;
 
@@ -100,23 +98,15 @@ impl Spin {
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
         let pattern = Pattern::OneWay { gap_ns: u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX) };
         Configuration {
-            subject: self.subject.clone(),
             contexts: self.contexts,
-            pattern,
             timing: Timing::Stamp,
             wait,
             placement: self.placement.clone(),
-            size: 0,
-            until: self.time.map_or_else(|| usual_window(pattern), Until::time),
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            load: None,
-            trace: None,
-            target: None,
-            latency_limit_us: None,
-            schedule: None,
-            beside: None,
+            ..Configuration::new(
+                self.subject.clone(),
+                pattern,
+                self.time.map_or_else(|| usual_window(pattern), Until::time),
+            )
         }
     }
 }

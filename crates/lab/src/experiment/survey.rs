@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The survey: the useful subset of all experiments, in under a minute.
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
@@ -132,23 +130,9 @@ fn make_room(configurations: &mut [Configuration]) {
 
 fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Configuration {
     Configuration {
-        subject: subject.to_owned(),
-        contexts: Contexts::Processes,
-        pattern,
         timing: if matches!(pattern, Pattern::OneWay { .. }) { Timing::Stamp } else { Timing::Around },
-        wait: WaitPolicy::Block,
         placement: placement.clone(),
-        size: 0,
-        until: Until::time(window),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: false,
-        load: None,
-        trace: None,
-        target: None,
-        latency_limit_us: None,
-        schedule: None,
-        beside: None,
+        ..Configuration::new(subject, pattern, Until::time(window))
     }
 }
 

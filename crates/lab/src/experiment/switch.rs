@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell switch` as a plan: operations of the kernel, each where and how it makes sense.
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Scheduler, Until};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::operation;
@@ -55,27 +53,17 @@ impl Switch {
                         if !uses_size(name, size, alone) {
                             continue;
                         }
-                        let placement = if alone { alone_on(placement) } else { placement.clone() };
+                        let placement = if alone { placement.alone() } else { placement.clone() };
                         configurations.push(Configuration {
-                            subject: name.to_owned(),
                             contexts,
-                            pattern: Pattern::Operation {
-                                batch: self.batch.unwrap_or(operation.form().batch),
-                            },
-                            timing: Timing::Around,
-                            wait: WaitPolicy::Block,
                             placement,
                             size,
-                            until: self.until,
                             scheduler,
-                            injected_slowdown_ppm: None,
-                            without_reference: false,
-                            load: None,
-                            trace: None,
-                            target: None,
-                            latency_limit_us: None,
-                            schedule: None,
-                            beside: None,
+                            ..Configuration::new(
+                                name,
+                                Pattern::Operation { batch: self.batch.unwrap_or(operation.form().batch) },
+                                self.until,
+                            )
                         });
                     }
                 }
@@ -94,14 +82,6 @@ fn uses_size(name: &str, size: u32, alone: bool) -> bool {
         // The protocols of other tools write none.
         _ if operation::find(name).is_ok_and(|operation| !operation.usual()) => size == 0,
         _ => size == 0 || !alone,
-    }
-}
-
-/// The placement of an operation of one side: both sides on the first CPU, the second of which leaves at once.
-fn alone_on(placement: &Placement) -> Placement {
-    match placement.cpus {
-        Some([first, _]) => Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) },
-        None => placement.clone(),
     }
 }
 

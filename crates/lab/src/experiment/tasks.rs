@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell tasks` as a plan: kinds of task x numbers of tasks x turns of each x working sets x placements.
 
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::task::{self, MadeOf, Measured};
@@ -39,7 +37,7 @@ impl Tasks {
                             // A task that lives once has no turns between which to write.
                             let (yields, size) = if lives { (0, 0) } else { (yields, size) };
                             let code = kind.made_of() == MadeOf::Code || lives;
-                            let placement = if code { alone_on(placement) } else { placement.clone() };
+                            let placement = if code { placement.alone() } else { placement.clone() };
                             let configuration =
                                 self.configuration(name, kind.made_of(), [tasks, yields, size], placement);
                             if kind.takes(yields) && !configurations.contains(&configuration) {
@@ -61,26 +59,13 @@ impl Tasks {
         placement: Placement,
     ) -> Configuration {
         Configuration {
-            subject: name.to_owned(),
             contexts: match made_of {
                 MadeOf::Processes => Contexts::Processes,
                 MadeOf::Code | MadeOf::Threads => Contexts::Threads,
             },
-            pattern: Pattern::Tasks { tasks, yields },
-            timing: Timing::Around,
-            wait: WaitPolicy::Block,
             placement,
             size,
-            until: self.until,
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            load: None,
-            trace: None,
-            target: None,
-            latency_limit_us: None,
-            schedule: None,
-            beside: None,
+            ..Configuration::new(name, Pattern::Tasks { tasks, yields }, self.until)
         }
     }
 }
@@ -106,14 +91,6 @@ pub fn of_the_study(asked: &Tasks) -> Plan {
     let mut plan = switching.plan();
     plan.configurations.extend(making.plan().configurations);
     plan
-}
-
-/// The placement of what runs on one CPU: the first.
-fn alone_on(placement: &Placement) -> Placement {
-    match placement.cpus {
-        Some([first, _]) => Placement { relation: "same-core".to_owned(), cpus: Some([first, first]) },
-        None => placement.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 //! takes there.
 
 use super::ping::Ping;
-use doorbell_results::configuration::{Pattern, Placement, Scheduler, WaitPolicy};
+use doorbell_results::configuration::Placement;
 use doorbell_results::plan::Plan;
-use doorbell_subjects::mechanism::Contexts;
 
 /// By which the library's adaptive waiter sleeps.
 pub const SLEEPER: &str = "futex";
@@ -17,20 +16,10 @@ pub const SPINNER: &str = "spin";
 pub fn plan(placements: &[Placement], blocks: Option<u32>, seed: u64) -> Plan {
     let ping = Ping {
         mechanisms: [SLEEPER, SPINNER, "null"].map(str::to_owned).to_vec(),
-        contexts: vec![Contexts::Processes],
         placements: placements.to_vec(),
-        // None is left to the scheduler.
-        one_cpu: false,
-        patterns: vec![Pattern::PingPong { gap_ns: 0 }],
-        timing: None,
-        waits: vec![WaitPolicy::Block],
-        sizes: vec![0],
-        until: None,
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: vec![false],
         blocks,
         seed,
+        ..Ping::default()
     };
     Plan { experiment: "tune".to_owned(), ..ping.plan() }
 }

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use super::ping::makes_sense;
-use doorbell_results::configuration::{
-    Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
-};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::{Contexts, Waits, find};
 
@@ -57,24 +55,14 @@ impl Uintr {
         let mut configurations: Vec<Configuration> = Vec::new();
         let mut add = |subject: &str, pattern, timing, wait, size| {
             let configuration = Configuration {
-                subject: subject.to_owned(),
                 contexts: self.contexts,
-                pattern,
                 timing,
                 wait,
                 placement: self.placement.clone(),
                 size,
-                until: self.until(pattern),
-                scheduler: Scheduler::Other,
-                injected_slowdown_ppm: None,
                 // A slice of the reference would wake sides that are to be left to their mechanism.
                 without_reference: pattern == Pattern::PingPong { gap_ns: 0 },
-                load: None,
-                trace: None,
-                target: None,
-                latency_limit_us: None,
-                schedule: None,
-                beside: None,
+                ..Configuration::new(subject, pattern, self.until(pattern))
             };
             if makes_sense(&configuration, false) && !configurations.contains(&configuration) {
                 configurations.push(configuration);

@@ -65,7 +65,7 @@ fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
     let verdict = asked::answered(result, &[result, baseline]);
     let mut all = vec![
         ("tables".to_owned(), summary::summary(result, &style)),
-        ("verdict".to_owned(), doorbell_report::passage::text(&verdict, &style)),
+        ("verdict".to_owned(), doorbell_report::subsection::text(&verdict, &style)),
     ];
     for exporter in export::all() {
         let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 //! Where the time of wake-ups goes, on the page: waterfalls and the stages of each path.
 
 use super::sections::Chart;
-use super::tables::{Table, TableRow, Told, told};
+use super::tables::{Subsection, Table, TableRow, shown};
 use crate::anatomy::{difference, label, notes, rows, title};
 use crate::axis::{self, Axis};
 use crate::chart::waterfall;
@@ -20,7 +20,7 @@ pub(super) struct Dissection {
     pub how: &'static str,
     pub tables: Vec<Table>,
     /// What the kernel told of each wake that is explained.
-    pub events: Vec<Told>,
+    pub events: Vec<Subsection>,
     pub notes: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ fn slowest(slow: &Slow, configurations: usize) -> Dissection {
         charts,
         how: WATERFALL,
         tables: if slow.kept.is_empty() { Vec::new() } else { vec![table] },
-        events: told(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
+        events: shown(&slow.kept.iter().map(|one| events(one.wake)).collect::<Vec<_>>()),
         notes: vec![verdict(slow, configurations)],
     }
 }

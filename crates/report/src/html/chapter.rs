@@ -5,7 +5,7 @@ use super::Source;
 use super::anatomy::{Dissection, dissections};
 use super::groups::{Item, items, slug};
 use super::sections::{self, Section, sections};
-use super::tables::{self, Table, Told, told};
+use super::tables::{self, Subsection, Table, shown};
 use crate::answer::{Paragraph, paragraphs};
 use crate::chart::pairs;
 use crate::command_line::repeat;
@@ -44,16 +44,16 @@ pub(super) struct File {
     pub again: String,
     pub answer: Vec<Paragraph>,
     /// What was asked of the run, and what follows.
-    pub verdict: Vec<Told>,
-    pub results: Vec<Told>,
+    pub verdict: Vec<Subsection>,
+    pub results: Vec<Subsection>,
     /// Where the time of wake-ups went.
     pub anatomies: Vec<Dissection>,
     /// What others claimed of such runs.
     pub claims: Option<Table>,
     /// Loads, idle states and whatever else went on.
-    pub conditions: Vec<Told>,
+    pub conditions: Vec<Subsection>,
     /// Single figures beside the series.
-    pub extras: Vec<Told>,
+    pub extras: Vec<Subsection>,
 }
 
 /// One run against the first.
@@ -192,12 +192,12 @@ pub(super) fn telling((source, figures, ids): &Part) -> Option<String> {
 
 fn file(source: &Source, figures: &Figures) -> File {
     let result = &source.result;
-    let mut conditions = load::passages(figures);
-    conditions.extend(environment::passage(figures));
+    let mut conditions = load::subsections(figures);
+    conditions.extend(environment::subsection(figures));
     let mut results: Vec<_> =
         emulated::counts_and_ratios(figures).into_iter().filter(|_| result.emulated()).collect();
     for section in of_plan::of(&result.plan) {
-        results.extend(section.passages(result, figures));
+        results.extend(section.subsections(result, figures));
     }
     File {
         run: source.name.clone(),
@@ -207,12 +207,12 @@ fn file(source: &Source, figures: &Figures) -> File {
         } else {
             Vec::new()
         },
-        verdict: told(&source.verdict),
-        results: told(&results),
+        verdict: shown(&source.verdict),
+        results: shown(&results),
         anatomies: dissections(result),
         claims: tables::claims(result),
-        conditions: told(&conditions),
-        extras: told(&summary::other_figures(figures, |_| true)),
+        conditions: shown(&conditions),
+        extras: shown(&summary::other_figures(figures, |_| true)),
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use askama::Template;
 
-use super::tables::{Told, told};
+use super::tables::{Subsection, shown};
 use super::{ReportError, digest};
 use crate::chart::palette;
-use crate::fleet::{LeftOut, SILENT, passages};
+use crate::fleet::{LeftOut, SILENT, subsections};
 use crate::machines;
 use crate::wording::{counted, three};
 use doorbell_results::record::verdict::Status;
@@ -41,7 +41,7 @@ struct Page {
     /// Classes of squares that the page has, and what they mean.
     legend: Vec<(&'static str, &'static str)>,
     kinds: Vec<Kind>,
-    told: Vec<Told>,
+    told: Vec<Subsection>,
 }
 
 /// The nodes of one type.
@@ -128,8 +128,8 @@ pub fn page(
     let seen =
         |class: &str| kinds.iter().flat_map(|(_, squares)| squares).any(|square| square.class == class);
     let legend = LEGEND.into_iter().filter(|(class, _)| seen(class)).collect();
-    let mut passages = passages(fleet, left_out);
-    let first = passages.remove(0);
+    let mut told = subsections(fleet, left_out);
+    let first = told.remove(0);
     let style = format!("{}{STYLE}", palette::STYLE);
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; base-uri 'none'; form-action 'none'",
@@ -147,7 +147,7 @@ pub fn page(
             .to_owned(),
         legend,
         kinds: kinds.into_iter().map(|(name, squares)| Kind::of(name, squares, side)).collect(),
-        told: told(&passages),
+        told: shown(&told),
     };
     Ok(page.render()?)
 }

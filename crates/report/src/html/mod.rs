@@ -19,7 +19,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use crate::passage::Passage;
+use crate::subsection::Subsection;
 use doorbell_results::record::ResultFile;
 use page::Page;
 
@@ -29,7 +29,7 @@ pub struct Source {
     /// Its own name, or that of its file.
     pub name: String,
     /// What was asked of it, and what follows; empty where nothing was.
-    pub verdict: Vec<Passage>,
+    pub verdict: Vec<Subsection>,
     pub result: ResultFile,
 }
 

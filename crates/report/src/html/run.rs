@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::sections::Chart;
-use super::tables::{Table, TableRow, Told, told};
+use super::tables::{Subsection, Table, TableRow, shown};
 use super::{Source, digest};
 use crate::chart::primitives;
 use crate::command_line::{command, repeat};
@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub fitness: String,
     /// Whether the doctor found the machine unfit to measure.
     pub unfit: bool,
-    pub primitives: Vec<Told>,
+    pub primitives: Vec<Subsection>,
     pub primitive_chart: Option<Chart>,
     pub configurations: Vec<String>,
     pub share: String,
@@ -74,7 +74,7 @@ impl Run {
             },
             unfit: worst(&result.machine.findings) == Severity::Unfit,
             findings: result.machine.findings.iter().filter(new).cloned().collect(),
-            primitives: told(&crate::run_context::primitives(result).into_iter().collect::<Vec<_>>()),
+            primitives: shown(&crate::run_context::primitives(result).into_iter().collect::<Vec<_>>()),
             primitive_chart: primitives::draw(&primitives_read).map(|picture| Chart {
                 heading: "Primitive costs over the run".to_owned(),
                 how: PRIMITIVES,

@@ -8,8 +8,8 @@ use crate::comparison::{interval, words as verdict};
 use crate::figures::{self, Distribution, Row};
 use crate::notifications::{IRREGULARITIES, share};
 use crate::pairs::Matrix;
-use crate::passage::Passage;
 use crate::style::Role;
+use crate::subsection;
 use crate::table::{self, Align};
 use crate::unit::{Scale, count, time};
 use doorbell_results::configuration::Timing;
@@ -69,7 +69,7 @@ impl From<&table::Table> for Table {
 
 /// What a view tells, as the page shows it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Subsection {
     pub title: String,
     /// Whether the title is a verdict that fails.
     pub bad: bool,
@@ -78,21 +78,21 @@ pub(super) struct Told {
     pub notes: Vec<String>,
 }
 
-impl From<&Passage> for Told {
-    fn from(passage: &Passage) -> Self {
+impl From<&subsection::Subsection> for Subsection {
+    fn from(subsection: &subsection::Subsection) -> Self {
         Self {
-            title: passage.title.clone(),
-            bad: passage.role == Role::Error,
-            lead: passage.lead.clone(),
-            table: passage.table.as_ref().map(Table::from),
-            notes: passage.notes.clone(),
+            title: subsection.title.clone(),
+            bad: subsection.role == Role::Error,
+            lead: subsection.lead.clone(),
+            table: subsection.table.as_ref().map(Table::from),
+            notes: subsection.notes.clone(),
         }
     }
 }
 
-/// Passages as the page shows them.
-pub(super) fn told(passages: &[Passage]) -> Vec<Told> {
-    passages.iter().map(Told::from).collect()
+/// Subsections as the page shows them.
+pub(super) fn shown(told: &[subsection::Subsection]) -> Vec<Subsection> {
+    told.iter().map(Subsection::from).collect()
 }
 
 fn words(head: &str) -> (String, bool) {

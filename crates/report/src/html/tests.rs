@@ -136,7 +136,7 @@ fn the_card_of_a_provisional_gate_says_how_it_was_decided() {
     let question = Question::Gate(Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 });
     let answer = answer(&question, &result, &[]).unwrap();
     result.verdict = Some(answer.verdict(&question, &result));
-    let page = report(&[Source { verdict: answer.passages, ..source("gate", result) }]).unwrap();
+    let page = report(&[Source { verdict: answer.subsections, ..source("gate", result) }]).unwrap();
     let card = page.split("<article class=\"card").nth(1).unwrap().split("</article>").next().unwrap();
     assert!(
         card.contains("failed, provisional") && card.contains("<p class=\"lead\">FAIL  max 50"),
@@ -392,10 +392,10 @@ fn one_of_everything() -> Vec<Source> {
         of("gate", vec![with("futex", one_way(1_000_000))]),
     ];
     let gate = all.last_mut().expect("a gate");
-    gate.verdict = vec![Passage {
+    gate.verdict = vec![Subsection {
         title: "Fail: not 99.9 % of wake-ups take at most 20 µs".to_owned(),
         role: Role::Error,
-        ..Passage::default()
+        ..Subsection::default()
     }];
     all
 }

@@ -8,11 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::series::Quantity;
-use super::subject::{Contexts, Subject};
+use super::subject::Subject;
 use super::{Environment, Histogram, Outcome, Record, Series, SideCounters, Tally, Warning, warning};
-use crate::configuration::{
-    Configuration, Direction, Pattern, Placement, Scheduler, Target, Timing, Until, WaitPolicy,
-};
+use crate::configuration::{Configuration, Direction, Pattern, Target, Until};
 
 /// Why a file is no result of fio that can stand in a table here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -168,23 +166,13 @@ fn record(
     };
     Ok(Record {
         configuration: Configuration {
-            subject,
-            contexts: Contexts::Processes,
-            pattern: Pattern::Io { direction, direct },
-            timing: Timing::Around,
-            wait: WaitPolicy::Block,
-            placement: Placement { relation: "unpinned".to_owned(), cpus: None },
             size,
-            until: Until::time(Duration::from_nanos(window_ns)),
-            scheduler: Scheduler::Other,
-            injected_slowdown_ppm: None,
-            without_reference: false,
-            trace: None,
-            load: None,
             target: option("filename").map(target),
-            latency_limit_us: None,
-            schedule: None,
-            beside: None,
+            ..Configuration::new(
+                subject,
+                Pattern::Io { direction, direct },
+                Until::time(Duration::from_nanos(window_ns)),
+            )
         },
         subject: Subject::Unknown,
         block,

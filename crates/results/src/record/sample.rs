@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use super::result::{Primitive, Primitives, SCHEMA_VERSION};
 use super::series::Quantity;
-use super::subject::{Carries, Contexts, MadeOf, Measured, Noticed, Notification, Notifiers, Subject, Waits};
+use super::subject::{Carries, MadeOf, Measured, Noticed, Notification, Notifiers, Subject, Waits};
 use super::{
     Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };
-use crate::configuration::{Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy};
+use crate::configuration::{Configuration, Pattern, Placement, Timing, Until};
 use crate::machine::Machine;
 use crate::machine::clock::Clock;
 use crate::plan::Plan;
@@ -17,23 +17,9 @@ use crate::plan::Plan;
 /// Back-to-back round trips between CPUs 0 and 1.
 pub fn configuration(subject: &str) -> Configuration {
     Configuration {
-        subject: subject.to_owned(),
-        contexts: Contexts::Processes,
-        pattern: Pattern::PingPong { gap_ns: 0 },
         timing: Timing::Stamp,
-        wait: WaitPolicy::Block,
         placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
-        size: 0,
-        until: Until::count(1000),
-        scheduler: Scheduler::Other,
-        injected_slowdown_ppm: None,
-        without_reference: false,
-        load: None,
-        trace: None,
-        target: None,
-        latency_limit_us: None,
-        schedule: None,
-        beside: None,
+        ..Configuration::new(subject, Pattern::PingPong { gap_ns: 0 }, Until::count(1000))
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nobody is notified: each receiver is woken by a timer of its own, at a moment drawn by lot.
+//! Nobody is notified: each receiver is woken by a timer of its own, at a moment drawn at random.
 //!
 //! What remains is the fan-out's bookkeeping: the notifier's walk through the receivers without a post, and each
 //! receiver's stamp. No receiver's moment depends on its number or on another's, so if latency or order went with the

@@ -128,7 +128,7 @@ pub fn make(
 /// A file in `folder` that nobody else has, opened with `flags`. It is noted before it is there and again when it is, so that
 /// whoever comes after a sudden end knows what to remove.
 ///
-/// The name is drawn by lot: in a folder for everybody's temporary files, one that could be told beforehand could be made there
+/// The name is drawn at random: in a folder for everybody's temporary files, one that could be told beforehand could be made there
 /// by somebody else first.
 fn create(run_dir: &RunDir, folder: &Path, flags: libc::c_int) -> Result<(PathBuf, File), ScratchError> {
     let mut lot = [0; 16];
@@ -354,7 +354,7 @@ mod tests {
         let names = made.each_ref().map(|(path, _)| path.file_name().unwrap().to_str().unwrap().to_owned());
         let lots = names.each_ref().map(|name| name.strip_prefix(Note::FILE_PREFIX).unwrap());
         assert!(lots.iter().all(|lot| lot.len() == 32), "{names:?}");
-        // Of 32 digits drawn by lot two are the same by chance, and 16 once in 10^10 runs.
+        // Of 32 digits drawn at random two are the same by chance, and 16 once in 10^10 runs.
         let same = lots[0].bytes().zip(lots[1].bytes()).filter(|(one, other)| one == other).count();
         assert!(same < 16, "{names:?}");
         let notes = std::fs::read_to_string(run.join("lasting-notes")).unwrap();

@@ -14,6 +14,9 @@
 use super::{Property, Protocol, Step};
 use std::hash::Hash;
 
+/// A mistake, its name, title, mechanism and fix.
+type Entry<H> = (H, &'static str, &'static str, &'static str, &'static str);
+
 /// Gives a hazard enum its texts from its table.
 macro_rules! named {
     ($hazard:ident, $table:ident) => {
@@ -23,32 +26,32 @@ macro_rules! named {
                 $table.iter().map(|row| row.0)
             }
 
-            fn row(self) -> &'static Row {
+            fn entry(self) -> &'static Entry<Self> {
                 $table.iter().find(|row| row.0 == self).expect("every hazard has its row")
             }
 
             /// The name used on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
-                self.row().1
+                self.entry().1
             }
 
             /// What it is, in a few words.
             #[must_use]
             pub fn title(self) -> &'static str {
-                self.row().2
+                self.entry().2
             }
 
             /// How the mistake loses the wake-up.
             #[must_use]
             pub fn mechanism(self) -> &'static str {
-                self.row().3
+                self.entry().3
             }
 
             /// What the correct protocol does instead.
             #[must_use]
             pub fn fix(self) -> &'static str {
-                self.row().4
+                self.entry().4
             }
         }
     };

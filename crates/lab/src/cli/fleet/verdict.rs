@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use super::super::common::Exit;
 use super::super::verdict::Form;
 use super::results::{each, files};
-use doorbell_report::fleet::{passages, standing, verdict};
-use doorbell_report::passage;
+use doorbell_report::fleet::{standing, subsections, verdict};
 use doorbell_report::style::Style;
+use doorbell_report::subsection;
 use doorbell_results::record::verdict::Status;
 use doorbell_verdict::fleet::Fleet;
 
@@ -48,11 +48,11 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     })?;
     let judged = fleet.judge();
     let style = Style::of_stdout();
-    let told = || passages(&judged, &left_out);
+    let told = || subsections(&judged, &left_out);
     let text = match args.form.writer() {
         Some(write) => write("doorbell fleet verdict", &verdict(&judged, &left_out)),
-        None if args.details => passage::text(&told(), &style).trim_start_matches('\n').to_owned(),
-        None => passage::brief(&told(), ROWS, &style),
+        None if args.details => subsection::text(&told(), &style).trim_start_matches('\n').to_owned(),
+        None => subsection::brief(&told(), ROWS, &style),
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(match standing(&judged) {

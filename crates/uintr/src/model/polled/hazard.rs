@@ -2,54 +2,11 @@
 //! The mistakes, each a rule of the protocol that is broken.
 
 use super::config::Config;
-
-/// Defines the hazards in one place.
-macro_rules! hazards {
-    ($($name:ident($config:ident): $title:literal, $mechanism:literal, $fix:literal;)*) => {
-        /// A mistake that the protocol must not have.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Hazard {
-            $(#[doc = $title] $name,)*
-        }
-
-        impl Hazard {
-            /// All of them, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The name used on the command line.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name),)* }
-            }
-
-            /// What it is, in a few words.
-            #[must_use]
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$name => $title,)* }
-            }
-
-            /// How the mistake loses the wake-up.
-            #[must_use]
-            pub const fn mechanism(self) -> &'static str {
-                match self { $(Self::$name => $mechanism,)* }
-            }
-
-            /// What the correct protocol does instead.
-            #[must_use]
-            pub const fn fix(self) -> &'static str {
-                match self { $(Self::$name => $fix,)* }
-            }
-
-            /// The configuration in which it shows.
-            #[must_use]
-            pub const fn config(self) -> Config {
-                match self { $(Self::$name => Config::$config,)* }
-            }
-        }
-    };
-}
+use crate::model::hazard::hazards;
 
 hazards! {
+    "A mistake that the protocol must not have.";
+
     P1(LEVEL): "looks before it queues",
         "a post between look and queue interrupts, finds nobody and puts the receiver to rest; who then queues sleeps",
         "into the queue, arm, and look behind both";
@@ -86,12 +43,4 @@ hazards! {
     P12(TOLD): "a read takes a bit and tells nobody",
         "the post is gone when the interrupt comes; others that are told of each post are not told of this one",
         "who takes a bit wakes the queue";
-}
-
-impl Hazard {
-    /// The hazard of that name, in either case.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|hazard| hazard.name().eq_ignore_ascii_case(name))
-    }
 }

@@ -56,9 +56,9 @@ pub enum Hazard {
 }
 
 /// Name, title, mechanism, fix, seat.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str, Seat);
+type Entry<H> = (H, &'static str, &'static str, &'static str, &'static str, Seat);
 
-const HAZARDS: [Row; 9] = [
+const HAZARDS: [Entry<Hazard>; 9] = [
     (
         Hazard::B1,
         "B1",
@@ -139,7 +139,7 @@ impl Hazard {
     /// Where the waiter must sleep for the mistake to show.
     #[must_use]
     pub fn seat(self) -> Seat {
-        self.row().5
+        self.entry().5
     }
 }
 

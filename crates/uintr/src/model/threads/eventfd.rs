@@ -2,7 +2,7 @@
 //! A queue with an eventfd beside it: the consumer waits with epoll, and arms a flag so that a producer writes the
 //! eventfd only when somebody is going to sleep.
 
-use super::{Op, Thread, Threads, Value, Writer};
+use super::{Entry, Op, Thread, Threads, Value, Writer};
 use crate::model::Property;
 
 const QUEUE: usize = 0;
@@ -34,10 +34,7 @@ pub enum Hazard {
     E6,
 }
 
-/// Name, title, mechanism, fix.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str);
-
-const HAZARDS: [Row; 6] = [
+const HAZARDS: [Entry<Hazard>; 6] = [
     (
         Hazard::E1,
         "E1",

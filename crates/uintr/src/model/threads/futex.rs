@@ -2,7 +2,7 @@
 //! A futex used as an event: a word that changes with every message, compared by the kernel before it lets a waiter
 //! sleep.
 
-use super::{Op, Thread, Threads, Value, Writer};
+use super::{Entry, Op, Thread, Threads, Value, Writer};
 use crate::model::Property;
 
 const MESSAGES: usize = 0;
@@ -30,10 +30,7 @@ pub enum Hazard {
     F5,
 }
 
-/// Name, title, mechanism, fix.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str);
-
-const HAZARDS: [Row; 5] = [
+const HAZARDS: [Entry<Hazard>; 5] = [
     (
         Hazard::F1,
         "F1",

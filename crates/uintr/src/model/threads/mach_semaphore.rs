@@ -5,7 +5,7 @@
 //! count above zero like anybody else. `semaphore_signal_all` is for those who sleep at that moment, and adds nothing where nobody does
 //! (mach/semaphore.h; Kernel Programming Guide, Synchronization Primitives). Nothing here was held against macOS.
 
-use super::{Op, Thread, Threads, Writer};
+use super::{Entry, Op, Thread, Threads, Writer};
 use crate::model::Property;
 
 /// The first receiver's semaphore, the second's behind it.
@@ -25,10 +25,7 @@ pub enum Hazard {
     M2,
 }
 
-/// Name, title, mechanism, fix.
-type Row = (Hazard, &'static str, &'static str, &'static str, &'static str);
-
-const HAZARDS: [Row; 2] = [
+const HAZARDS: [Entry<Hazard>; 2] = [
     (
         Hazard::M1,
         "M1",

@@ -2,54 +2,11 @@
 //! The known mistakes, each a switch that puts it back into the protocol.
 
 use super::config::Config;
-
-/// Defines the hazards in one place: switch, title, what the field saw.
-macro_rules! hazards {
-    ($($(#[$doc:meta])* $name:ident($config:ident): $title:literal, $mechanism:literal, $fix:literal;)*) => {
-        /// A mistake that was made, numbered as in §9 of the architecture reference.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Hazard {
-            $($(#[$doc])* #[doc = $title] $name,)*
-        }
-
-        impl Hazard {
-            /// All of them, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$name),*];
-
-            /// The name used on the command line, such as `H4`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => stringify!($name),)* }
-            }
-
-            /// What it is, in a few words.
-            #[must_use]
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$name => $title,)* }
-            }
-
-            /// How the mistake loses the wake-up.
-            #[must_use]
-            pub const fn mechanism(self) -> &'static str {
-                match self { $(Self::$name => $mechanism,)* }
-            }
-
-            /// What the correct protocol does instead.
-            #[must_use]
-            pub const fn fix(self) -> &'static str {
-                match self { $(Self::$name => $fix,)* }
-            }
-
-            /// The configuration in which it shows.
-            #[must_use]
-            pub const fn config(self) -> Config {
-                match self { $(Self::$name => Config::$config,)* }
-            }
-        }
-    };
-}
+use crate::model::hazard::hazards;
 
 hazards! {
+    "A mistake that was made, numbered as in §9 of the architecture reference.";
+
     H1(RUNNING): "UIF lost at a switch",
         "UIF belongs to the core and has no MSR; a saver that goes MSR by MSR misses it, and the thread resumes elsewhere with the flag of whoever ran there",
         "save with XSAVES, or TESTUI on the way out and STUI or CLUI, one of them always, on the way back: whoever ran there may have opened it";
@@ -119,14 +76,6 @@ hazards! {
     H30(DRIVER_HOT_PLUG): "sleeper moved off a CPU and not looked at",
         "its UPID names another CPU from then on, but ON is set already: the interrupt that was sent before dies with the CPU that goes off-line",
         "name the other CPU, barrier, then look at ON of each that was moved";
-}
-
-impl Hazard {
-    /// The hazard of that name, in either case.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|hazard| hazard.name().eq_ignore_ascii_case(name))
-    }
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Passages: what a view tells of a run, told once and shown on a terminal and on a page alike.
+//! Subsections: what a view tells of a run, told once and shown on a terminal and on a page alike.
 
 use super::axis::Axis;
 use super::command_line::repeat;
@@ -10,7 +10,7 @@ use doorbell_results::record::ResultFile;
 
 /// A title, sentences, a table, and what must be known to read it; each may be missing.
 #[derive(Debug, Clone, Default)]
-pub struct Passage {
+pub struct Subsection {
     /// What it is about, with the table's unit; of a verdict, the verdict.
     pub title: String,
     /// What the title is: a verdict that fails is an error.
@@ -22,7 +22,7 @@ pub struct Passage {
     pub aside: bool,
 }
 
-impl Passage {
+impl Subsection {
     /// Sentences alone; none if there are none.
     pub fn of_lines(title: &str, lead: Vec<String>) -> Option<Self> {
         (!lead.is_empty()).then(|| Self { title: title.to_owned(), lead, ..Self::default() })
@@ -54,55 +54,55 @@ impl Passage {
     }
 }
 
-/// The verdict among `passages`: the first title that is no warning before it.
-pub fn said(passages: &[Passage]) -> Option<&str> {
-    let told = passages.iter().find(|told| told.role != Role::Warning && !told.title.is_empty())?;
+/// The verdict among `subsections`: the first title that is no warning before it.
+pub fn said(subsections: &[Subsection]) -> Option<&str> {
+    let told = subsections.iter().find(|told| told.role != Role::Warning && !told.title.is_empty())?;
     Some(&told.title)
 }
 
-/// The one passage of a run that has nothing to tell.
-pub fn nothing() -> Vec<Passage> {
-    vec![Passage { lead: vec!["No trial of this run has figures.".to_owned()], ..Passage::default() }]
+/// The one subsection of a run that has nothing to tell.
+pub fn nothing() -> Vec<Subsection> {
+    vec![Subsection { lead: vec!["No trial of this run has figures.".to_owned()], ..Subsection::default() }]
 }
 
-/// The passages on a terminal, an empty line before each.
-pub fn text(passages: &[Passage], style: &Style) -> String {
+/// The subsections on a terminal, an empty line before each.
+pub fn text(subsections: &[Subsection], style: &Style) -> String {
     let mut out = String::new();
-    for passage in passages {
+    for subsection in subsections {
         out.push('\n');
-        if !passage.title.is_empty() {
-            for line in style.wrap(&passage.title, 0).lines() {
-                out.push_str(&format!("{}\n", style.paint(passage.role, line)));
+        if !subsection.title.is_empty() {
+            for line in style.wrap(&subsection.title, 0).lines() {
+                out.push_str(&format!("{}\n", style.paint(subsection.role, line)));
             }
         }
-        out.extend(passage.lead.iter().map(|line| style.wrap(line, 0)));
-        out.extend(passage.table.as_ref().map(|table| table.render(style)));
-        out.extend(passage.notes.iter().map(|line| style.wrap(line, 2)));
+        out.extend(subsection.lead.iter().map(|line| style.wrap(line, 0)));
+        out.extend(subsection.table.as_ref().map(|table| table.render(style)));
+        out.extend(subsection.notes.iter().map(|line| style.wrap(line, 2)));
     }
     out
 }
 
-/// The passages as briefly as they answer: titles, sentences and the first `rows` rows of each table, and not how to read them.
-pub fn brief(passages: &[Passage], rows: usize, style: &Style) -> String {
+/// The subsections as briefly as they answer: titles, sentences and the first `rows` rows of each table, and not how to read them.
+pub fn brief(subsections: &[Subsection], rows: usize, style: &Style) -> String {
     let mut out = String::new();
-    for passage in passages {
-        for line in style.wrap(&passage.title, 0).lines().filter(|line| !line.is_empty()) {
-            out.push_str(&format!("{}\n", style.paint(passage.role, line)));
+    for subsection in subsections {
+        for line in style.wrap(&subsection.title, 0).lines().filter(|line| !line.is_empty()) {
+            out.push_str(&format!("{}\n", style.paint(subsection.role, line)));
         }
-        out.extend(passage.lead.iter().map(|line| style.wrap(line, 0)));
-        out.extend(passage.table.as_ref().map(|table| table.brief(rows, style)));
+        out.extend(subsection.lead.iter().map(|line| style.wrap(line, 0)));
+        out.extend(subsection.table.as_ref().map(|table| table.brief(rows, style)));
     }
     out
 }
 
 /// A verdict on a terminal: the sentence, what stands behind it, and the command that does the run of `result` again.
-pub fn verdict(passages: &[Passage], result: &ResultFile, style: &Style) -> String {
+pub fn verdict(subsections: &[Subsection], result: &ResultFile, style: &Style) -> String {
     let mut out =
         bound(result).map_or_else(String::new, |bound| style.paint(Role::Warning, &style.wrap(&bound, 0)));
     if result.emulated() {
         out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
     }
-    out.push_str(text(passages, style).trim_start_matches('\n'));
+    out.push_str(text(subsections, style).trim_start_matches('\n'));
     out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
     out
 }
