@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Squall on four harts: a guest's day of random spawning, waking, sleeping and killing, where instructions are the clock and idle time
-# costs nothing, so that it repeats exactly; then hostile processes beside an honest pair, and processes killed at random moments, by
+# costs nothing, so that as a rule it repeats exactly; then hostile processes beside an honest pair, and processes killed at random moments, by
 # the host's clock, where harts run at the same time. SQUALL_ROUNDS says how long the day is, of which 1,900 rounds are more than 24
 # hours, SQUALL_TIMES how often the rest is done. Then the lab under Linux on the same machine: what it takes for a hand-off and a fork is far above Squall's.
 set -euo pipefail
