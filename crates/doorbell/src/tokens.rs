@@ -98,6 +98,7 @@ impl Files {
 
     /// Puts a token into number `index` in another way than by write(2), if it is of another kind.
     #[inline]
+    #[cfg_attr(not(feature = "user_interrupts"), expect(unused_variables, reason = "files are written to"))]
     pub(crate) fn put(&self, index: usize) -> bool {
         match self.tokens {
             Tokens::Eventfds => false,

@@ -400,6 +400,20 @@ impl Found {
     }
 }
 
+/// What a receiver keeps at hand while it goes through a run of messages: behind each word that it acquires, what lies in memory
+/// would be loaded anew.
+#[derive(Debug)]
+pub struct Run {
+    head: u64,
+    mask: u64,
+    /// So much is left before the ring ends.
+    left: u64,
+    /// As the receiver's own of the message found last.
+    word: u64,
+    length: u64,
+    size: u64,
+}
+
 /// The receiver's private part.
 #[derive(Debug)]
 pub struct Receiver {
@@ -499,24 +513,66 @@ impl Receiver {
         is_one
     }
 
-    /// As [`next`](Self::next), for one who goes through a run of messages and holds back all of them.
+    /// For one who goes through many messages and holds back all of them. Nothing is taken at once outside the run before
+    /// [`end_run`](Self::end_run).
+    #[inline(always)]
+    pub fn run(&mut self) -> Run {
+        self.left = 0;
+        let left = if self.longer > 0 { until_wrap(self.head, self.capacity) } else { 0 };
+        let (word, length, size) = (self.last_word, self.last_length, self.last_size);
+        Run { head: self.head, mask: self.mask, left, word, length, size }
+    }
+
+    /// As [`next`](Self::next) and [`consume`](Self::consume).
     ///
     /// # Errors
     /// As [`next`](Self::next).
     #[inline(always)]
-    pub fn next_of_run(&mut self, shared: &impl Shared) -> Result<Option<Found>, PeerViolation> {
-        let here = self.head & self.mask;
+    pub fn next_of_run(
+        &mut self,
+        run: &mut Run,
+        shared: &impl Shared,
+    ) -> Result<Option<Found>, PeerViolation> {
+        let here = run.head & run.mask;
         // Acquire: pairs with S4 in `Sender::publish`.
         let word = shared.word(here).load(Ordering::Acquire);
-        if word == self.last_word || self.is_message(word) {
-            let (length, size) = (self.last_length, self.last_size);
-            // None after a violation.
-            if length < self.longer && size <= self.mask.wrapping_add(1).wrapping_sub(here) {
-                let left = self.left.saturating_sub(size);
-                return Ok(Some(Found { payload: here.wrapping_add(8), length, size, left }));
-            }
+        if word == 0 {
+            return Ok(None);
         }
-        self.next(shared)
+        let is_message = word == run.word || self.is_message(word);
+        if is_message && word != run.word {
+            (run.word, run.length, run.size) = (self.last_word, self.last_length, self.last_size);
+        }
+        if is_message && let Some(left) = run.left.checked_sub(run.size) {
+            (run.head, run.left) = (run.head.wrapping_add(run.size), left);
+            self.head = run.head;
+            return Ok(Some(Found {
+                payload: here.wrapping_add(8),
+                length: run.length,
+                size: run.size,
+                left: 0,
+            }));
+        }
+        let found = self.next_and_consume(shared);
+        *run = self.run();
+        found
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_and_consume(&mut self, shared: &impl Shared) -> Result<Option<Found>, PeerViolation> {
+        // After a violation no word of the sender's counts any more.
+        let found = if self.longer > 0 { self.next(shared)? } else { None };
+        if let Some(found) = found {
+            self.consume(found);
+        }
+        Ok(found)
+    }
+
+    /// After a run.
+    #[inline(always)]
+    pub fn end_run(&mut self) {
+        self.look_ahead();
     }
 
     /// Finds out anew how long a record may be that is taken at once.

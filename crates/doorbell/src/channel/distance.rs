@@ -65,6 +65,12 @@ impl Distance {
         true
     }
 
+    /// Was there a pause when nothing was found last?
+    #[cfg(test)]
+    pub(super) fn has_paused(&self) -> bool {
+        self.behind.is_some()
+    }
+
     /// After the pause there was a record of `size` bytes.
     pub(super) fn found(&mut self, size: u64) {
         self.behind = Some(size);

@@ -50,7 +50,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_batch(&mut self) -> Result<RecvBatch<'_, T>, RecvError> {
-        if self.reader.poll_alone()?.is_none() {
+        if self.reader.poll_for_run()?.is_none() {
             self.find_at_leisure()?;
         }
         Ok(RecvBatch::new(&mut self.reader))
@@ -62,7 +62,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// As [`recv`](Self::recv).
     pub fn recv_batch_deadline(&mut self, deadline: Option<Deadline>) -> Result<RecvBatch<'_, T>, RecvError> {
-        if self.reader.poll_alone()?.is_none() {
+        if self.reader.poll_for_run()?.is_none() {
             self.find(deadline)?;
         }
         Ok(RecvBatch::new(&mut self.reader))
@@ -73,7 +73,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// As [`try_recv`](Self::try_recv).
     pub fn try_recv_batch(&mut self) -> Result<RecvBatch<'_, T>, RecvError> {
-        self.reader.poll_alone()?;
+        self.reader.poll_for_run()?;
         Ok(RecvBatch::new(&mut self.reader))
     }
 

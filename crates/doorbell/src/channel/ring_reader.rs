@@ -9,6 +9,7 @@ use crate::rendezvous::AttachContext;
 use doorbell_core::channel::lane::{self, Found};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
+use std::mem::take;
 use std::sync::atomic::Ordering;
 
 /// The receiving end of one lane.
@@ -21,6 +22,8 @@ pub(super) struct RingReader {
     distance: Distance,
     /// Up to where it had received when `poll_alone_at_leisure` last found nothing to do, not even to release.
     idle_at: Option<u64>,
+    /// Did the last run end because nothing more was there?
+    ran_dry: bool,
     violation: Option<PeerViolation>,
     /// The sender's word when its end was told, until it has a successor.
     told: Option<u32>,
@@ -43,7 +46,17 @@ impl RingReader {
         // Release: pairs with `Fence::leave_out`.
         lane.control().can_run_barrier.store(can.into(), Ordering::Release);
         let distance = Distance::new(index.received());
-        Ok(Self { lane, index, end, sender, distance, idle_at: None, violation: None, told: None })
+        Ok(Self {
+            lane,
+            index,
+            end,
+            sender,
+            distance,
+            idle_at: None,
+            ran_dry: false,
+            violation: None,
+            told: None,
+        })
     }
 
     /// The next message, if there is one, and done with the one before. If there is none, releases what was consumed, and
@@ -82,15 +95,35 @@ impl RingReader {
             return Ok(Some(found));
         }
         if self.distance.keep(self.index.received()) {
-            let found = self.next()?;
-            if let Some(found) = found {
-                self.distance.found(found.record_size());
-            }
-            return Ok(found);
+            return self.next_behind_pause();
         }
         // All that was received is released by now, and as long as nothing comes the distance has nothing to learn.
         self.idle_at = Some(self.index.received());
         Ok(None)
+    }
+
+    fn next_behind_pause(&mut self) -> Result<Option<Found>, RecvError> {
+        let found = self.next()?;
+        if let Some(found) = found {
+            self.distance.found(found.record_size());
+        }
+        Ok(found)
+    }
+
+    /// As `poll_alone`, in front of a run: a run that ended because nothing was there was a look that found nothing, even if
+    /// there is something by now.
+    #[inline]
+    pub(super) fn poll_for_run(&mut self) -> Result<Option<Found>, RecvError> {
+        if take(&mut self.ran_dry) && !self.sender.is_news() {
+            // First of all the sender gets its room.
+            self.put_back();
+            if self.distance.keep(self.index.received())
+                && let Some(found) = self.next_behind_pause()?
+            {
+                return Ok(Some(found));
+            }
+        }
+        self.poll_alone()
     }
 
     /// `poll` for nearly every message.
@@ -273,8 +306,9 @@ impl RingReader {
 
     /// The messages that are there, of which none is released before the next look.
     pub(super) fn run(&mut self) -> Run<'_> {
-        let Self { lane, index, violation, .. } = self;
-        Run { lane, index, violation }
+        let Self { lane, index, violation, ran_dry, .. } = self;
+        let run = index.run();
+        Run { lane, index, run, violation, ran_dry }
     }
 
     /// Lends out the message that was found, until the next look or `put_back`: nothing is released before.
@@ -322,26 +356,33 @@ impl RingReader {
 pub(super) struct Run<'a> {
     lane: &'a Lane,
     index: &'a mut lane::Receiver,
+    run: lane::Run,
     violation: &'a mut Option<PeerViolation>,
+    ran_dry: &'a mut bool,
 }
 
 impl<'a> Run<'a> {
     /// The next. What is wrong with the sender is told by the next look.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Option<(&'a Lane, Found)> {
-        if self.violation.is_some() {
-            return None;
-        }
-        match self.index.next_of_run(self.lane) {
-            Ok(found) => found.map(|found| {
-                self.index.consume(found);
-                (self.lane, found)
-            }),
+        match self.index.next_of_run(&mut self.run, self.lane) {
+            Ok(Some(found)) => Some((self.lane, found)),
+            Ok(None) => {
+                *self.ran_dry = true;
+                None
+            }
             Err(violation) => {
-                *self.violation = Some(violation);
+                self.violation.get_or_insert(violation);
                 None
             }
         }
+    }
+}
+
+impl Drop for Run<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.index.end_run();
     }
 }
 
@@ -379,5 +420,45 @@ mod tests {
         let _ = sender.reserve(72).unwrap();
         assert_eq!(reader.check_sender(), Ok(None));
         assert!(!reader.index.can_release(), "the sender was not told");
+    }
+
+    /// A receiver of batches was at its sender's heels: by the next look there was something, so that none found nothing.
+    #[test]
+    fn a_run_that_went_dry_is_a_look_that_found_nothing() {
+        let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+        let mut sender: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
+        let mut reader = RingReader::on(segment.attach_context().unwrap(), 0).unwrap();
+        for run in 0..20 {
+            for _ in 0..10 {
+                sender.send(&[0; 8]).unwrap();
+            }
+            assert!(reader.poll_for_run().unwrap().is_some());
+            let mut messages = reader.run();
+            let taken = std::iter::from_fn(|| messages.next()).count();
+            assert_eq!(taken, 10);
+            drop(messages);
+            assert!(run < 10 || reader.distance.has_paused(), "no pause before run {run}");
+        }
+    }
+
+    #[test]
+    fn a_run_whose_end_was_never_told_loses_nothing_and_leaves_the_rest() {
+        let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+        let mut sender: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
+        let mut reader = RingReader::on(segment.attach_context().unwrap(), 0).unwrap();
+        for _ in 0..1000 {
+            for length in [8, 24, 16] {
+                sender.send(&vec![0; length]).unwrap();
+            }
+            assert!(reader.poll_for_run().unwrap().is_some());
+            let mut messages = reader.run();
+            assert_eq!(messages.next().unwrap().1.length(), 8);
+            std::mem::forget(messages);
+            for length in [24, 16] {
+                let found = reader.poll_alone().unwrap().unwrap();
+                assert_eq!(found.length(), length);
+                reader.lend(found);
+            }
+        }
     }
 }

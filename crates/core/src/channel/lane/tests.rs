@@ -118,6 +118,24 @@ proptest! {
             let before = received.len();
             loop {
                 let found = match ways.next().unwrap() {
+                    2 => {
+                        // It may leave some, and its end may never be told.
+                        let mut run = receiver.run();
+                        let mut found = None;
+                        for _ in 0..=received.len() % 4 {
+                            found = receiver.next_of_run(&mut run, &ring).unwrap();
+                            let Some(found) = found else { break };
+                            prop_assert_eq!(Some(&found.length()), received.next());
+                            prop_assert!(found.payload() + found.length() <= 1024);
+                        }
+                        if received.len() % 2 == 0 {
+                            receiver.end_run();
+                        }
+                        if found.is_none() {
+                            break;
+                        }
+                        continue;
+                    }
                     0 => match receiver.next_at_once(&ring) {
                         Some(found) => {
                             prop_assert!(!receiver.must_release());
@@ -125,8 +143,7 @@ proptest! {
                         }
                         None => receiver.next(&ring).unwrap(),
                     },
-                    1 => receiver.next(&ring).unwrap(),
-                    _ => receiver.next_of_run(&ring).unwrap(),
+                    _ => receiver.next(&ring).unwrap(),
                 };
                 let Some(found) = found else { break };
                 prop_assert_eq!(Some(&found.length()), received.next());
