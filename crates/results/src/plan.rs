@@ -121,11 +121,6 @@ impl Plan {
         self.sections.iter().any(|section| section == name)
     }
 
-    /// The subjects that play `part`.
-    pub fn playing<'plan>(&'plan self, part: &'plan str) -> impl Iterator<Item = &'plan str> {
-        self.parts.iter().filter(move |(_, plays)| *plays == part).map(|(subject, _)| subject.as_str())
-    }
-
     /// Whether `subject` plays `part`.
     pub fn plays(&self, subject: &str, part: &str) -> bool {
         self.parts.get(subject).is_some_and(|plays| plays == part)

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers and bit fields of the six user-interrupt MSRs (§3.1) and of what enables them (§2).
-
-/// CPUID leaf 7, subleaf 0, EDX: the CPU has user interrupts.
-pub const CPUID_7_0_EDX_UINTR: u32 = 1 << 5;
-/// CPUID leaf 7, subleaf 1, EDX: UIRET loads UIF from bit 1 of the popped RFLAGS.
-pub const CPUID_7_1_EDX_UIRET_UIF: u32 = 1 << 17;
-/// CR4: delivery, notification identification and the five instructions are on.
-pub const CR4_UINTR: u64 = 1 << 25;
-/// IA32_XSS: XSAVES and XRSTORS manage the user-interrupt state.
-pub const XSS_UINTR: u64 = 1 << 14;
+//! Numbers and bit fields of the six user-interrupt MSRs (§3.1).
 
 /// IA32_UINTR_RR: UIRR.
 pub const RR: u32 = 0x985;

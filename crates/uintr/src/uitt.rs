@@ -5,8 +5,6 @@
 pub const VALID: u64 = 1 << 0;
 /// Bits of the low qword that must be zero: 7:1 and 63:16.
 pub const RESERVED: u64 = 0xFFFF_FFFF_FFFF_00FE;
-/// Entries in a table of one 4-KiB page.
-pub const ENTRIES_PER_PAGE: u32 = 256;
 
 /// One 16-byte entry. The table is 16-byte aligned; entry *i* is at `UITTADDR + 16 * i`.
 #[repr(C, align(16))]
@@ -54,6 +52,5 @@ const _: () = {
     use core::mem::{align_of, offset_of, size_of};
     assert!(size_of::<UittEntry>() == 16 && align_of::<UittEntry>() == 16);
     assert!(offset_of!(UittEntry, low) == 0 && offset_of!(UittEntry, upid_address) == 8);
-    assert!(ENTRIES_PER_PAGE as usize * size_of::<UittEntry>() == 4096);
     assert!(UittEntry::new(0, 63).low & RESERVED == 0);
 };

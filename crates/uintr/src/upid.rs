@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The user posted-interrupt descriptor (UPID): what a sender writes and a receiver's core reads.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 /// Bit of the low qword: a notification was sent and is not yet processed.
 pub const ON: u64 = 1 << 0;
 /// Bit of the low qword: senders set PIR and send no notification.
@@ -114,53 +112,10 @@ impl From<UpidValue> for u128 {
     }
 }
 
-/// A descriptor in memory, as the kernel allocates it and the hardware changes it behind the kernel's back.
-///
-/// Every update is one locked read-modify-write of the low qword, so a concurrent SENDUIPI is never undone.
-#[repr(C, align(64))]
-#[derive(Debug, Default)]
-pub struct Upid {
-    low: AtomicU64,
-    pir: AtomicU64,
-    unused: [u64; 6],
-}
-
-impl Upid {
-    /// A descriptor with the given content.
-    #[must_use]
-    pub const fn new(value: UpidValue) -> Self {
-        Self { low: AtomicU64::new(value.low), pir: AtomicU64::new(value.pir), unused: [0; 6] }
-    }
-
-    /// Both qwords, PIR first. Not one atomic read: a sender may act between the two. A post that came before this
-    /// call is seen, and one that sets ON after PIR was read shows as ON without a request, which every reader must
-    /// treat like a request.
-    #[must_use]
-    pub fn snapshot(&self) -> UpidValue {
-        let pir = self.pir.load(Ordering::SeqCst);
-        UpidValue { low: self.low.load(Ordering::SeqCst), pir }
-    }
-
-    /// Replaces the fields `change` touches in one locked update of the low qword; returns what was there before.
-    pub fn update(&self, change: impl Fn(UpidValue) -> UpidValue) -> u64 {
-        let step = |low| Some(change(UpidValue { low, pir: 0 }).low);
-        match self.low.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
-            Ok(before) | Err(before) => before,
-        }
-    }
-
-    /// Takes every posted request, leaving none.
-    pub fn take_requests(&self) -> u64 {
-        self.pir.swap(0, Ordering::SeqCst)
-    }
-}
-
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
     assert!(size_of::<UpidValue>() == 16 && align_of::<UpidValue>() == 16);
     assert!(offset_of!(UpidValue, low) == 0 && offset_of!(UpidValue, pir) == 8);
-    assert!(size_of::<Upid>() == 64 && align_of::<Upid>() == 64);
-    assert!(offset_of!(Upid, low) == 0 && offset_of!(Upid, pir) == 8);
     assert!(UpidValue::new(0xEC, 5).with_on(true).low == 0x0000_0005_00EC_0001);
     assert!(RESERVED & (ON | SN | NV_MASK | NDST_MASK) == 0);
 };
@@ -168,16 +123,6 @@ const _: () = {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_update_of_one_field_leaves_the_others() {
-        let upid = Upid::new(UpidValue::new(0xEC, 7).with_on(true).with_pir(5));
-        let before = upid.update(|u| u.with_sn(true).with_ndst(2));
-        assert_eq!(before, UpidValue::new(0xEC, 7).with_on(true).low);
-        assert_eq!(upid.snapshot(), UpidValue::new(0xEC, 2).with_on(true).with_sn(true).with_pir(5));
-        assert_eq!(upid.take_requests(), 5);
-        assert_eq!(upid.snapshot().pir, 0);
-    }
 
     #[test]
     fn sixteen_bytes_survive_the_way_through_an_integer() {
