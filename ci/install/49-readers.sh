@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# DuckDB and Prometheus's parser, into the folder that ci/readers names.
+# What ci/readers lists, into the folder that ci/readers names.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 home="$(ci/readers)"
