@@ -2,6 +2,7 @@
 //! One bell as this process sees it: its record in shared memory, its eventfds (or what stands for them), and how to wake its sleepers.
 
 use crate::aio::Signaller;
+use crate::cpu::cpu_mark;
 use crate::error::WaitError;
 use crate::mapping::{Mapping, Scope};
 use crate::membarrier;
@@ -107,7 +108,7 @@ impl BellState {
     fn wake(&self, woken: Woken) {
         let record = self.record();
         // Before the wake, so that the sleeper finds it. A hint, hence relaxed.
-        let cpu = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
+        let cpu = cpu_mark();
         fault::point();
         record.ringer_cpu.store(cpu, Ordering::Relaxed);
         if woken.futex() {

@@ -60,6 +60,7 @@ pub mod channel;
 #[cfg(feature = "user_interrupts")]
 mod connected;
 pub mod counters;
+mod cpu;
 mod deadline;
 mod error;
 mod fd;

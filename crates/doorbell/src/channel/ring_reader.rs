@@ -4,9 +4,10 @@
 use super::distance::Distance;
 use super::error::{AttachError, RecvError};
 use super::lane::{Departure, End, Lane, Partner};
+use crate::cpu::cpu_mark;
 use crate::membarrier;
 use crate::rendezvous::AttachContext;
-use doorbell_core::channel::lane::{self, Found};
+use doorbell_core::channel::lane::{self, Found, depends_on_cpus};
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
 use std::mem::take;
@@ -338,6 +339,10 @@ impl RingReader {
         // it was told of already, and sleep.
         if !self.end.is_ours_at_once() {
             return;
+        }
+        if depends_on_cpus(self.lane.capacity()) {
+            fault::point();
+            self.lane.control().receiver_cpu.store(cpu_mark(), Ordering::Relaxed);
         }
         let (before, now) = self.index.release(&self.lane);
         let wanted = &self.lane.control().room_wanted;

@@ -6,6 +6,7 @@ use super::fence::Fence;
 use super::lane::{Departure, End, Lane, Partner};
 use super::receiver::MOST_TURNS;
 use super::slot::Slot;
+use crate::cpu::cpu_mark;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::mapping::Scope;
@@ -13,7 +14,7 @@ use crate::peer::{Trust, Trusted, Untrusted};
 use crate::rendezvous::{AttachContext, Connection, Segment};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
-use doorbell_core::channel::lane;
+use doorbell_core::channel::lane::{self, depends_on_cpus};
 use doorbell_core::channel::layout::Attachment;
 use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
@@ -534,6 +535,10 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         // Since then nothing is open at once.
         if let Some(violation) = self.violation {
             return Err(violation.into());
+        }
+        if depends_on_cpus(self.lane.capacity()) {
+            let theirs = self.lane.control().receiver_cpu.load(Ordering::Relaxed);
+            self.index.set_on_one_cpu(theirs == cpu_mark());
         }
         let room = self.index.room(most, &self.lane);
         Ok(room.inspect_err(|violation| self.violation = Some(*violation))?.is_some())

@@ -3,6 +3,7 @@
 
 use super::{Wait, WaitEntry, futex};
 use crate::calibrate::sleep_cost;
+use crate::cpu::cpu_mark;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::window::Window;
@@ -135,6 +136,6 @@ fn partner_sleeps(entry: &WaitEntry<'_>) -> bool {
 
 /// Did all who last woke somebody at `entries` do it on this CPU?
 fn shares_cpu(entries: &[WaitEntry<'_>]) -> bool {
-    let here = u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0).wrapping_add(1);
+    let here = cpu_mark();
     entries.iter().all(|entry| entry.state.record().ringer_cpu.load(Ordering::Relaxed) == here)
 }

@@ -307,3 +307,47 @@ fn nobody_attaches_where_no_record_can_begin() {
         assert_eq!(Receiver::attach(Capacity::SMALLEST, &ring).unwrap_err(), misaligned);
     }
 }
+
+/// As large as a ring must be for whose beginning again it matters where both sides run.
+#[cfg(not(any(feature = "fault_injection", miri)))]
+struct Largest {
+    words: std::vec::Vec<AtomicU64>,
+    released: AtomicU64,
+}
+
+#[cfg(not(any(feature = "fault_injection", miri)))]
+impl Shared for Largest {
+    fn word(&self, place: u64) -> &AtomicU64 {
+        &self.words[place as usize / 8]
+    }
+    fn released(&self) -> &AtomicU64 {
+        &self.released
+    }
+}
+
+/// Each message is answered before the next: where in a ring of 512 KiB does the last of many end that goes furthest?
+#[cfg(not(any(feature = "fault_injection", miri)))]
+fn furthest(on_one_cpu: bool) -> u64 {
+    let words = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();
+    let ring = Largest { words, released: AtomicU64::new(0) };
+    let capacity = Capacity::new(512 << 10).unwrap();
+    assert!(super::depends_on_cpus(capacity));
+    let mut sender = Sender::attach(capacity, &ring).unwrap();
+    let mut receiver = Receiver::attach(capacity, &ring).unwrap();
+    (0..1000).fold(0, |furthest, _| {
+        sender.set_on_one_cpu(on_one_cpu);
+        let room = sender.room(8192, &ring).unwrap().unwrap();
+        sender.publish(&room, 8192, &ring);
+        let found = receiver.next(&ring).unwrap().unwrap();
+        receiver.consume(found);
+        receiver.release(&ring);
+        furthest.max(found.payload() + found.length())
+    })
+}
+
+#[cfg(not(any(feature = "fault_injection", miri)))]
+#[test]
+fn on_one_processor_a_ring_begins_again_while_its_messages_are_still_in_the_nearest_cache() {
+    assert!(furthest(false) > 500 << 10);
+    assert!(furthest(true) < 140 << 10);
+}
