@@ -59,7 +59,7 @@ struct Polled<T: Trust, R> {
 }
 
 impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         poll(|| match self.sender.push(message) {
             Ok(()) => Some(()),
@@ -67,7 +67,7 @@ impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
             Err(error) => panic!("{error}"),
         });
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let mut read = Some(read);
         poll(|| {
@@ -82,15 +82,15 @@ impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
 struct Batched<T: Trust>(Polled<T, InPlace>);
 
 impl<const S: usize> End<S> for Batched<Trusted> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.0.send(message);
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         self.0.receive(read);
     }
-    #[inline]
+    #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
         let mut batch = self.0.sender.batch();
         for number in numbers {
@@ -102,7 +102,7 @@ impl<const S: usize> End<S> for Batched<Trusted> {
             });
         }
     }
-    #[inline]
+    #[inline(always)]
     fn receive_run(&mut self, most: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
         poll(|| {
             let mut received = 0;
@@ -119,11 +119,11 @@ impl<const S: usize> End<S> for Batched<Trusted> {
 struct Ringing<T: Trust>(Polled<T, InPlace>);
 
 impl<const S: usize> End<S> for Ringing<Trusted> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.0.sender.send(message).expect("the partner lives");
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         self.0.receive(read);
     }
@@ -142,17 +142,17 @@ impl<const S: usize> Values<S> {
 }
 
 impl<const S: usize> End<S> for Values<S> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.sender.bytes().send(message).expect("the partner lives");
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let mut read = Some(read);
         let received = self.receive_run(1, |message| read.take().expect("sent alone")(message));
         assert_eq!(received, 1);
     }
-    #[inline]
+    #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
         poll(|| match self.sender.try_batch((numbers.end - numbers.start) as usize) {
             Ok(mut batch) => {
@@ -165,7 +165,7 @@ impl<const S: usize> End<S> for Values<S> {
             Err(error) => panic!("{error}"),
         });
     }
-    #[inline]
+    #[inline(always)]
     fn receive_run(&mut self, _: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
         poll(|| {
             let values = self.receiver.try_recv_batch().expect("the partner lives");
@@ -183,11 +183,11 @@ struct Waiting<T: Trust, W: Wait, R> {
 }
 
 impl<T: Trust, W: Wait, R: Reading<T, S>, const S: usize> End<S> for Waiting<T, W, R> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.sender.send(message).expect("the partner lives");
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let message = self.receiver.recv().expect("the partner lives");
         self.reading.read(&message, read);
@@ -201,19 +201,19 @@ struct Keeping<E, K> {
 }
 
 impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.end.send(message);
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         self.end.receive(read);
     }
-    #[inline]
+    #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
         self.end.send_run(letter, numbers);
     }
-    #[inline]
+    #[inline(always)]
     fn receive_run(&mut self, most: u64, read: impl FnMut(&[u8; S])) -> u64 {
         self.end.receive_run(most, read)
     }

@@ -46,7 +46,7 @@ struct Sends<T: Trust, W: Wait> {
 }
 
 impl<T: Trust, W: Wait, const S: usize> End<S> for Sends<T, W> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         if !self.polls {
             return self.sender.send(message).expect("the partner lives");
@@ -75,7 +75,7 @@ impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
     fn send(&mut self, _: &[u8; S]) {
         panic!("it receives");
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let Self { gather, buffer, .. } = self;
         if !self.polls {

@@ -62,7 +62,7 @@ fn open<const S: usize>(process: u32, out: &str, back: &str, sleeps: bool, sende
 
 impl<const S: usize> Ends<S> {
     /// How many subscribers it reached.
-    #[inline]
+    #[inline(always)]
     fn publish(&self, message: &[u8; S]) -> usize {
         let mut sample = self.publisher.loan_uninit().expect("memory");
         sample.payload_mut().write(*message);
@@ -72,7 +72,7 @@ impl<const S: usize> Ends<S> {
 }
 
 impl<const S: usize> End<S> for Ends<S> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         // Nobody there yet: the partner is still opening.
         while self.publish(message) == 0 {
@@ -82,7 +82,7 @@ impl<const S: usize> End<S> for Ends<S> {
             notifier.notify().expect("notified");
         }
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let attempt = || self.subscriber.receive().expect("received");
         let Some((_, listener)) = &self.event else {

@@ -12,7 +12,7 @@ use std::ops::Range;
 struct Polled<const S: usize>(Producer<[u8; S]>, Consumer<[u8; S]>);
 
 impl<const S: usize> End<S> for Polled<S> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         poll(|| {
             let mut chunk = self.0.write_chunk_uninit(1).ok()?;
@@ -26,7 +26,7 @@ impl<const S: usize> End<S> for Polled<S> {
             Some(())
         });
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let mut read = Some(read);
         poll(|| {
@@ -42,15 +42,15 @@ impl<const S: usize> End<S> for Polled<S> {
 struct Chunks<const S: usize>(Polled<S>);
 
 impl<const S: usize> End<S> for Chunks<S> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.0.send(message);
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         self.0.receive(read);
     }
-    #[inline]
+    #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, mut numbers: Range<u64>) {
         poll(|| {
             let mut chunk = self.0.0.write_chunk_uninit((numbers.end - numbers.start) as usize).ok()?;
@@ -64,7 +64,7 @@ impl<const S: usize> End<S> for Chunks<S> {
             Some(())
         });
     }
-    #[inline]
+    #[inline(always)]
     fn receive_run(&mut self, most: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
         poll(|| {
             let there = self.0.1.slots().min(most as usize);

@@ -12,11 +12,11 @@ use std::marker::PhantomData;
 struct Blocking<P, O, I>(O, I, PhantomData<fn(P)>);
 
 impl<const S: usize, P: Parcel<S>, O: Sends<P>, I: Receives<P>> End<S> for Blocking<P, O, I> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.0.send(P::pack(message));
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         read(self.1.receive().bytes());
     }
@@ -25,12 +25,12 @@ impl<const S: usize, P: Parcel<S>, O: Sends<P>, I: Receives<P>> End<S> for Block
 struct Polled<P, O, I>(O, I, PhantomData<fn(P)>);
 
 impl<const S: usize, P: Parcel<S>, O: Sends<P>, I: Receives<P>> End<S> for Polled<P, O, I> {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         let mut parcel = Some(P::pack(message));
         poll(|| self.0.try_send(&mut parcel).then_some(()));
     }
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         read(poll(|| self.1.try_receive()).bytes());
     }
