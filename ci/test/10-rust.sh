@@ -6,5 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 ci/lints
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --lib --no-deps --all-features --locked
+# The fuzzer's target stands apart from the workspace, and only the soak runs it: here it must compile.
+CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}/fuzz cargo check --quiet --manifest-path fuzz/Cargo.toml
 ci/built >/dev/null
 cargo test --workspace --all-features --locked
