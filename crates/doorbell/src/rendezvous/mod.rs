@@ -204,6 +204,10 @@ pub enum RendezvousError {
 impl fmt::Display for RendezvousError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Os { call, errno: errno @ Errno::ACCESS } => write!(
+                f,
+                "{call} failed: {errno}; the place is another user's, who lets in others than itself and root only by `Users` and the file's rights"
+            ),
             Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
             Self::Map(error) => error.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
@@ -234,7 +238,7 @@ impl fmt::Display for RendezvousError {
                 "the offer's lanes need {bells} bells and {payload} bytes of payload; make the offer by `Offer::of_lanes`"
             ),
             Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
-            Self::NoOwner => f.write_str("nobody owns the name; start the owner first"),
+            Self::NoOwner => f.write_str("nobody owns the name; start the owner first, as this user if it is a name without a path"),
             Self::HungUp => f.write_str(
                 "the maker of this segment takes this process for gone; keep the connection it was met in, in the process that met it",
             ),
@@ -617,5 +621,17 @@ mod tests {
         let failed = segment.watch_over(PeerId { number: 8, pid: 8 }, no_socket, None, 8, Side::Host);
         assert_eq!(failed.unwrap_err(), RendezvousError::Os { call: "epoll_ctl", errno: Errno::PERM });
         assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Err(WaitError::PeerGone(dead))), "hung");
+    }
+
+    /// "Permission denied" alone told a stranger neither whose the place was nor what would let it in.
+    #[test]
+    fn who_may_not_open_the_place_is_told_what_would_let_it_in() {
+        for call in ["connect", "open"] {
+            let told = RendezvousError::Os { call, errno: Errno::ACCESS }.to_string();
+            assert!(
+                told.contains(call) && told.contains("another user's") && told.contains("`Users`"),
+                "{told}"
+            );
+        }
     }
 }
