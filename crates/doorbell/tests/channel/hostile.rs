@@ -192,13 +192,24 @@ fn suffer<W: Wait + Default>(
                 }
                 Err(_) => ended += 1,
             }
-            match receiver.recv_timeout(soon) {
-                Ok(Some(message)) => {
+            // One by itself, and a few as a run.
+            let mut received = receiver.recv_timeout(soon).map(|message| {
+                message.map_or(0, |message| {
                     message.copy_to_vec(&mut bytes);
                     assert_eq!(bytes.len(), message.len());
-                    tally.delivered.fetch_add(1, Ordering::Relaxed);
+                    1
+                })
+            });
+            if let Ok(alone) = received {
+                received = receiver.try_recv_batch().map(|run| {
+                    alone + run.take(3).inspect(|message| message.copy_to_vec(&mut bytes)).count() as u64
+                });
+            }
+            match received {
+                Ok(received) => {
+                    tally.delivered.fetch_add(received, Ordering::Relaxed);
                 }
-                Ok(None) | Err(RecvError::Wait(_)) => {}
+                Err(RecvError::Wait(_)) => {}
                 Err(RecvError::Violation(_)) => {
                     tally.violations.fetch_add(1, Ordering::Relaxed);
                     ended += 1;

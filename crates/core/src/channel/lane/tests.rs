@@ -76,6 +76,38 @@ fn whatever_records_lie_there_a_receiver_is_given_messages_in_the_ring_alone() {
     }
 }
 
+#[test]
+fn whatever_records_lie_there_a_run_is_of_messages_in_the_ring_alone() {
+    // Of all rings every seventh, for time.
+    for ring in rings().step_by(7) {
+        let before = ring.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let write = |words: [u64; 8]| {
+            (0..8).for_each(|place| ring.words[place].store(words[place], Ordering::Relaxed));
+        };
+        for head in heads() {
+            ring.released.store(head, Ordering::Relaxed);
+            write(before);
+            let mut receiver = Receiver::attach(Capacity::SMALLEST, &ring).unwrap();
+            let mut run = receiver.run();
+            for _ in 0..20 {
+                match receiver.next_of_run(&mut run, &ring) {
+                    Ok(Some(found)) => {
+                        assert!(found.payload() % 8 == 0 && found.length() <= 16);
+                        assert!(found.payload() + found.length() <= 64);
+                    }
+                    Ok(None) => break,
+                    Err(_) => {
+                        // From then on nothing that lies there counts, though it were a message.
+                        write([message_word(0); 8]);
+                        assert_eq!(receiver.next_of_run(&mut run, &ring), Ok(None));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A ring in which eight of the shortest messages may be held back.
 struct Larger {
     words: [AtomicU64; 128],
