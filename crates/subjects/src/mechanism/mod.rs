@@ -47,6 +47,7 @@ pub mod mwaitx;
 pub mod null;
 pub mod pipe;
 pub(crate) mod posix_semaphore;
+mod redirect;
 pub mod sched_yield;
 pub mod sem_posix;
 pub mod sem_posix_named;
@@ -62,6 +63,7 @@ pub mod tcp_busy_poll;
 pub mod tcp_epoll_busy_poll;
 pub mod udp;
 pub mod udp_busy_poll;
+pub mod udp_veth;
 pub mod uintr;
 pub mod uintr_epoll;
 pub mod uintr_wait;
@@ -71,8 +73,11 @@ pub mod unix_seqpacket;
 pub mod unix_stream;
 mod uring;
 mod user_interrupt;
+mod veth;
 pub mod wfe;
 pub mod wrs;
+pub mod xdp;
+mod xsk;
 
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
@@ -105,6 +110,8 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &tcp_epoll_busy_poll::TcpEpollBusyPoll,
         &udp::Udp,
         &udp_busy_poll::UdpBusyPoll,
+        &udp_veth::UdpVeth,
+        &xdp::Xdp,
         &sem_posix::SemPosix,
         &sem_posix_named::SemPosixNamed,
         &sem_sysv::SemSysv,
