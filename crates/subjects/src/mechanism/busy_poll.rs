@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the busy-polling mechanisms share: the socket option, and the proof that the kernel acts on it.
+//! What the busy-polling mechanisms share: the time, the socket option, and the proof that the kernel acts on it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{OpenError, Unavailable};
 
 /// How long a read polls its device queue before it sleeps, microseconds: the value the kernel's documentation
 /// recommends for `net.core.busy_read` (Documentation/admin-guide/sysctl/net.rst).
-const POLL_US: libc::c_int = 50;
+pub(super) const POLL_US: libc::c_int = 50;
 
 /// What the kernel does with it.
 pub(super) const KERNEL: &str = "The socket remembers the NAPI instance its last packet came from and polls that one. \
@@ -62,10 +62,7 @@ pub(super) fn polling(ends: Ends) -> Result<Ends, OpenError> {
 pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
     let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
     let ends = ends.and_then(polling).map_err(|error| because(&error))?;
-    rustix::io::write(&ends.write, &[1]).map_err(|error| because(&error))?;
-    let arrived = readable(&ends.read, Duration::from_secs(1)).map_err(|error| because(&error))?;
-    let queue = incoming_queue(&ends.read).map_err(|error| because(&error))?;
-    if arrived && queue != 0 {
+    if has_queue(&ends).map_err(|error| because(&error))? {
         return Ok(());
     }
     Err(Unavailable::because(
@@ -73,6 +70,15 @@ pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
          backlog (SO_INCOMING_NAPI_ID is 0) and the read sleeps as without it; to poll from user space use \
          `--wait spin` on the mechanism without busy polling",
     ))
+}
+
+/// Whether what comes over `ends` comes through a queue that can be polled. Sends a packet.
+pub(super) fn has_queue(ends: &Ends) -> Result<bool, OpenError> {
+    rustix::io::write(&ends.write, &[1]).map_err(OpenError::of("write"))?;
+    let arrived = readable(&ends.read, Duration::from_secs(1))
+        .map_err(|fault| OpenError::call(fault.call, fault.cause))?;
+    let queue = incoming_queue(&ends.read).map_err(OpenError::of("getsockopt(SO_INCOMING_NAPI_ID)"))?;
+    Ok(arrived && queue != 0)
 }
 
 /// The number of the device queue through which the last packet came; 0 if none.

@@ -64,6 +64,8 @@ pub mod tcp_epoll_busy_poll;
 pub mod udp;
 pub mod udp_busy_poll;
 pub mod udp_veth;
+pub mod udp_veth_io_uring;
+pub mod udp_veth_io_uring_napi;
 pub mod uintr;
 pub mod uintr_epoll;
 pub mod uintr_wait;
@@ -72,6 +74,7 @@ pub mod unix_dgram;
 pub mod unix_seqpacket;
 pub mod unix_stream;
 mod uring;
+mod uring_read;
 mod user_interrupt;
 mod veth;
 pub mod wfe;
@@ -111,6 +114,8 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &udp::Udp,
         &udp_busy_poll::UdpBusyPoll,
         &udp_veth::UdpVeth,
+        &udp_veth_io_uring::UdpVethIoUring,
+        &udp_veth_io_uring_napi::UdpVethIoUringNapi,
         &xdp::Xdp,
         &sem_posix::SemPosix,
         &sem_posix_named::SemPosixNamed,

@@ -11,7 +11,7 @@ use super::deadline::Deadline;
 use super::{Fault, OpenError, Unavailable};
 
 /// A ring of one side. Set up without flags: completions are posted as they happen, so that a look needs no system call.
-pub(super) struct Ring(pub(super) IoUring);
+pub struct Ring(pub(super) IoUring);
 
 /// Submissions a ring holds: no side has more than one under way.
 const ENTRIES: u32 = 8;
