@@ -84,6 +84,9 @@ pub struct Stamp {
 pub struct Mail {
     /// Messages published; the last one's sequence number. Written by the notifier before it notifies.
     pub published: Published,
+    /// Messages whose notification was sent; the last one's sequence number. Written by the notifier behind its call, so that a look at the
+    /// mechanism finds the notification of whatever is seen here.
+    pub rung: Published,
     /// Messages taken; written by the waiter.
     pub taken: Published,
     /// Stamps by sequence number modulo [`STAMPS`].

@@ -28,13 +28,15 @@ pub(crate) struct Wake {
     /// Messages sent between the return and the waiter's look at what was sent.
     pub(crate) after: &'static [u64],
     pub(crate) woken: Woken,
+    /// Whether the notifier's calls for those sent before have returned; not yet for those after.
+    pub(crate) rung: bool,
     /// Whether the notifier has said by then that it is over.
     pub(crate) over: bool,
 }
 
 impl Wake {
     pub(crate) fn notified(before: &'static [u64], after: &'static [u64]) -> Self {
-        Self { before, after, woken: Woken::Notified, over: false }
+        Self { before, after, woken: Woken::Notified, rung: true, over: false }
     }
     /// A wait that runs out, and a look at the mechanism that finds nothing.
     pub(crate) fn timed_out(before: &'static [u64], after: &'static [u64]) -> Self {
@@ -76,7 +78,7 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    fn send(&self, messages: &[u64], at: u64) {
+    fn send(&self, messages: &[u64], at: u64, rung: bool) {
         let mail = &self.control.mail[0];
         for &number in messages {
             // A ping-pong has one message at a time under way, and keeps its stamp in the first place.
@@ -85,6 +87,9 @@ impl Player {
                 mail.stamps[place].due.store(at, Relaxed);
             }
             mail.published.0.store(number, Release);
+            if rung {
+                mail.rung.0.store(number, Release);
+            }
         }
     }
 
@@ -92,7 +97,7 @@ impl Player {
     fn looked(&mut self) {
         let now = Clock::MONOTONIC.now();
         let later = std::mem::take(&mut self.later);
-        self.send(later, now);
+        self.send(later, now, true);
         while Clock::MONOTONIC.now() <= now {
             std::hint::spin_loop();
         }
@@ -107,8 +112,8 @@ impl Waiter for Player {
     fn wait_for(&mut self, _: Duration) -> Result<Woken, Fault> {
         self.looked();
         let wake = self.wakes.pop_front().ok_or_else(|| Fault::new("wait", "the script is over"))?;
-        self.send(wake.before, Clock::MONOTONIC.now());
-        self.send(wake.after, LATER);
+        self.send(wake.before, Clock::MONOTONIC.now(), wake.rung);
+        self.send(wake.after, LATER, false);
         self.later = wake.after;
         if wake.over {
             self.control.stop.store(1, Release);

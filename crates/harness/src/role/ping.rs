@@ -172,6 +172,9 @@ fn stamped<M: Mechanism>(
         let ran_before = if parted { ran() } else { 0 };
         notifier.notify()?;
         let notified = parted.then(|| clock.now());
+        if timing != Timing::Around {
+            rang(side, THERE, sequence);
+        }
         // On one core the other side may have run inside the call, whose time is then no cost of sending alone.
         let sent_alone = parted && ran() == ran_before;
         side.step(Step::Waits, sequence);
@@ -361,6 +364,9 @@ fn echo_stamped(
             publish(side, BACK, sequence, clock.now());
         }
         notifier.notify()?;
+        if stamps {
+            rang(side, BACK, sequence);
+        }
     }
 }
 
@@ -388,8 +394,16 @@ fn await_message(
             Woken::Notified if *owed > 0 => *owed -= 1,
             Woken::Notified => side.tally.spurious += 1,
             Woken::TimedOut if there => {
+                // Pairs with the Release store in `rang`, and before the look, which finds what was rung by now.
+                let rung = side.control.mail[direction].rung.0.load(Acquire) >= sequence;
                 // It may have come since the wait gave up: then it is not late.
-                if !waiter.poll()? {
+                let came = waiter.poll()?;
+                if !came && !rung {
+                    // The other side is about to ring: the next wait hears it.
+                    side.tally.timeouts += 1;
+                    continue;
+                }
+                if !came {
                     side.tally.late += 1;
                     *owed += 1;
                 }
@@ -408,6 +422,13 @@ fn publish(side: &Side, direction: usize, sequence: u64, now: Ticks) {
     mail.stamps[0].sent.store(now, Relaxed);
     // Pairs with the Acquire loads of `published` on the other side: whoever sees the number sees the stamp.
     mail.published.0.store(sequence, Release);
+}
+
+/// Says that the notification of message `sequence` was sent.
+#[inline(always)]
+fn rang(side: &Side, direction: usize, sequence: u64) {
+    // Pairs with the Acquire load in `await_message`: whoever sees the number finds the notification by a look.
+    side.control.mail[direction].rung.0.store(sequence, Release);
 }
 
 /// The reading at which a time-limited window ends.
@@ -449,10 +470,17 @@ mod tests {
     }
 
     #[test]
-    fn a_message_found_after_a_wait_ran_out_was_seen_when_it_was_found() {
-        let (times, tally) = awaited(&[Wake::timed_out(&[], &[1])], 1);
+    fn a_message_found_after_a_wait_ran_out_behind_its_notification_is_late() {
+        let (times, tally) = awaited(&[Wake::timed_out(&[1], &[])], 1);
         assert!(times[0].is_some(), "awake before the notifier's call");
         assert_eq!(tally, Tally { late: 1, ..Tally::default() });
+    }
+
+    #[test]
+    fn a_message_whose_notification_is_about_to_be_sent_when_a_wait_runs_out_is_the_next_waits() {
+        let (times, tally) = awaited(&[Wake::timed_out(&[], &[1]), Wake::notified(&[], &[])], 1);
+        assert!(times[0].is_some(), "awake before the notifier's call");
+        assert_eq!(tally, Tally { timeouts: 1, ..Tally::default() });
     }
 
     #[test]
