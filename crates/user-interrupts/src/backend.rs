@@ -83,11 +83,24 @@ impl std::error::Error for StartError {
 ///
 /// See [`StartError`]. After [`StartError::None`] another call may ask for another backend.
 pub fn start(backends: &[Backend]) -> Result<Backend, StartError> {
+    asks(sys::uintr_start, backends)
+}
+
+/// What [`start`] would choose; nothing is chosen.
+///
+/// # Errors
+///
+/// As [`start`].
+pub fn can_start(backends: &[Backend]) -> Result<Backend, StartError> {
+    asks(sys::uintr_can_start, backends)
+}
+
+fn asks(call: extern "C" fn(c_uint) -> c_int, backends: &[Backend]) -> Result<Backend, StartError> {
     let asked = backends.iter().fold(0, |asked, backend| asked | backend.bit());
     if asked == 0 {
         return Err(StartError::NothingAsked);
     }
-    let chosen = sys::uintr_start(asked.unsigned_abs() as c_uint);
+    let chosen = call(asked.unsigned_abs());
     if let Some(chosen) = Backend::of(chosen) {
         return Ok(chosen);
     }

@@ -9,7 +9,7 @@
 //!
 //! | to | there is |
 //! |---|---|
-//! | choose, and learn why not | [`start`], [`backend`], [`reason`] |
+//! | choose, and learn why not | [`start`], [`can_start`], [`backend`], [`reason`] |
 //! | let this thread be interrupted | [`Receiver`] |
 //! | name a vector to others | [`Receiver::vector`], a descriptor to be passed or inherited |
 //! | be told in an event loop, without a handler | [`Polled`] |
@@ -37,7 +37,7 @@ mod receiver;
 mod sender;
 mod sys;
 
-pub use backend::{Backend, StartError, backend, reason, signal, start};
+pub use backend::{Backend, StartError, backend, can_start, reason, signal, start};
 pub use polled::{Polled, Style};
 pub use receiver::{Calls, Pending, Receiver};
 pub use sender::Sender;

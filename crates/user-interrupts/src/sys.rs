@@ -16,6 +16,7 @@ unsafe extern "C" {
     #[cfg(target_arch = "x86_64")]
     pub(crate) static uintr_chosen: c_int;
     pub(crate) safe fn uintr_start(backends: c_uint) -> c_int;
+    pub(crate) safe fn uintr_can_start(backends: c_uint) -> c_int;
     pub(crate) safe fn uintr_backend() -> c_int;
     pub(crate) safe fn uintr_backend_reason() -> *const c_char;
     pub(crate) safe fn uintr_signal() -> c_int;

@@ -3,6 +3,7 @@
 //! test is a thread of its own, and so a receiver of its own.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -31,7 +32,9 @@ fn the_choice_is_for_good_and_says_why() {
     assert_eq!(user_interrupts::signal().is_some(), chosen == Backend::Signals);
     assert!(user_interrupts::reason().starts_with(&chosen.to_string()), "{}", user_interrupts::reason());
     let other = if chosen == Backend::Hardware { Backend::Signals } else { Backend::Hardware };
-    assert!(matches!(user_interrupts::start(&[other]), Err(StartError::Other(first)) if first == chosen));
+    for asks in [user_interrupts::start, user_interrupts::can_start] {
+        assert!(matches!(asks(&[other]), Err(StartError::Other(first)) if first == chosen));
+    }
     assert!(matches!(user_interrupts::start(&[]), Err(StartError::NothingAsked)));
 }
 
@@ -39,8 +42,15 @@ fn the_choice_is_for_good_and_says_why() {
 #[test]
 fn where_there_is_no_hardware_the_reason_names_what_is_missing() {
     if std::env::var_os("ASKS_FOR_HARDWARE").is_some() {
+        // Asking chooses nothing: neither keeps the other from being had.
+        assert_eq!(user_interrupts::can_start(&[Backend::Signals]).unwrap(), Backend::Signals);
+        assert_eq!(
+            user_interrupts::can_start(&[Backend::Hardware]).is_ok(),
+            Path::new("/dev/uintr").exists()
+        );
+        assert_eq!(user_interrupts::backend(), None);
         let said = user_interrupts::start(&[Backend::Hardware]);
-        if std::path::Path::new("/dev/uintr").exists() {
+        if Path::new("/dev/uintr").exists() {
             assert_eq!(said.unwrap(), Backend::Hardware);
             return;
         }

@@ -32,6 +32,8 @@ extern "C" {
  * before. EINVAL: unknown bits, or UINTR_BACKEND is none of these words.
  */
 int uintr_start(unsigned int backends);
+/* What uintr_start() would return, with its errors and reasons; nothing is chosen. */
+int uintr_can_start(unsigned int backends);
 /* The choice, or 0 as long as there is none. */
 int uintr_backend(void);
 /* A line for people: the choice, and why. Never NULL. */

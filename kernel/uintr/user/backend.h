@@ -18,6 +18,8 @@ struct handler {
 struct backend {
 	/* 0, or -1 with errno and in @why the reason. Once a process, under a lock. */
 	int (*start)(char *why, size_t size);
+	/* What that would return; nothing is left of it. */
+	int (*can_start)(char *why, size_t size);
 	/* Flags of uintr.h. */
 	int (*handle)(const struct handler *handler, unsigned int flags);
 	/* Of the calling thread. -1: it has no handler. */

@@ -107,18 +107,31 @@ static const char *about_the_cpu(void)
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & 1 << 5 ? "this CPU has user interrupts" : "this CPU has no user interrupts";
 }
 
+static int opens(char *why, size_t size)
+{
+	int fd = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC), error = errno;
+
+	if (fd >= 0)
+		return fd;
+	snprintf(why, size, UINTR_DEVICE ": %s (%s)", strerror(error), about_the_cpu());
+	/* As a kernel that has no such calls. */
+	return refuse(error == ENOENT || error == ENODEV ? ENOSYS : error);
+}
+
+static int can_start(char *why, size_t size)
+{
+	int fd = opens(why, size);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
 static int start(char *why, size_t size)
 {
 	unsigned int a, b, c, d;
-	int error;
 
-	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
-	if (device < 0) {
-		error = errno;
-		snprintf(why, size, UINTR_DEVICE ": %s (%s)", strerror(error), about_the_cpu());
-		/* As a kernel that has no such calls. */
-		return refuse(error == ENOENT || error == ENODEV ? ENOSYS : error);
-	}
+	device = opens(why, size);
+	if (device < 0)
+		return -1;
 	/* The kernel has XSAVE on wherever it is, and so wherever these are. */
 	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 	uintr_xsave_states = a & XSAVE_STATES;
@@ -286,7 +299,7 @@ static void sends(uint64_t index)
 }
 
 const struct backend uintr_hardware = {
-	.start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
+	.start = start, .can_start = can_start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
 	.alt_stack = alt_stack, .poll_fd = poll_fd, .connect = connects, .disconnect = disconnects,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = sends, .mask = uintr_mask, .unmask = uintr_unmask, .unmasked = uintr_unmasked,
@@ -302,6 +315,6 @@ static int start(char *why, size_t size)
 	return refuse(ENOSYS);
 }
 
-const struct backend uintr_hardware = { .start = start };
+const struct backend uintr_hardware = { .start = start, .can_start = start };
 
 #endif

@@ -726,7 +726,7 @@ static int wait_until(int64_t deadline)
 }
 
 const struct backend uintr_signals = {
-	.start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
+	.start = start, .can_start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
 	.alt_stack = alt_stack, .poll_fd = poll_fd, .connect = uintr_signals_connect, .disconnect = uintr_signals_disconnect,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = uintr_signals_send, .mask = mask, .unmask = unmask, .unmasked = unmasked,

@@ -52,19 +52,21 @@ static int begin(int which, const struct backend *backend, const char *why)
 	return which;
 }
 
-/* Under @choosing. */
-static int choose(unsigned int backends)
+/* Under @choosing. @begins: the choice is for good. */
+static int choose(unsigned int backends, int begins)
 {
 	char hardware[128] = "not asked for", signals[128] = "not asked for", why[320];
 	int error = ENOSYS;
 
 	if (backends & UINTR_HARDWARE) {
-		if (!uintr_hardware.start(hardware, sizeof(hardware)))
-			return begin(UINTR_HARDWARE, &uintr_hardware, "hardware: the CPU's own, by the driver's /dev/uintr");
+		if (!(begins ? uintr_hardware.start : uintr_hardware.can_start)(hardware, sizeof(hardware)))
+			return !begins ? UINTR_HARDWARE : begin(UINTR_HARDWARE, &uintr_hardware, "hardware: the CPU's own, by the driver's /dev/uintr");
 		error = errno;
 	}
 	if (backends & UINTR_SIGNALS) {
-		if (!uintr_signals.start(signals, sizeof(signals))) {
+		if (!(begins ? uintr_signals.start : uintr_signals.can_start)(signals, sizeof(signals))) {
+			if (!begins)
+				return UINTR_SIGNALS;
 			snprintf(why, sizeof(why), "signals: emulated; hardware: %s", hardware);
 			return begin(UINTR_SIGNALS, &uintr_signals, why);
 		}
@@ -74,7 +76,7 @@ static int choose(unsigned int backends)
 	return refuse(error);
 }
 
-int uintr_start(unsigned int backends)
+static int starts(unsigned int backends, int begins)
 {
 	int result;
 
@@ -84,11 +86,21 @@ int uintr_start(unsigned int backends)
 		backends = UINTR_HARDWARE | UINTR_SIGNALS;
 	pthread_mutex_lock(&choosing);
 	if (!uintr_chosen)
-		result = choose(backends);
+		result = choose(backends, begins);
 	else
 		result = backends & uintr_chosen ? uintr_chosen : refuse(EBUSY);
 	pthread_mutex_unlock(&choosing);
 	return result;
+}
+
+int uintr_start(unsigned int backends)
+{
+	return starts(backends, 1);
+}
+
+int uintr_can_start(unsigned int backends)
+{
+	return starts(backends, 0);
 }
 
 /* For who called something else first. NULL, with errno: there is none. */

@@ -4,7 +4,7 @@
 use doorbell::Tokens;
 
 use super::library::{BellNotifier, BellWaiter, bell_segment};
-use super::user_interrupt::{probe, start};
+use super::user_interrupt::{ByHardware, probe, start};
 use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
 
 /// This project's bell, whose waiter sleeps in poll on a vector.
@@ -34,7 +34,7 @@ impl Mechanism for BellUintr {
     }
 
     fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
+        probe::<ByHardware>()
     }
 }
 
@@ -43,7 +43,7 @@ impl Link for InterruptedBell {
     type Waiter = BellWaiter<doorbell::wait::Eventfd>;
 
     fn open(site: &Site) -> Result<Self, OpenError> {
-        start()?;
+        start::<ByHardware>()?;
         bell_segment(site, Tokens::UserInterrupts).map(Self)
     }
 

@@ -67,6 +67,9 @@ pub mod udp_veth;
 pub mod udp_veth_io_uring;
 pub mod udp_veth_io_uring_napi;
 pub mod uintr;
+pub mod uintr_by_signals;
+pub mod uintr_by_signals_epoll;
+pub mod uintr_by_signals_wait;
 pub mod uintr_epoll;
 pub mod uintr_wait;
 pub mod umwait;
@@ -129,6 +132,9 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &uintr::Uintr,
         &uintr_wait::UintrWait,
         &uintr_epoll::UintrEpoll,
+        &uintr_by_signals::UintrBySignals,
+        &uintr_by_signals_wait::UintrBySignalsWait,
+        &uintr_by_signals_epoll::UintrBySignalsEpoll,
         &bell_adaptive::BellAdaptive,
         &bell_futex::BellFutex,
         &bell_eventfd::BellEventfd,

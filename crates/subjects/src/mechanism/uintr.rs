@@ -6,7 +6,7 @@ use std::time::Duration;
 use user_interrupts::Receiver;
 
 use super::deadline::Deadline;
-use super::user_interrupt::{InterruptLink, Interruption, probe};
+use super::user_interrupt::{ByHardware, InterruptLink, Interruption, probe};
 use super::{Explanation, Fault, Host, Mechanism, Unavailable, Waiter, Waits, Woken};
 
 /// The waiter looks at its own memory, which its handler writes.
@@ -18,7 +18,7 @@ pub struct Uintr;
 pub struct Running(Receiver);
 
 impl Mechanism for Uintr {
-    type Link = InterruptLink<Self>;
+    type Link = InterruptLink<Self, ByHardware>;
     const NAME: &'static str = "uintr";
     const WAITS: Waits = Waits::Spins;
     const COALESCES: bool = true;
@@ -44,7 +44,7 @@ impl Mechanism for Uintr {
     }
 
     fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
+        probe::<ByHardware>()
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SENDUIPI to a vector without a handler, in an epoll set.
 
+use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use user_interrupts::{Polled, Style};
 use super::descriptor::{again, take_token};
 use super::eventfd::EventfdRead;
 use super::eventfd_epoll::EpollSet;
-use super::user_interrupt::{Interrupter, probe, start};
+use super::user_interrupt::{ByHardware, Interrupter, Means, probe, start};
 use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
@@ -19,7 +20,7 @@ pub struct UintrEpoll;
 
 /// The vector's descriptor; its receiver is of the process that opened the link.
 #[derive(Debug)]
-pub struct PolledLink(OwnedFd);
+pub struct PolledLink<M>(OwnedFd, PhantomData<M>);
 
 /// The end that sleeps in the set, and reads.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub struct PolledWaiter {
 }
 
 impl Mechanism for UintrEpoll {
-    type Link = PolledLink;
+    type Link = PolledLink<ByHardware>;
     const NAME: &'static str = "uintr-epoll";
     const COALESCES: bool = true;
     const DESCRIPTOR: bool = true;
@@ -55,18 +56,18 @@ impl Mechanism for UintrEpoll {
     }
 
     fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
+        probe::<ByHardware>()
     }
 }
 
-impl Link for PolledLink {
+impl<M: Means> Link for PolledLink<M> {
     type Notifier = Interrupter;
     type Waiter = PolledWaiter;
     fn open(_: &Site) -> Result<Self, OpenError> {
-        start()?;
+        start::<M>()?;
         Polled::new(Style::default())
-            .map(|polled| Self(polled.into()))
-            .map_err(OpenError::of("UINTR_RECEIVE"))
+            .map(|polled| Self(polled.into(), PhantomData))
+            .map_err(OpenError::of("uintr_poll_fd"))
     }
     fn waiter(&self) -> Result<PolledWaiter, OpenError> {
         let vector = again(&self.0)?;

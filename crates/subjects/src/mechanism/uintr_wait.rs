@@ -7,7 +7,7 @@ use std::time::Duration;
 use user_interrupts::{Pending, Receiver};
 
 use super::deadline::Deadline;
-use super::user_interrupt::{InterruptLink, Interruption, probe};
+use super::user_interrupt::{ByHardware, InterruptLink, Interruption, probe};
 use super::{Explanation, Fault, Host, Mechanism, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `UINTR_WAIT`, masked, and unmasks behind it, where its handler runs.
@@ -19,7 +19,7 @@ pub struct UintrWait;
 pub struct Sleeping(Receiver);
 
 impl Mechanism for UintrWait {
-    type Link = InterruptLink<Self>;
+    type Link = InterruptLink<Self, ByHardware>;
     const NAME: &'static str = "uintr-wait";
     const COALESCES: bool = true;
 
@@ -45,7 +45,7 @@ impl Mechanism for UintrWait {
     }
 
     fn available(_: &Host) -> Result<(), Unavailable> {
-        probe()
+        probe::<ByHardware>()
     }
 }
 
@@ -70,7 +70,7 @@ impl Sleeping {
         match self.0.wait(timeout) {
             // Another signal's handler ran: the caller looks, and sleeps again.
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Pending::Interrupt),
-            ended => ended.map_err(Fault::of("ioctl(UINTR_WAIT)")),
+            ended => ended.map_err(Fault::of("uintr_wait_until")),
         }
     }
 }

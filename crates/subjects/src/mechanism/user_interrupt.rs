@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the mechanisms made of user interrupts share: how the notifier comes to the waiter's vector, and whether there are any here.
+//! What the mechanisms made of user interrupts share, whatever those are made of: how the notifier comes to the waiter's vector, and
+//! whether there are any here.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::marker::PhantomData;
@@ -14,6 +15,31 @@ use user_interrupts::{Backend, Receiver, Sender};
 
 use super::{Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter};
 
+/// What user interrupts are made of. A trial's host takes it for good, and the sides inherit the choice.
+pub trait Means: Send + Sync + 'static {
+    const BACKEND: Backend;
+    /// What has them, for those who do not.
+    const CURE: &'static str;
+}
+
+/// SENDUIPI.
+#[derive(Debug)]
+pub struct ByHardware;
+
+impl Means for ByHardware {
+    const BACKEND: Backend = Backend::Hardware;
+    const CURE: &'static str = "a CPU with user interrupts and the driver of kernel/uintr have it; `doorbell vm run --accel uintr --driver` has both";
+}
+
+/// The same calls, by signals, shared memory and sockets.
+#[derive(Debug)]
+pub struct BySignals;
+
+impl Means for BySignals {
+    const BACKEND: Backend = Backend::Signals;
+    const CURE: &'static str = "Linux 5.16 and later have what it needs";
+}
+
 /// A way of being interrupted: what the waiter's thread does until it is.
 pub trait Interruption: Send + Sync + 'static {
     type Waiter: Waiter;
@@ -23,10 +49,10 @@ pub trait Interruption: Send + Sync + 'static {
 
 /// Through `given` the waiter passes its vector's descriptor, which stays there: each notifier peeks.
 #[derive(Debug)]
-pub struct InterruptLink<I> {
+pub struct InterruptLink<I, M> {
     give: OwnedFd,
     given: OwnedFd,
-    interruption: PhantomData<I>,
+    kinds: PhantomData<(I, M)>,
 }
 
 /// The end that sends.
@@ -48,32 +74,29 @@ impl Notifier for Interrupter {
     }
 }
 
-/// Has this process have them by hardware, or none.
-pub(super) fn start() -> Result<(), OpenError> {
-    user_interrupts::start(&[Backend::Hardware]).map(drop).map_err(OpenError::of("uintr_start"))
+/// Has this process have them by `M`, or none.
+pub(super) fn start<M: Means>() -> Result<(), OpenError> {
+    user_interrupts::start(&[M::BACKEND]).map(drop).map_err(OpenError::of("uintr_start"))
 }
 
-/// Whether this machine's CPU, kernel and driver have them.
-pub(super) fn probe() -> Result<(), Unavailable> {
-    let lacking = |error: user_interrupts::StartError| {
-        let cure = "a CPU with user interrupts and the driver of kernel/uintr have it; `doorbell vm run --accel uintr --driver` has both";
-        Unavailable::because(format!("{error}; {cure}"))
-    };
-    user_interrupts::start(&[Backend::Hardware]).map(drop).map_err(lacking)
+/// Whether this machine has them by `M`. Nothing is chosen: the command asks for all.
+pub(super) fn probe<M: Means>() -> Result<(), Unavailable> {
+    let lacking = |error: user_interrupts::StartError| Unavailable::because(format!("{error}; {}", M::CURE));
+    user_interrupts::can_start(&[M::BACKEND]).map(drop).map_err(lacking)
 }
 
 /// The one vector that is sent.
 const VECTOR: u8 = 0;
 
-impl<I: Interruption> Link for InterruptLink<I> {
+impl<I: Interruption, M: Means> Link for InterruptLink<I, M> {
     type Notifier = Interrupter;
     type Waiter = I::Waiter;
     fn open(_: &Site) -> Result<Self, OpenError> {
-        start()?;
+        start::<M>()?;
         let (give, given) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .map_err(OpenError::of("socketpair"))?;
-        Ok(Self { give, given, interruption: PhantomData })
+        Ok(Self { give, given, kinds: PhantomData })
     }
     fn waiter(&self) -> Result<I::Waiter, OpenError> {
         let receiver = Receiver::counting().map_err(OpenError::of("uintr_register_handler"))?;
