@@ -9,13 +9,17 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::judge::{Ratio, Verdict};
-use doorbell_verdict::versus::{Versus, versus, versus_of};
+use doorbell_verdict::versus::{Versus, versus_of};
+use std::collections::BTreeSet;
 
 /// A row with the figures of the quantity that is spoken of.
 pub type Having<'a> = (&'a Row<'a>, &'a Distribution);
 
-/// Rows among which every pair is judged; of more only the ends are named.
-const MOST: usize = 40;
+/// Pairs that are judged at the most; of more only the ends are named.
+const MOST: usize = 780;
+
+/// Conditions of which a first screen tells how the rows under them stand to each other.
+const CONDITIONS: usize = 3;
 
 /// A ratio with its interval, or what keeps it open.
 pub fn interval(ratio: Option<Ratio>) -> String {
@@ -38,8 +42,59 @@ pub fn interval(ratio: Option<Ratio>) -> String {
 #[derive(Debug)]
 pub struct Judged<'a> {
     rows: Vec<Having<'a>>,
+    alike: Vec<Alike>,
     versus: Versus,
     quantity: Quantity,
+}
+
+/// Rows that differ in one thing alone.
+#[derive(Debug)]
+struct Alike {
+    /// What all of them have in common, and others have not; empty where there are no others.
+    conditions: String,
+    places: Vec<usize>,
+    /// What tells them apart.
+    names: Vec<Axis>,
+}
+
+impl Alike {
+    /// Groups of `rows`, in the order in which they come first: sentences that set beside each other what differs in more than one thing, a byte
+    /// after no gap and a page after a long one, say of neither what it does. Everything is one group where no two rows differ in one thing
+    /// alone.
+    fn of(rows: &[Having]) -> Vec<Self> {
+        let configurations = || rows.iter().map(|(row, _)| row.configuration());
+        let axes = axis::varying(configurations());
+        let values = |axis: Axis| configurations().map(|one| axis.value(one)).collect::<BTreeSet<_>>().len();
+        let apart = if values(Axis::Subject) > 1 {
+            Some(Axis::Subject)
+        } else {
+            axes.iter().copied().max_by_key(|axis| values(*axis))
+        };
+        let shared: Vec<Axis> =
+            axes.iter().copied().filter(|axis| Some(*axis) != apart && *axis != Axis::Subject).collect();
+        let names = std::iter::once(Axis::Subject).chain(apart.filter(|axis| *axis != Axis::Subject));
+        let names: Vec<Axis> = names.collect();
+        let mut groups: Vec<Self> = Vec::new();
+        for (place, (row, _)) in rows.iter().enumerate() {
+            let conditions = axis::label(row.configuration(), &shared);
+            match groups.iter_mut().find(|group| group.conditions == conditions) {
+                Some(group) => group.places.push(place),
+                None => groups.push(Self { conditions, places: vec![place], names: names.clone() }),
+            }
+        }
+        groups.retain(|group| group.places.len() > 1);
+        if groups.is_empty() {
+            let places = (0..rows.len()).collect();
+            groups.push(Self { conditions: String::new(), places, names: axes });
+        }
+        groups.truncate(CONDITIONS);
+        groups
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let pairs = self.places.iter().enumerate();
+        pairs.flat_map(|(index, a)| self.places[index + 1..].iter().map(move |b| (*a, *b)))
+    }
 }
 
 impl<'a> Judged<'a> {
@@ -48,12 +103,13 @@ impl<'a> Judged<'a> {
         let variants: Vec<_> = rows.iter().map(|(row, _)| &row.variant).collect();
         let loads: Vec<(usize, usize)> =
             (0..rows.len()).filter_map(|place| Some((unloaded(&rows, place)?, place))).collect();
-        let versus = match rows.len() {
-            2..=MOST if loads.is_empty() => versus(&variants, quantity),
-            2..=MOST => versus_of(&variants, quantity, &loads),
+        let alike = Alike::of(&rows);
+        let spoken_of = if loads.is_empty() { alike.iter().flat_map(Alike::pairs).collect() } else { loads };
+        let versus = match spoken_of.len() {
+            1..=MOST => versus_of(&variants, quantity, &spoken_of),
             _ => Versus::default(),
         };
-        Self { rows, versus, quantity }
+        Self { rows, alike, versus, quantity }
     }
 
     /// What a row takes, picoseconds: what its ratios are of where it was judged, so that no sentence contradicts the table, else its median.
@@ -63,28 +119,36 @@ impl<'a> Judged<'a> {
         level.unwrap_or_else(|| having.1.quantile(0.5) as f64)
     }
 
-    /// What the rows say of each other: the shortest beside the longest, or what a load does where rows differ in it.
+    /// What the rows say of each other: the shortest beside the longest of those that differ in one thing alone, or what a load does where rows
+    /// differ in it.
     pub fn sentences(&self) -> Vec<String> {
         let axes = axis::varying(self.rows.iter().map(|(row, _)| row.configuration()));
         let by_load = self.under_load(&axes);
         if !by_load.is_empty() {
             return by_load;
         }
-        let p50 = |place: &usize| self.p50_ps(&self.rows[*place]);
-        let by_p50 = |a: &usize, b: &usize| p50(a).total_cmp(&p50(b));
-        let Some(first) = (0..self.rows.len()).min_by(by_p50) else { return Vec::new() };
-        let Some(last) = (0..self.rows.len()).rev().max_by(by_p50) else { return Vec::new() };
-        let name = |place: usize| axis::label(self.rows[place].0.configuration(), &axes);
+        self.alike.iter().filter_map(|group| self.ends(group)).collect()
+    }
+
+    /// The shortest of a group beside its longest.
+    fn ends(&self, group: &Alike) -> Option<String> {
+        let p50 = |place: usize| self.p50_ps(&self.rows[place]);
+        let by_p50 = |a: &usize, b: &usize| p50(*a).total_cmp(&p50(*b));
+        let first = group.places.iter().copied().min_by(by_p50)?;
+        let last = group.places.iter().copied().rev().max_by(by_p50)?;
         if first == last {
-            return vec![alone(&self.rows[first], self.quantity)];
+            return Some(alone(&self.rows[first], self.quantity));
         }
-        let [short, long] = alike([p50(&first), p50(&last)]);
-        vec![format!(
-            "{} takes {short} and {} {long}: {}.",
+        let name = |place: usize| axis::label(self.rows[place].0.configuration(), &group.names);
+        let [short, long] = alike([p50(first), p50(last)]);
+        let conditions =
+            if group.conditions.is_empty() { String::new() } else { format!("{}: ", group.conditions) };
+        Some(format!(
+            "{conditions}{} takes {short} and {} {long}: {}.",
             name(first),
             name(last),
             interval(self.versus.ratio(first, last))
-        )]
+        ))
     }
 
     /// What a load makes of the rows that were also run without one.
@@ -128,3 +192,58 @@ fn alone((row, series): &Having, quantity: Quantity) -> String {
 
 /// Sentences on loads at the most.
 const LOADS: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+    use crate::sample;
+
+    fn said(of: &[(&str, u32, u64)]) -> Vec<String> {
+        let records = of.iter().map(|(subject, size, ps)| {
+            let configuration = Configuration { size: *size, ..sample::configuration(subject) };
+            sample::record(&configuration, 0, &[*ps; 3])
+        });
+        let result = sample::result("uintr", records.collect());
+        let figures = Figures::of(&result);
+        let rows: Vec<Having> =
+            figures.rows.iter().map(|row| (row, &row.series[&Quantity::RoundTrip])).collect();
+        Judged::of(&rows, Quantity::RoundTrip).sentences()
+    }
+
+    /// A spin with one byte once stood beside a futex with a page, as if the futex took all of the difference.
+    #[test]
+    fn a_sentence_sets_beside_each_other_what_differs_in_one_thing_alone() {
+        let said = said(&[
+            ("spin", 1, 500_000),
+            ("futex", 1, 5_000_000),
+            ("spin", 4096, 8_000_000),
+            ("eventfd", 4096, 14_000_000),
+            ("futex", 4096, 13_000_000),
+        ]);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("message 1 B: spin takes 500 ns and futex 5,000 ns"), "{said:?}");
+        assert!(
+            said[1].starts_with("message 4,096 B: spin takes 8") && said[1].contains(" and eventfd 14"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_mechanism_alone_is_set_beside_itself() {
+        let said = said(&[("futex", 1, 5_000_000), ("futex", 4096, 13_000_000)]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("futex · message 1 B takes 5"), "{said:?}");
+    }
+
+    #[test]
+    fn where_no_two_rows_differ_in_one_thing_alone_the_ends_are_named_with_all_of_theirs() {
+        let said = said(&[("spin", 1, 500_000), ("futex", 4096, 13_000_000)]);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("spin · message 1 B takes 0.5")
+                && said[0].contains("futex · message 4,096 B 13"),
+            "{said:?}"
+        );
+    }
+}

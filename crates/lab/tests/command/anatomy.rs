@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use doorbell_harness::trace::event::{EventKind, KINDS};
 use doorbell_harness::trace::instance::Wanted;
 use doorbell_harness::trace::{Instance, Tracefs};
-use doorbell_results::anatomy::Mark;
+use doorbell_results::anatomy::{Anatomy, Mark};
 use doorbell_results::event::{Event, What};
+use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{Outcome, Record, ResultFile, read};
 use doorbell_verdict::why::{Slow, why};
 use rustix::process::{Pid, Signal, kill_process};
@@ -85,31 +86,49 @@ fn the_stages_of_traced_wakes_add_up_and_the_same_wakes_run_without() {
         // The null mechanism is run beside, bare alone.
         assert_eq!(result.records.len(), 2 * traced.len() + 4);
         for record in traced {
-            assert!(
-                matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }),
-                "{:?}",
-                record.outcome
-            );
-            let anatomy = record.anatomy.as_ref().unwrap();
-            assert!(anatomy.counts.cut > 0, "{:?}", anatomy.counts);
-            assert_eq!(anatomy.counts.stamped, anatomy.counts.cut + anatomy.counts.incomplete);
-            for path in &anatomy.paths {
-                let sum: f64 = path.stages.values().map(|stage| stage.mean_ns).sum();
-                assert!((sum / path.whole.mean_ns - 1.0).abs() < 0.002, "{sum} of {}", path.whole.mean_ns);
-            }
-            for wake in &anatomy.kept {
-                assert_eq!(
-                    wake.stages().map(|(_, from, to)| to - from).sum::<i64>().unsigned_abs(),
-                    wake.whole_ps()
-                );
-            }
-            let asleep: u64 = anatomy
-                .paths
-                .iter()
-                .filter(|path| path.marks.contains(&Mark::Decided))
-                .map(|path| path.whole.count)
-                .sum();
-            assert!(asleep > 0, "not one wake of a sleeper: {:?}", anatomy.paths);
+            let anatomy = stages_that_add_up(record);
+            assert!(asleep(anatomy) > 0, "not one wake of a sleeper: {:?}", anatomy.paths);
+        }
+    });
+}
+
+/// The stages of a traced trial, of which each wake-up's, and each path's, are its whole.
+fn stages_that_add_up(record: &Record) -> &Anatomy {
+    assert!(matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. }), "{:?}", record.outcome);
+    let anatomy = record.anatomy.as_ref().unwrap();
+    assert!(anatomy.counts.cut > 0, "{:?}", anatomy.counts);
+    assert_eq!(anatomy.counts.stamped, anatomy.counts.cut + anatomy.counts.incomplete);
+    for path in &anatomy.paths {
+        let sum: f64 = path.stages.values().map(|stage| stage.mean_ns).sum();
+        assert!((sum / path.whole.mean_ns - 1.0).abs() < 0.002, "{sum} of {}", path.whole.mean_ns);
+    }
+    for wake in &anatomy.kept {
+        assert_eq!(wake.stages().map(|(_, from, to)| to - from).sum::<i64>().unsigned_abs(), wake.whole_ps());
+    }
+    anatomy
+}
+
+/// How many of its wake-ups were a sleeper's.
+fn asleep(anatomy: &Anatomy) -> u64 {
+    let of_sleepers = anatomy.paths.iter().filter(|path| path.marks.contains(&Mark::Decided));
+    of_sleepers.map(|path| path.whole.count).sum()
+}
+
+/// By signals; `ci/test/67-uintr.sh` has a guest do the same by hardware.
+#[test]
+fn user_interrupts_by_signals_have_stages_that_add_up() {
+    with_events(|_| {
+        let result = run(
+            "anatomy uintr-by-signals uintr-by-signals-wait uintr-by-signals-epoll --gap 1ms --time 100ms \
+                          --blocks 1 --placement unpinned",
+        );
+        let traced: Vec<_> =
+            result.records.iter().filter(|record| record.configuration.trace.is_some()).collect();
+        assert_eq!(traced.len(), 3);
+        for record in traced {
+            let anatomy = stages_that_add_up(record);
+            let sleeps = record.subject.notification().unwrap().waits == Waits::Blocks;
+            assert!(!sleeps || asleep(anatomy) > 0, "not one wake of a sleeper: {:?}", anatomy.paths);
         }
     });
 }

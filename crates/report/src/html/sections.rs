@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sections of the page that show figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::groups::{self, Group, Item, groups, slug};
 use super::tables::{self, Table};
@@ -242,6 +242,9 @@ fn trial_lines<'a>(group: &Group<'a>, curves: &[Curve<'a>]) -> Vec<trials::Trial
         .collect()
 }
 
+/// Lines by their names and files.
+type Lines<'a> = BTreeMap<(String, usize), sweep::SweepCurve<'a>>;
+
 /// Times along `sweep`: variants that differ in nothing else make one line.
 fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Option<Panel> {
     // The last to wake is what a fan-out is about, beside its headline.
@@ -257,37 +260,55 @@ fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Op
     if apart.len() == varying.len() {
         return None;
     }
-    let mut lines: BTreeMap<(String, usize), sweep::SweepCurve> = BTreeMap::new();
+    // What one chart has room for is in one. Of more each has what was run under the same conditions: where the quickest of all are together,
+    // nothing stands beside what it is held against.
+    let different = |axes: &[Axis]| {
+        let labels = having.iter().map(|(item, _)| axis::label(item.row.configuration(), axes));
+        labels.collect::<BTreeSet<_>>().len()
+    };
+    let split = different(&apart) > COLORS && different(&[Axis::Subject]) > 1;
+    let (subject, conditions): (Vec<Axis>, Vec<Axis>) =
+        apart.into_iter().partition(|axis| !split || *axis == Axis::Subject);
+    let mut groups: Vec<(String, Lines)> = Vec::new();
     for (item, series) in having {
         let configuration = item.row.configuration();
-        let name = axis::label(configuration, &apart);
+        let shared = axis::label(configuration, &conditions);
+        let place = groups.iter().position(|(known, _)| *known == shared).unwrap_or_else(|| {
+            groups.push((shared, Lines::new()));
+            groups.len() - 1
+        });
+        let name = axis::label(configuration, &subject);
         let name = if several { format!("{name} · {}", item.run) } else { name };
-        let line = lines.entry((name.clone(), item.file)).or_insert_with(|| sweep::SweepCurve {
+        let line = groups[place].1.entry((name.clone(), item.file)).or_insert_with(|| sweep::SweepCurve {
             look: Curve { id: item.id.to_owned(), name, color: 0, harness: false, series, cpu_ps: None },
             points: Vec::new(),
         });
         line.points.push(((sweep.value)(configuration), sweep.axis.value(configuration), series));
     }
-    let mut variants: Vec<sweep::SweepCurve> = lines.into_values().collect();
-    for line in &mut variants {
-        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    variants.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
-    let number = variants.len().div_ceil(COLORS);
     let mut charts = Vec::new();
-    for (part, chunk) in variants.chunks_mut(COLORS).enumerate() {
-        for (color, line) in chunk.iter_mut().enumerate() {
-            line.look.color = color;
+    for (conditions, lines) in groups {
+        let mut variants: Vec<sweep::SweepCurve> = lines.into_values().collect();
+        for line in &mut variants {
+            line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        let picture = sweep::draw(chunk, figures::name(quantity), sweep.along);
-        charts.extend(picture.map(|picture| {
-            let part = if number > 1 {
-                format!(" ({} of {number}, the quickest first)", part + 1)
-            } else {
-                String::new()
-            };
-            small(&format!("{}{part}", sweep.heading), sweep.how, picture)
-        }));
+        variants.sort_by_key(|line| line.points.last().map(|point| point.2.quantile(0.5)));
+        let number = variants.len().div_ceil(COLORS);
+        for (part, chunk) in variants.chunks_mut(COLORS).enumerate() {
+            for (color, line) in chunk.iter_mut().enumerate() {
+                line.look.color = color;
+            }
+            let picture = sweep::draw(chunk, figures::name(quantity), sweep.along);
+            charts.extend(picture.map(|picture| {
+                let part = if number > 1 {
+                    format!(" ({} of {number}, the quickest first)", part + 1)
+                } else {
+                    String::new()
+                };
+                let conditions =
+                    if conditions.is_empty() { String::new() } else { format!(": {conditions}") };
+                small(&format!("{}{conditions}{part}", sweep.heading), sweep.how, picture)
+            }));
+        }
     }
     (!charts.is_empty()).then(|| Panel { name: join("", sweep.what), charts })
 }
