@@ -85,6 +85,22 @@ for mechanism in ["futex", "uintr", "uintr-wait", "uintr-epoll"]:
     assert counts["seen"] > 0 and counts["lost"] == 0
     assert mechanism == "uintr" or tally[mechanism, "proven_asleep"] > 0
 '
+"$doorbell" vm run --accel uintr --kernel 6.12 --driver --cpus 2 -- anatomy uintr uintr-wait uintr-epoll --gap 1ms --count 50 --blocks 1 --placement same-l3 \
+    -o "$scratch/stages.json" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+python3 - "$scratch/stages.json" <<'END' || fail "no stages: $(cat "$scratch/said")"
+import json, sys
+seen = {}
+for record in json.load(open(sys.argv[1]))["records"]:
+    anatomy = record.get("anatomy")
+    if anatomy:
+        marks = {mark for path in anatomy["paths"] for mark in path["marks"]}
+        seen[record["configuration"]["subject"]] = anatomy["counts"]["cut"], "switched-in" in marks
+        print(record["configuration"]["subject"], anatomy["counts"], sorted(marks))
+assert set(seen) == {"uintr", "uintr-wait", "uintr-epoll"}, seen
+assert all(cut > 0 for cut, _ in seen.values()), seen
+# Who sleeps is seen to come to its CPU.
+assert seen["uintr-wait"][1] and seen["uintr-epoll"][1], seen
+END
 
 step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all is not refused"
 guest --kernel 6.12 --define UINTR_FORGETS '
