@@ -97,6 +97,33 @@ def test_a_task_awaits_room_and_others_run_meanwhile(tmp_path: Path) -> None:
     assert asyncio.run(asyncio.wait_for(both(), FOREVER)) == messages
 
 
+@pytest.mark.parametrize("senders", [1, 2])
+def test_the_ends_of_a_channel_are_awaited(senders: int) -> None:
+    """`async for` over a channel, and AsyncSender of one, were refused: they took the ends of segments alone."""
+    messages = [bytes([number % 256]) * 100 for number in range(500)]
+
+    async def both() -> list[bytes]:
+        tx, rx = doorbell.channel(1024, senders=senders)
+
+        async def send() -> None:
+            sender = doorbell.AsyncSender(tx)
+            for message in messages:
+                await sender.send(message)
+            tx.close()
+
+        sending = asyncio.create_task(send())
+        received = []
+        async for message in rx:
+            received.append(message)
+            # A sender that may still come keeps the channel open.
+            if senders > 1 and len(received) == len(messages):
+                break
+        await sending
+        return received
+
+    assert asyncio.run(asyncio.wait_for(both(), FOREVER)) == messages
+
+
 def test_a_send_that_is_cancelled_sends_nothing_and_one_that_is_closed_ends() -> None:
     segment = doorbell.Segment(lanes=1, lane_capacity=1024, eventfds=1)
     sender, receiver = segment.sender(0), segment.receiver(0)

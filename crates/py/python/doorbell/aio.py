@@ -114,10 +114,16 @@ async def _receive(end: _End[T]) -> T:
     return await _until(end, end.try_recv, end.listen)
 
 
-class AsyncSender:
-    """A sending end that one task awaits while there is no room."""
+class _HasSender(Protocol):
+    """An end of `channel`, or of a connection."""
 
-    def __init__(self, sender: Sender) -> None:
+    def _native_sender(self) -> Sender: ...
+
+
+class AsyncSender:
+    """A sending end, of whatever has one, that one task awaits while there is no room."""
+
+    def __init__(self, sender: Sender | _HasSender) -> None:
         self._sender = sender
 
     async def send(self, message: bytes | bytearray | memoryview) -> None:
@@ -126,9 +132,9 @@ class AsyncSender:
         One task at a time. ValueError if the sender is closed meanwhile.
         """
         length = memoryview(message).nbytes
-        await _until(
-            self._sender, lambda: self._sender.try_send(message) or None, lambda: self._sender.listen(length)
-        )
+        # Not before it is used: an end of `channel` is of the process that first does.
+        sender = self._sender if isinstance(self._sender, Sender) else self._sender._native_sender()
+        await _until(sender, lambda: sender.try_send(message) or None, lambda: sender.listen(length))
 
 
 class AsyncReceiver:

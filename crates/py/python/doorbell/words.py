@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, Slot, _connect
-from .aio import AsyncReceiver
+from .aio import AsyncGather, AsyncReceiver
 
 
 class _End:
@@ -76,6 +76,10 @@ class ChannelSender(_End):
                     raise
         raise RendezvousError("the channel has no lanes")
 
+    def _native_sender(self) -> Sender:
+        sender: Sender = self._ours()
+        return sender
+
     def send(self, message: Any, timeout: float | None = None) -> bool:
         """Sends a copy of `message`. Waits while there is no room; False if `timeout` seconds went by first."""
         return bool(self._ours().send(message, timeout))
@@ -92,7 +96,7 @@ class ChannelSender(_End):
 
 
 class ChannelReceiver(_End):
-    """The receiving end of a channel. `for` runs over its messages until all senders that came have left."""
+    """The receiving end of a channel. `for` and `async for` run over its messages until all senders that came have left."""
 
     def _take(self) -> "Receiver | _Gathered":
         if self._lanes == 1:
@@ -119,6 +123,15 @@ class ChannelReceiver(_End):
             except Closed:
                 return
             if message is not None:
+                yield message
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        end = self._ours()
+        if isinstance(end, _Gathered):
+            async for _, message in AsyncGather(end._native_end()):
+                yield message
+        else:
+            async for message in AsyncReceiver(end):
                 yield message
 
 
@@ -179,6 +192,9 @@ class Duplex:
 
     def _native_end(self) -> Receiver:
         return self.receiver
+
+    def _native_sender(self) -> Sender:
+        return self.sender
 
     def __iter__(self) -> Iterator[bytes]:
         try:
