@@ -11,11 +11,13 @@
 //!
 //! One line per cell: what receives, threads or processes, messages, sleeps of the receiver where they are counted.
 
+use doorbell::Deadline;
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::{Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
+use std::collections::VecDeque;
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -251,7 +253,23 @@ fn lane<W: Wait + Default + 'static>(
         mut receiver: Receiver<T, W>,
         answers: Sender<T, W>,
     ) -> Result<(u64, Option<u64>), String> {
+        let (mut taken, mut turn) = (VecDeque::new(), 0_usize);
         let mut take: Take<'_> = Box::new(|message| {
+            if let Some(next) = taken.pop_front() {
+                *message = next;
+                return Ok(Some(0));
+            }
+            turn += 1;
+            // Every other time a run, which may go dry.
+            if turn.is_multiple_of(2) {
+                let run = receiver.recv_batch_deadline(Some(Deadline::after(STUCK)));
+                let run = run.map(|run| taken.extend(run.take(turn % 64 + 1).map(|found| found.to_vec())));
+                told(run.map(Some))?;
+                return Ok(taken.pop_front().map(|next| {
+                    *message = next;
+                    0
+                }));
+            }
             Ok(told(receiver.recv_timeout(STUCK))?.map(|found| {
                 found.copy_to_vec(message);
                 0
