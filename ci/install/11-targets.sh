@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# The oldest compiler that Cargo.toml promises, and the standard library for the other processors, and for musl, that the libraries must build for.
+# The oldest compiler that Cargo.toml promises, and the standard library for the other processors, for musl, and for other systems, that must build.
 # Where rustup or its server is not to be had, ci/test/12-elsewhere.sh says what it could not check.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -8,7 +8,8 @@ command -v rustup >/dev/null || { echo "no rustup: compilers stay as they are" >
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 rustc "+$oldest" --version >/dev/null 2>&1 || timeout 300 rustup toolchain install "$oldest" --profile minimal --no-self-update ||
     echo "Rust $oldest could not be installed" >&2
-for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl; do
+for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl \
+    x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin; do
     rustup target list --installed | grep -q "^$target$" || timeout 300 rustup target add "$target" ||
         echo "$target could not be installed" >&2
 done

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-
 use crate::site::{OpenError, Word};
 
 /// A type that is valid when all its bytes are zero and may be shared between processes.
@@ -36,22 +34,38 @@ unsafe impl Send for Arena {}
 // SAFETY: as above; disjoint parts are handed out once each.
 unsafe impl Sync for Arena {}
 
+/// Memory that children inherit.
+#[cfg(target_os = "linux")]
+fn mapped(size: usize) -> Result<*mut u8, OpenError> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+    // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), size, rights, flags) };
+    base.map(|base| base.cast()).map_err(|error| OpenError::call("mmap", error))
+}
+
+/// Memory of this process alone, whose threads all sides are.
+#[cfg(not(target_os = "linux"))]
+fn mapped(size: usize) -> Result<*mut u8, OpenError> {
+    let layout = std::alloc::Layout::from_size_align(size.max(1), 4096);
+    let layout = layout.map_err(|error| OpenError::call("alloc", error))?;
+    // SAFETY: the layout is not of size zero.
+    let base = unsafe { std::alloc::alloc(layout) };
+    if base.is_null() {
+        return Err(OpenError::call("alloc", std::io::Error::from(std::io::ErrorKind::OutOfMemory)));
+    }
+    // Written, so that every page is there.
+    // SAFETY: the allocation has so many bytes, and nobody else knows of it.
+    unsafe { base.write_bytes(0, size) };
+    Ok(base)
+}
+
 impl Arena {
     /// Maps `size` bytes, zeroed and already backed by memory: a page fault inside a trial would be a sample.
     ///
     /// The mapping lives as long as the process, hence `'static`: a trial's host makes one and exits.
     pub fn map(size: usize) -> Result<&'static Self, OpenError> {
-        // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
-        let base = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                size,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-            )
-        }
-        .map_err(|error| OpenError::call("mmap", error))?;
-        Ok(Box::leak(Box::new(Self { base: base.cast(), size, taken: AtomicUsize::new(0) })))
+        Ok(Box::leak(Box::new(Self { base: mapped(size)?, size, taken: AtomicUsize::new(0) })))
     }
 
     /// A fresh zeroed `T`.

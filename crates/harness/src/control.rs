@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arena::{Arena, Zeroed};
+use super::part::Role;
 use crate::site::{OpenError, Word};
+use doorbell_results::record::LastSeen;
 
 /// Stamps kept for notifications that were sent and not yet seen; a power of two.
 ///
@@ -132,5 +134,22 @@ impl Control {
         while self.arrived.load(Ordering::Acquire) < sides * number {
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
+    }
+
+    /// Where both sides are: step and number.
+    pub(crate) fn places(&self) -> [(u32, u64); 2] {
+        self.progress
+            .each_ref()
+            .map(|side| (side.step.load(Ordering::Relaxed), side.sequence.load(Ordering::Relaxed)))
+    }
+
+    /// The same in words, for the record of a hang.
+    pub(crate) fn last_seen(&self, roles: [Role; 2]) -> Vec<LastSeen> {
+        let places = self.places();
+        let seen = |role: Role| {
+            let (step, sequence) = places[role.index()];
+            LastSeen { side: role.name().to_owned(), step: Step::name(step).to_owned(), sequence }
+        };
+        roles.map(seen).into()
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel counts for the calling thread.
 
+use crate::task;
+pub use crate::usage::Usage;
 use doorbell_results::record::SideCounters;
 
 #[derive(Debug, Clone, Copy)]
@@ -15,79 +17,17 @@ pub struct Counters {
     readings_ns: u64,
 }
 
-/// What getrusage(2) tells of the calling thread, times in nanoseconds.
-#[derive(Debug, Clone, Copy)]
-pub struct Usage {
-    /// See [`SideCounters::voluntary_switches`].
-    pub voluntary_switches: u64,
-    /// See [`SideCounters::involuntary_switches`].
-    pub involuntary_switches: u64,
-    /// See [`SideCounters::minor_faults`].
-    pub minor_faults: u64,
-    /// See [`SideCounters::major_faults`].
-    pub major_faults: u64,
-    /// See [`SideCounters::user_ns`].
-    pub user_ns: u64,
-    /// See [`SideCounters::system_ns`].
-    pub system_ns: u64,
-}
-
 impl Usage {
-    /// Reads it; some 0.5 µs.
-    ///
-    /// The sum of both times is up to date: getrusage(2) alone knows what was used until the last tick or switch, some
-    /// milliseconds ago where nobody sleeps, and asking for the thread's clock brings it up to now (Linux
-    /// kernel/sched/core.c, `task_sched_runtime`).
-    pub fn read() -> Self {
-        let _ = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        // SAFETY: rusage is plain data, valid when zero.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is ours and of the right type. RUSAGE_THREAD cannot fail with a valid pointer.
-        // JUSTIFICATION: rustix has no getrusage.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
-        Self {
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-            user_ns: ns(usage.ru_utime),
-            system_ns: ns(usage.ru_stime),
-        }
-    }
-
     /// CPU time that a reading takes, nanoseconds: of sixteen in a row, the least of eight rows.
     pub fn reading_ns() -> u64 {
-        let used = || {
-            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
         let row = || {
-            let before = used();
+            let before = task::cpu_ns();
             (0..16).for_each(|_| {
                 std::hint::black_box(Self::read());
             });
-            used().saturating_sub(before) / 16
+            task::cpu_ns().saturating_sub(before) / 16
         };
         (0..8).map(|_| row()).min().unwrap_or(0)
-    }
-
-    /// What was used since `before`. What the kernel says of user and system time may go back by a microsecond where it
-    /// splits their sum anew; that is nothing.
-    pub fn since(&self, before: &Self) -> Self {
-        self.with(before, u64::saturating_sub)
-    }
-
-    /// This with each count put through `by` together with `other`'s.
-    fn with(&self, other: &Self, by: fn(u64, u64) -> u64) -> Self {
-        Self {
-            voluntary_switches: by(self.voluntary_switches, other.voluntary_switches),
-            involuntary_switches: by(self.involuntary_switches, other.involuntary_switches),
-            minor_faults: by(self.minor_faults, other.minor_faults),
-            major_faults: by(self.major_faults, other.major_faults),
-            user_ns: by(self.user_ns, other.user_ns),
-            system_ns: by(self.system_ns, other.system_ns),
-        }
     }
 }
 
@@ -95,7 +35,7 @@ impl Counters {
     /// Reads them for the calling thread.
     pub fn read() -> Self {
         let first = Usage::read();
-        let (migrations, cpu) = (migrations(), rustix::thread::sched_getcpu() as u32);
+        let (migrations, cpu) = (task::migrations(), task::cpu());
         Self { first, last: Usage::read(), migrations, cpu, readings_ns: 0 }
     }
 
@@ -123,18 +63,12 @@ impl Counters {
             user_ns,
             system_ns,
             window_ns,
+            uncounted: !task::COUNTS,
         }
     }
 }
 
-/// `se.nr_migrations` of `/proc/thread-self/sched`, where the kernel was built to show it.
-fn migrations() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
-    let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 

@@ -11,7 +11,7 @@ use super::load::session::Session;
 use super::order::{Order, REPORT, Report};
 use super::part::Role;
 use super::run_dir::RunDir;
-use super::side::{Side, SideReport, Times};
+use super::side::{Side, SideReport};
 use super::tracer::Tracer;
 use super::watchdog::Watchdog;
 use crate::entry::Links;
@@ -22,7 +22,6 @@ use doorbell_machine::pinned::together;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::subject::Contexts;
-use doorbell_results::record::{LastSeen, SideCounters, Tally};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, kill_process, set_parent_process_death_signal, waitpid,
@@ -125,24 +124,9 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         None
     };
     let side = |role| Side {
-        clock: order.clock,
-        configuration: configuration.clone(),
-        control,
-        payload,
-        received: Vec::new(),
-        role,
-        times: Times::default(),
-        tally: Tally::default(),
-        before: None,
-        left_out: 0,
-        reading_ns: 0,
         reference_lines,
-        reference: None,
-        work: None,
-        counters: SideCounters::default(),
-        figures: Vec::new(),
         journal: journal.clone(),
-        io: None,
+        ..Side::new(role, order.clock, configuration.clone(), control, payload)
     };
     let mut running =
         RunningSides::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
@@ -225,7 +209,7 @@ impl RunningSides {
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
         let mut interrupted = false;
-        let mut watchdog = Watchdog::new(patience, REPORT, progress(control), Instant::now());
+        let mut watchdog = Watchdog::new(patience, REPORT, control.places(), Instant::now());
         let stdin = io::stdin();
         while open.contains(&true) {
             let mut watched = Vec::new();
@@ -287,10 +271,10 @@ impl RunningSides {
                 if let Some(tracer) = &mut tracer {
                     tracer.look();
                 }
-                let (places, now) = (progress(control), Instant::now());
+                let (places, now) = (control.places(), Instant::now());
                 let reports = (0..2).any(|side| open[side] && places[side].0 == Step::Reports as u32);
                 if watchdog.hangs(places, reports, now) {
-                    let last_seen = last_seen(control, roles);
+                    let last_seen = control.last_seen(roles);
                     self.end();
                     return Ok(Report::Hung { last_seen });
                 }
@@ -362,20 +346,8 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
 }
 
 /// One side's whole life.
-fn act(links: &dyn Links, mut side: Side, pipe: impl AsFd) {
-    let role = side.role;
-    // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
-    // would be a page fault inside the measured window.
-    side.times = Times::default();
-    side.received = vec![u8::MAX; side.configuration.size as usize];
-    let settled = side.settle();
-    if let (Ok(()), Some(journal)) = (&settled, &side.journal) {
-        journal.await_traced();
-    }
-    let error = settled.and_then(|()| links.play(role, &mut side)).err();
-    // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
-    side.step(Step::Reports, 0);
-    let report = serde_json::to_vec(&side.report(error.as_ref())).unwrap_or_default();
+fn act(links: &dyn Links, side: Side, pipe: impl AsFd) {
+    let report = serde_json::to_vec(&side.play(|role, side| links.play(role, side))).unwrap_or_default();
     let mut rest = report.as_slice();
     while !rest.is_empty() {
         match rustix::io::write(&pipe, rest) {
@@ -384,22 +356,4 @@ fn act(links: &dyn Links, mut side: Side, pipe: impl AsFd) {
             Err(_) => return,
         }
     }
-}
-
-fn progress(control: &Control) -> [(u32, u64); 2] {
-    [0, 1].map(|side| {
-        let progress = &control.progress[side];
-        (progress.step.load(Relaxed), progress.sequence.load(Relaxed))
-    })
-}
-
-fn last_seen(control: &Control, roles: [Role; 2]) -> Vec<LastSeen> {
-    let seen = progress(control);
-    roles
-        .iter()
-        .map(|role| {
-            let (step, sequence) = seen[role.index()];
-            LastSeen { side: role.name().to_owned(), step: Step::name(step).to_owned(), sequence }
-        })
-        .collect()
 }

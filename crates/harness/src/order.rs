@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trial's host is told, and what it says.
 
+#[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use doorbell_results::record::LastSeen;
 use doorbell_results::record::load::LoadProof;
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
 use crate::any_path;
 use crate::side::SideReport;
 
@@ -22,10 +24,13 @@ pub struct Order {
     /// The clock of the run.
     pub clock: Clock,
     /// The run's folder.
+    #[cfg(target_os = "linux")]
     #[serde(with = "any_path")]
     pub run_dir: PathBuf,
+    #[cfg(target_os = "linux")]
     /// The number under which the folder's lock was inherited.
     pub lock: i32,
+    #[cfg(target_os = "linux")]
     /// The process that gave the order; without it the trial is nobody's.
     pub parent: u32,
 }

@@ -4,24 +4,35 @@
 //! They are measured in a process of its own, fresh like a trial's, and tell two things: a figure below its primitive cost is an
 //! error, and where the primitive costs themselves moved between two runs, the difference of their figures is the machine's.
 
-use std::io::{self, Write};
-use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+#[cfg(not(target_os = "linux"))]
+use std::io;
 
-use rustix::process::{Signal, set_parent_process_death_signal};
-use serde::{Deserialize, Serialize};
-
-use crate::launch::{OWN_PROGRAM, complained};
-use doorbell_machine::pinned::on;
 use doorbell_results::about::About;
+#[cfg(not(target_os = "linux"))]
 use doorbell_results::machine::clock::Clock;
-use doorbell_results::record::result::{Primitive, Primitives};
+use doorbell_results::record::result::Primitives;
 
+#[cfg(target_os = "linux")]
 mod cache_line_hop;
+#[cfg(target_os = "linux")]
 mod calls;
+#[cfg(target_os = "linux")]
+mod measured;
+#[cfg(target_os = "linux")]
 mod same_core_switch;
+#[cfg(target_os = "linux")]
 mod samples;
+#[cfg(target_os = "linux")]
 mod two_core_wake;
+
+#[cfg(target_os = "linux")]
+pub use measured::{PRIMITIVES_VERB, main, measure};
+
+/// Refused: they are read by calls of Linux.
+#[cfg(not(target_os = "linux"))]
+pub fn measure(_: Clock, _: [u32; 2], _: u32) -> io::Result<Primitives> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "primitive costs are measured on Linux alone so far"))
+}
 
 /// What each primitive cost is, cheapest first.
 pub const PRIMITIVES: [About; 6] = [
@@ -63,61 +74,6 @@ pub const PRIMITIVES: [About; 6] = [
         misleads: "The sleeper has only just fallen asleep: after longer sleeps wakes cost more.",
     },
 ];
-
-/// The hidden verb under which this program measures primitive costs.
-pub const PRIMITIVES_VERB: &str = "primitive costs-host";
-
-/// What the process is told, as JSON in its only argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
-    clock: Clock,
-    cpus: [u32; 2],
-}
-
-/// Measures every primitive cost between `cpus`, just before block `block`; takes some 60 ms.
-///
-/// Primitive costs of two CPUs are left out where both are the same.
-pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitives> {
-    let at_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
-    let output = Command::new(OWN_PROGRAM)
-        .arg(PRIMITIVES_VERB)
-        .arg(serde_json::to_string(&Order { clock, cpus })?)
-        .stdin(Stdio::null())
-        .output()?;
-    let primitives = serde_json::from_slice(&output.stdout).map_err(|_| {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        io::Error::other(format!(
-            "the primitive costs could not be measured ({}): {}",
-            output.status,
-            complained(&complaint)
-        ))
-    })?;
-    Ok(Primitives { block, at_unix_ns, primitives })
-}
-
-/// The whole life of a process that measures primitive costs.
-pub fn main() -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Its own process group: Ctrl-C at a terminal is for the command, which lets this short measurement end.
-    rustix::process::setpgid(None, None)?;
-    let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
-    let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let primitives = all(serde_json::from_str(&order)?)?;
-    io::stdout().write_all(&serde_json::to_vec(&primitives)?)
-}
-
-fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Primitive>> {
-    let [first, second] = cpus;
-    let mut primitives = on(first, || calls::all(clock))?;
-    primitives.push(same_core_switch::measure(clock, first)?);
-    if first != second {
-        primitives.push(cache_line_hop::measure(clock, cpus)?);
-        primitives.push(two_core_wake::measure(clock, cpus)?);
-    }
-    // A primitive cost that could not be counted is none: not one of zero nanoseconds.
-    primitives.retain(|primitive| primitive.count > 0);
-    Ok(primitives)
-}
 
 /// A primitive cost that is not where it was.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,9 +122,8 @@ pub fn tolerance(primitive: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use doorbell_results::record::result::Primitive;
 
     fn reading(medians: &[(&str, f64)]) -> Primitives {
         let primitive = |(name, p50_ns): &(&str, f64)| Primitive {
@@ -178,37 +133,6 @@ mod tests {
             count: 1,
         };
         Primitives { block: 0, at_unix_ns: 0, primitives: medians.iter().map(primitive).collect() }
-    }
-
-    #[test]
-    fn every_primitive_of_one_cpu_is_measured_and_those_of_two_where_there_are_two() {
-        let usable: Vec<u32> = doorbell_machine::topology::read(&doorbell_machine::root::Root::live(), None)
-            .usable
-            .iter()
-            .collect();
-        let clock = doorbell_machine::clock::calibrate(Duration::from_millis(5));
-        let cpus = [usable[0], usable[usable.len() - 1]];
-        let primitives = all(Order { clock, cpus }).unwrap();
-        let names: Vec<&str> = primitives.iter().map(|primitive| primitive.name.as_str()).collect();
-        let one_cpu = ["clock", "system-call", "wake-nobody", "same-core-switch"];
-        assert!(names.iter().all(|name| PRIMITIVES.iter().any(|about| about.name == *name)));
-        assert_eq!(names[..4], one_cpu);
-        assert_eq!(
-            names[4..],
-            if usable.len() > 1 { vec!["cache-line-hop", "two-core-wake"] } else { vec![] }
-        );
-        for primitive in &primitives {
-            assert!(
-                primitive.count > 0 && primitive.min_ns > 0.0 && primitive.p50_ns >= primitive.min_ns,
-                "{primitive:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_cpu_that_cannot_be_had_is_an_error_that_names_it() {
-        let order = Order { clock: Clock::MONOTONIC, cpus: [8191, 8191] };
-        assert!(all(order).unwrap_err().to_string().contains("8191"));
     }
 
     #[test]

@@ -11,11 +11,13 @@ use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
 use super::part::Role;
-use crate::futex::FutexLink;
+use crate::bare;
 use crate::mechanism::Fault;
 use crate::scheduler::{self, Refused};
 use crate::site::OpenError;
+use crate::task;
 use doorbell_machine::clock::Now;
+use doorbell_machine::system;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::fanout::FanOut;
@@ -64,7 +66,7 @@ pub struct Side {
     /// CPU time of one reading of the counters, nanoseconds.
     pub reading_ns: u64,
     /// The reference's links there and back, where there is a way back.
-    pub reference_lines: Option<[FutexLink; 2]>,
+    pub reference_lines: Option<[bare::Link; 2]>,
     /// What the reference found; the first side of a ping-pong has it.
     pub reference: Option<Reference>,
     /// What a fixed piece of work took in each slice of it.
@@ -167,7 +169,62 @@ pub struct SideReport {
     pub error: Option<String>,
 }
 
+/// Keeps the calling thread on `cpu`.
+pub(crate) fn pin(cpu: u32) -> Result<(), SideError> {
+    system::pin(cpu).map_err(|error| SideError::Setup {
+        call: if cfg!(windows) { "SetThreadGroupAffinity" } else { "sched_setaffinity" },
+        cause: format!("CPU {cpu}: {error}"),
+        cure: "choose CPUs that are online and inside this process's affinity mask (`taskset -p $$`)",
+    })
+}
+
 impl Side {
+    /// A side that is about to begin, without a reference and without a journal.
+    pub fn new(
+        role: Role,
+        clock: Clock,
+        configuration: Configuration,
+        control: &'static Control,
+        payload: [&'static [AtomicU8]; 2],
+    ) -> Self {
+        Self {
+            clock,
+            configuration,
+            control,
+            payload,
+            received: Vec::new(),
+            role,
+            times: Times::default(),
+            tally: Tally::default(),
+            before: None,
+            left_out: 0,
+            reading_ns: 0,
+            reference_lines: None,
+            reference: None,
+            work: None,
+            counters: SideCounters::default(),
+            figures: Vec::new(),
+            journal: None,
+            io: None,
+        }
+    }
+
+    /// Its whole life: settles, does `act`, which is its part, and makes its report.
+    pub(crate) fn play(mut self, act: impl FnOnce(Role, &mut Self) -> Result<(), SideError>) -> SideReport {
+        // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
+        // would be a page fault inside the measured window.
+        self.times = Times::default();
+        self.received = vec![u8::MAX; self.configuration.size as usize];
+        let settled = self.settle();
+        if let (Ok(()), Some(journal)) = (&settled, &self.journal) {
+            journal.await_traced();
+        }
+        let error = settled.and_then(|()| act(self.role, &mut self)).err();
+        // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
+        self.step(Step::Reports, 0);
+        self.report(error.as_ref())
+    }
+
     /// Says what it does now; a plain store to its own cache line.
     #[inline(always)]
     pub fn step(&self, step: Step, sequence: u64) {
@@ -186,20 +243,13 @@ impl Side {
     pub fn settle(&mut self) -> Result<(), SideError> {
         if let Some(cpus) = self.configuration.placement.cpus {
             let cpu = cpus[self.role.index()];
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(cpu as usize);
-            rustix::thread::sched_setaffinity(None, &set).map_err(|error| SideError::Setup {
-                call: "sched_setaffinity",
-                cause: format!("CPU {cpu}: {error}"),
-                cure: "choose a CPU that is online and inside this process's affinity mask (`taskset -p $$`)",
-            })?;
+            pin(cpu)?;
         }
         scheduler::enter(self.configuration.scheduler, &self.configuration.placement).map_err(
             |Refused { call, cause, cure }| SideError::Setup { call, cause: cause.to_string(), cure },
         )?;
         self.reading_ns = Usage::reading_ns();
-        let task = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-        self.control.progress[self.role.index()].task.store(task, Release);
+        self.control.progress[self.role.index()].task.store(task::number(), Release);
         Ok(())
     }
 
@@ -244,7 +294,7 @@ impl Side {
     pub fn shares_core(&self) -> bool {
         match self.configuration.placement.cpus {
             Some([first, second]) => first == second,
-            None => rustix::thread::sched_getaffinity(None).is_ok_and(|mask| mask.count() == 1),
+            None => system::affinity().is_some_and(|cpus| cpus.len() == 1),
         }
     }
 
@@ -331,6 +381,7 @@ mod tests {
     use crate::stand_in::side;
 
     /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
+    #[cfg(target_os = "linux")]
     #[test]
     fn sides_share_a_core_where_they_are_pinned_to_it_or_have_no_other() {
         assert!(side(Some([1, 1]), 0).shares_core());

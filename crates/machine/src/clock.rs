@@ -4,6 +4,8 @@
 //! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
 //! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
 
+use crate::system;
+pub use crate::system::monotonic_ns;
 use doorbell_results::machine::clock::*;
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use crate::counter;
 /// which is why its choice is taken as the proof that ours may be compared across cores. The counters of ARM and RISC-V are one for
 /// all CPUs by their manuals; where one is not, the kernel takes another, and so do we.
 pub fn calibrate(window: Duration) -> Clock {
-    if !counter::is_invariant() || !kernel_uses(counter::KERNELS_NAME) {
+    if !counter::is_invariant() || !system::trusts_counter(counter::KERNELS_NAME) {
         return Clock::MONOTONIC;
     }
     let (raw_0, count_0) = raw_and_count();
@@ -58,31 +60,16 @@ impl Now for Clock {
     }
 }
 
-/// The monotonic clock in nanoseconds.
-#[inline]
-pub fn monotonic_ns() -> u64 {
-    nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
-}
-
-fn nanoseconds(time: rustix::time::Timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// A pair of readings as close as they can be had: the narrowest of several brackets.
 fn raw_and_count() -> (u64, Ticks) {
     let read = || {
         let before = counter::count_after_loads();
-        let raw = nanoseconds(rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw));
+        let raw = system::raw_ns();
         let after = counter::count_after_loads();
         (after.wrapping_sub(before), raw, before.wrapping_add(after.wrapping_sub(before) / 2))
     };
     let (_, raw, count) = (0..64).map(|_| read()).min_by_key(|bracket| bracket.0).unwrap_or_else(read);
     (raw, count)
-}
-
-fn kernel_uses(counter: &str) -> bool {
-    std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-        .is_ok_and(|name| name.trim() == counter)
 }
 
 #[cfg(test)]

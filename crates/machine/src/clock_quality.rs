@@ -6,7 +6,6 @@ use super::pinned::both;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::machine::clock_quality::*;
 use doorbell_results::machine::topology::Topology;
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -201,9 +200,9 @@ impl Bracket {
     fn narrowest(clock: Clock) -> Self {
         let read = || {
             let before = clock.now_awake();
-            let raw = clock_gettime(ClockId::MonotonicRaw);
+            let raw_ns = crate::system::raw_ns();
             let width = clock.now_awake().saturating_sub(before);
-            Self { raw_ns: raw.tv_sec as u64 * 1_000_000_000 + raw.tv_nsec as u64, before, width }
+            Self { raw_ns, before, width }
         };
         (0..64).map(|_| read()).min_by_key(|bracket| bracket.width).unwrap_or_else(read)
     }
@@ -244,7 +243,7 @@ mod tests {
     #[test]
     fn the_live_clock_has_a_cost_and_a_bounded_skew_between_any_two_cpus() {
         let clock = calibrate(Duration::from_millis(5));
-        let topology = crate::topology::read(&super::super::root::Root::live(), None);
+        let topology = crate::system::topology();
         let start = DriftStart::now(clock);
         let mut quality = measure(clock, &topology);
         drifted(&mut quality, start);

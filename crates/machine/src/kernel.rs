@@ -12,6 +12,8 @@ pub fn read(root: &Root) -> Kernel {
     let switch = |path: &str| root.value::<i64>(path).map(|value| value != 0);
     let version = root.word("proc/sys/kernel/version");
     Kernel {
+        system: None,
+        stand_in: None,
         release: root.word("proc/sys/kernel/osrelease"),
         command_line: root.word("proc/cmdline"),
         preemption: preemption(root, version.as_deref()),

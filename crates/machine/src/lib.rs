@@ -6,11 +6,14 @@
 //! there is missing, never made up.
 
 use doorbell_results::machine::Machine;
+use doorbell_results::machine::clock::Clock;
+#[cfg(target_os = "linux")]
 use doorbell_results::machine::cpu_list::CpuList;
-use doorbell_results::machine::load::Load;
-use std::time::{Duration, Instant};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 pub mod binary;
+#[cfg(target_os = "linux")]
 pub mod block;
 pub mod cgroup;
 pub mod clock;
@@ -23,33 +26,46 @@ pub mod idle_time;
 pub mod interrupts;
 pub mod irq_spread;
 pub mod kernel;
+#[cfg(target_os = "linux")]
 pub mod limits;
 pub mod line_hop;
+#[cfg(target_os = "linux")]
 pub mod load;
 pub mod memory;
+#[cfg(target_os = "linux")]
 pub mod permissions;
 pub mod pinned;
 pub mod power;
 pub mod pressure;
 pub mod processor;
+#[cfg(target_os = "linux")]
 pub mod ready;
-#[cfg(any(test, feature = "sample"))]
+#[cfg(all(target_os = "linux", any(test, feature = "sample")))]
 pub mod recorded;
 pub mod root;
 pub mod run_time;
+/// What only the system can be asked, in one file for each.
+#[cfg_attr(target_os = "linux", path = "system/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "system/macos.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+pub mod system;
 pub mod task_time;
 pub mod topology;
 pub mod virtualisation;
+#[cfg(target_os = "linux")]
 pub mod waiters;
 
 use clock_quality::DriftStart;
+#[cfg(target_os = "linux")]
 use root::Root;
 
 /// How long the load of the machine is looked at before a run: 20 ticks of the kernel's accounting, so that a pair of
 /// CPUs is known to 7 % of one.
+#[cfg(target_os = "linux")]
 const LOAD_WINDOW: Duration = Duration::from_millis(200);
 
 /// What no file tells: answers of the CPU and the kernel, and measurements.
+#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// The name of the host.
@@ -74,13 +90,14 @@ pub struct Asked {
     pub binary_sha256: Option<String>,
 }
 
+#[cfg(target_os = "linux")]
 impl Asked {
     /// Asks here and now.
     pub fn here() -> Self {
         Self {
             host: host(),
             architecture: Some(std::env::consts::ARCH.to_owned()),
-            affinity: affinity(),
+            affinity: system::affinity(),
             hypervisor: virtualisation::signature(),
             translated: virtualisation::translated(),
             own_program: Some(permissions::own_program()),
@@ -94,24 +111,23 @@ impl Asked {
 
 /// The machine this process runs on, with its doctor's findings; takes a quarter of a second, most of it to see
 /// what else is running.
-pub fn here(clock: doorbell_results::machine::clock::Clock) -> Machine {
-    let root = Root::live();
-    let (started, drift, before) = (Instant::now(), DriftStart::now(clock), load::Reading::take(&root));
-    let mut machine = read(&root, clock, Asked::here());
-    let mut quality = clock_quality::measure(clock, &machine.topology);
-    machine.line_hops = line_hop::measure(clock, &machine.topology);
-    machine.speed = fixed_work::speed(clock);
-    std::thread::sleep(LOAD_WINDOW.saturating_sub(started.elapsed()));
-    let load = before.until(&load::Reading::take(&root), machine.topology.usable.clone());
-    clock_quality::drifted(&mut quality, drift);
-    machine.load = Some(Load { load_average: pressure::load_average(&root), ..load });
-    machine.clock_quality = Some(quality);
+pub fn here(clock: Clock) -> Machine {
+    let drift = DriftStart::now(clock);
+    let mut machine = system::machine(clock, |machine| {
+        machine.clock_quality = Some(clock_quality::measure(clock, &machine.topology));
+        machine.line_hops = line_hop::measure(clock, &machine.topology);
+        machine.speed = fixed_work::speed(clock);
+    });
+    if let Some(quality) = &mut machine.clock_quality {
+        clock_quality::drifted(quality, drift);
+    }
     machine.findings = doctor::examine(&machine);
     machine
 }
 
 /// The machine whose files lie under `root`; without clock quality, hops, load and findings, which are measured.
-pub fn read(root: &Root, clock: doorbell_results::machine::clock::Clock, asked: Asked) -> Machine {
+#[cfg(target_os = "linux")]
+pub fn read(root: &Root, clock: Clock, asked: Asked) -> Machine {
     let topology = topology::read(root, asked.affinity);
     let processor = processor::read(root, asked.user_interrupts);
     let flagged = processor.has("hypervisor");
@@ -140,14 +156,8 @@ pub fn read(root: &Root, clock: doorbell_results::machine::clock::Clock, asked: 
 }
 
 /// What the kernel calls this host.
+#[cfg(target_os = "linux")]
 fn host() -> Option<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Some(name).filter(|name| !name.is_empty() && name != "(none)")
-}
-
-/// The affinity mask of the calling thread, as the kernel says when asked.
-fn affinity() -> Option<CpuList> {
-    let set = rustix::thread::sched_getaffinity(None).ok()?;
-    let last = rustix::thread::CpuSet::MAX_CPU;
-    Some((0..last).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
 }

@@ -48,14 +48,9 @@ pub fn together<A: Send, B: Send>(
 }
 
 /// Pins the calling thread.
-fn pin(cpu: u32) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    // A CPU beyond the set's size is left out; the kernel then refuses the empty set.
-    if (cpu as usize) < rustix::thread::CpuSet::MAX_CPU {
-        set.set(cpu as usize);
-    }
-    rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|error| io::Error::other(format!("cannot run on CPU {cpu}: {error}")))
+pub fn pin(cpu: u32) -> io::Result<()> {
+    crate::system::pin(cpu)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot run on CPU {cpu}: {error}")))
 }
 
 #[cfg(test)]

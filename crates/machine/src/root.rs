@@ -19,7 +19,8 @@ pub struct Root {
 }
 
 impl Root {
-    /// The machine this process runs on.
+    /// The machine this process runs on. Other systems tell nothing by files.
+    #[cfg(target_os = "linux")]
     pub fn live() -> Self {
         Self::at("/")
     }

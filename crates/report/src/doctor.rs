@@ -51,11 +51,10 @@ pub fn doctor(machine: &Machine, detail: Detail, style: &Style) -> String {
 /// The machine in one line: processor, CPUs, kernel, memory.
 pub fn title(machine: &Machine) -> String {
     let model = machine.processor.model_name.as_deref().or(machine.processor.vendor.as_deref());
-    let release = machine.kernel.release.as_deref();
     let parts = [
         model.map(str::to_owned),
         Some(format!("{} CPUs online", machine.topology.online.len())),
-        release.map(|release| format!("Linux {release}")),
+        machine.kernel.title(),
         machine.memory.total_bytes.map(|bytes| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

@@ -38,7 +38,11 @@ fn configurations(row: &Row) -> [String; 13] {
     let sum = |of: &dyn Fn(&Record) -> u64| {
         records.iter().fold(0_u64, |sum, record| sum.saturating_add(of(record)))
     };
+    let uncounted = records.iter().flat_map(|record| &record.sides).any(|side| side.uncounted);
     let of_sides = |of: fn(&SideCounters) -> u64| {
+        if uncounted {
+            return unknown();
+        }
         count(sum(&|record| record.sides.iter().fold(0_u64, |sum, side| sum.saturating_add(of(side)))))
     };
     let share = |of: fn(&Environment) -> Option<f64>| {

@@ -230,15 +230,15 @@ fn target_of(target: &Target) -> String {
 /// Every line of the table of figures: [`TRIAL`], then [`FIGURE`].
 pub fn lines(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
     let name: Rc<str> = name(result).into();
-    let emulated = result.emulated();
+    let mark = result.mark();
     result.records.iter().enumerate().flat_map(move |(index, record)| {
         let head = trial(&name, index, record);
         numbers(record).into_iter().map(move |number| {
             let mut line = head.clone();
             let mut unit = number.unit;
             // A program that looks for nanoseconds must not take an emulator's for a machine's.
-            if emulated && !["", "count"].contains(&unit.as_str()) {
-                unit.push_str(" emulated");
+            if let Some(mark) = mark.filter(|_| !["", "count"].contains(&unit.as_str())) {
+                unit.push_str(&format!(" {mark}"));
             }
             line.extend([
                 Value::text(&number.quantity),
@@ -376,6 +376,7 @@ fn numbers(record: &Record) -> Vec<Number> {
             all.push(counted("tally", statistic, count));
         }
         for side in &record.sides {
+            let counts = if side.uncounted { 4 } else { 0 };
             for (statistic, count, unit) in [
                 ("voluntary_switches", side.voluntary_switches, "count"),
                 ("involuntary_switches", side.involuntary_switches, "count"),
@@ -384,7 +385,10 @@ fn numbers(record: &Record) -> Vec<Number> {
                 ("user", side.user_ns, "ns"),
                 ("system", side.system_ns, "ns"),
                 ("window", side.window_ns, "ns"),
-            ] {
+            ]
+            .into_iter()
+            .skip(counts)
+            {
                 all.push(number(&side.side, statistic, Value::Whole(count), unit));
             }
             all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));

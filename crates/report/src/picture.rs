@@ -66,8 +66,8 @@ fn items<'a>(sources: &'a [Source], figures: &'a [Figures], ids: &'a [Vec<String
 fn title(result: &ResultFile, name: &str) -> String {
     let machine = &result.machine;
     let model = machine.processor.model_name.as_deref().unwrap_or("unknown processor");
-    let release = machine.kernel.release.as_deref().unwrap_or("unknown");
-    format!("{name} by mechanism · {model} · Linux {release}")
+    let system = machine.kernel.title().unwrap_or_else(|| "Linux unknown".to_owned());
+    format!("{name} by mechanism · {model} · {system}")
 }
 
 /// The first quantity, in the order readers want them.

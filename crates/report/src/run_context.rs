@@ -10,7 +10,7 @@ use super::style::{Role, Style};
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
-use super::wording::{EMULATED, bound, counted, date};
+use super::wording::{bound, counted, date, foreign};
 
 /// What was run, when, how long.
 pub fn head(result: &ResultFile, style: &Style) -> String {
@@ -32,8 +32,8 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
         out.push_str(&style.paint(Role::Warning, note));
         out.push('\n');
     }
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    if let Some(foreign) = foreign(result) {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(&foreign, 0)));
     }
     out
 }

@@ -10,7 +10,7 @@ use super::sections;
 use super::style::{Role, Style};
 use super::subsection::{self, Subsection, nothing};
 use super::unit::count;
-use super::wording::EMULATED;
+use super::wording::foreign;
 use doorbell_results::record::verdict::{Status, Verdict};
 use doorbell_results::record::{Outcome, ResultFile};
 use doorbell_verdict::answer::{Trust, trusted};
@@ -60,9 +60,8 @@ fn broken(figures: &Figures, style: &Style) -> String {
 /// What must be said before anything that a run says.
 pub fn caution(result: &ResultFile, style: &Style) -> String {
     let partial = "Partial: the run was interrupted; this is what was measured until then.";
-    let said = [(result.emulated(), EMULATED), (result.partial, partial)];
-    let said = said.iter().filter(|(holds, _)| *holds);
-    said.map(|(_, note)| style.paint(Role::Warning, &style.wrap(note, 0))).collect()
+    let said = foreign(result).into_iter().chain(result.partial.then(|| partial.to_owned()));
+    said.map(|note| style.paint(Role::Warning, &style.wrap(&note, 0))).collect()
 }
 
 fn answers(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {

@@ -5,7 +5,7 @@ use super::axis::Axis;
 use super::command_line::repeat;
 use super::style::{Role, Style};
 use super::table::{Column, Table, word};
-use crate::wording::{EMULATED, bound};
+use crate::wording::{bound, foreign};
 use doorbell_results::record::ResultFile;
 
 /// A title, sentences, a table, and what must be known to read it; each may be missing.
@@ -99,8 +99,8 @@ pub fn brief(subsections: &[Subsection], rows: usize, style: &Style) -> String {
 pub fn verdict(subsections: &[Subsection], result: &ResultFile, style: &Style) -> String {
     let mut out =
         bound(result).map_or_else(String::new, |bound| style.paint(Role::Warning, &style.wrap(&bound, 0)));
-    if result.emulated() {
-        out.push_str(&style.paint(Role::Warning, &style.wrap(EMULATED, 0)));
+    if let Some(foreign) = foreign(result) {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(&foreign, 0)));
     }
     out.push_str(text(subsections, style).trim_start_matches('\n'));
     out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));

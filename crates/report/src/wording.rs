@@ -10,6 +10,15 @@ use doorbell_results::record::ResultFile;
 pub const EMULATED: &str =
     "emulated: every time here is an emulator's, not a machine's; believe counts, and ratios within this run";
 
+/// What every view says first of a run whose times are not those of the machine and its system.
+pub fn foreign(result: &ResultFile) -> Option<String> {
+    let stand_in = result.machine.kernel.stand_in.as_deref();
+    let stand_in = stand_in.map(|name| {
+        format!("Wine, not Windows: {name} answered for it, on another system; no time here says anything of Windows")
+    });
+    if result.emulated() { Some(EMULATED.to_owned()) } else { stand_in }
+}
+
 /// What every view says before anything else of a run that could use one CPU of several, as batch schedulers bind a job that asks for no
 /// more: nobody asked for wake-ups on one core, and there are no others in it.
 pub fn bound(result: &ResultFile) -> Option<String> {

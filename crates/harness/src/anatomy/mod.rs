@@ -6,10 +6,12 @@
 //! events ─┴─► cut (one wake: marks in order) ─► collect (paths, distributions, the wakes worth showing)
 //! ```
 
+#[cfg(target_os = "linux")]
 pub mod collect;
 pub mod cut;
+#[cfg(target_os = "linux")]
 pub mod missing_events;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod recorded;
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -233,6 +233,7 @@ fn together(table: &Table) -> SideCounters {
         all.user_ns += one.user_ns;
         all.system_ns += one.system_ns;
         all.window_ns += one.window_ns;
+        all.uncounted |= one.uncounted;
     }
     all.cpus = cpus.into_iter().collect();
     all

@@ -8,6 +8,7 @@ use crate::counters::Counters;
 use crate::mechanism::{Waiter, Woken};
 use crate::role::wait_by_policy;
 use crate::side::SideError;
+use crate::task;
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Ticks;
 
@@ -29,7 +30,7 @@ impl Window {
 }
 
 fn stand_ready(table: &Table, row: ReceiverRow) {
-    row.stands_ready(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
+    row.stands_ready(task::number());
     // Pairs with the Acquire load in `notify`: the object that this receiver made is there for the notifier to find.
     table.control.ready.fetch_add(1, Release);
 }

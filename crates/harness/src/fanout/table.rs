@@ -261,6 +261,7 @@ impl ReceiverRow<'_> {
             user_ns: self.get(field::USER),
             system_ns: self.get(field::SYSTEM),
             window_ns: self.get(field::WINDOW),
+            uncounted: !crate::task::COUNTS,
         }
     }
 }
@@ -314,6 +315,7 @@ mod tests {
             user_ns: 9,
             system_ns: 10,
             window_ns: 11,
+            uncounted: !crate::task::COUNTS,
         };
         assert!(!table.row(1).done());
         table.row(1).leave(&counters);

@@ -10,6 +10,7 @@ use doorbell_results::machine::clock::{Clock, Ticks};
 use std::time::Duration;
 mod arrivals;
 mod due;
+#[cfg(target_os = "linux")]
 mod in_set;
 mod one_way;
 pub(crate) mod pause;

@@ -14,8 +14,8 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::bare;
 use crate::control::Step;
-use crate::futex::{FutexLink, FutexNotifier, FutexWaiter};
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter};
 use crate::side::{Side, SideError, Suspended};
 use doorbell_machine::clock::Now;
@@ -52,13 +52,13 @@ pub(super) fn fits<M: Mechanism>(configuration: &Configuration) -> bool {
 /// One side's ends of the reference's links.
 #[derive(Debug)]
 pub(super) struct Ends {
-    notifier: FutexNotifier,
-    waiter: FutexWaiter,
+    notifier: bare::Notifier,
+    waiter: bare::Waiter,
 }
 
 impl Ends {
     /// The ends of the side that notifies over `out` and waits on `home`.
-    pub(super) fn take(out: &FutexLink, home: &FutexLink) -> Result<Self, SideError> {
+    pub(super) fn take(out: &bare::Link, home: &bare::Link) -> Result<Self, SideError> {
         Ok(Self { waiter: home.waiter()?, notifier: out.notifier()? })
     }
 }

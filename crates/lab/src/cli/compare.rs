@@ -16,7 +16,7 @@ use doorbell_report::machines as machines_view;
 use doorbell_report::style::Style;
 use doorbell_report::subsection;
 use doorbell_report::verdict_format::FORMATS;
-use doorbell_report::wording::EMULATED;
+use doorbell_report::wording::foreign;
 use doorbell_results::quantity::{percent, span};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{Record, ResultFile, read};
@@ -105,8 +105,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         regression |= compared.has_regression();
         open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
         verdicts.push(verdict(&compared, interfered.is_some()));
-        if candidate.emulated() {
-            text.push_str(&format!("{EMULATED}\n"));
+        if let Some(foreign) = foreign(candidate) {
+            text.push_str(&format!("{foreign}\n"));
         }
         if let Some(found) = interfered {
             text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));

@@ -20,9 +20,8 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::warning;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism::{self, Explanation};
-use doorbell_subjects::operation;
-use doorbell_subjects::task;
-use doorbell_subjects::transfer;
+#[cfg(target_os = "linux")]
+use doorbell_subjects::{operation, task, transfer};
 use doorbell_verdict::plausibility;
 
 /// Arguments of `doorbell explain`.
@@ -60,8 +59,11 @@ struct Part {
 /// Where names come from; the one list to extend.
 const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     mechanisms,
+    #[cfg(target_os = "linux")]
     operations,
+    #[cfg(target_os = "linux")]
     kinds_of_task,
+    #[cfg(target_os = "linux")]
     io_engines,
     fan_outs,
     loads,
@@ -80,15 +82,18 @@ fn mechanisms() -> Vec<Topic> {
     entries.map(|entry| explained(entry.name(), "mechanism", entry.explanation())).collect()
 }
 
+#[cfg(target_os = "linux")]
 fn operations() -> Vec<Topic> {
     let operations = operation::all().iter();
     operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
 }
 
+#[cfg(target_os = "linux")]
 fn kinds_of_task() -> Vec<Topic> {
     task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
 }
 
+#[cfg(target_os = "linux")]
 fn io_engines() -> Vec<Topic> {
     let engines = transfer::all().iter();
     engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()

@@ -13,7 +13,7 @@ pub use super::experiment::run;
 use super::load::Asked;
 use super::numbers::{Numbers, numbers};
 use super::offered;
-use super::sides::Sides;
+use super::sides::{Sides, USUAL};
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
 use doorbell_report::unit::time;
@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     pin: Vec<Pin>,
     /// What the receivers are, comma separated; of threads the notifier is one too
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]
     contexts: Vec<Sides>,
     /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
@@ -232,7 +232,7 @@ fn mechanisms(args: &Args) -> Result<Vec<String>, Usage> {
     let all = || fan::all().iter().map(|entry| entry.name());
     let mut chosen = match (&args.mechanisms[..], args.grid) {
         ([], true) => all().map(str::to_owned).collect(),
-        ([], false) => vec!["sem-posix-named".to_owned()],
+        ([], false) => vec![fan::USUAL.to_owned()],
         (asked, _) => named(asked, all(), fan::find)?,
     };
     // The harness's own cost is a row of every result.

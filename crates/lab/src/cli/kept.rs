@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Results that can be named without their files: the last one, and baselines.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::usage::Usage;
-use doorbell_harness::run_dir;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::write::write;
 
@@ -15,14 +12,25 @@ use doorbell_results::record::write::write;
 pub fn state_folder() -> std::io::Result<PathBuf> {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
-    let Some(state) = state else {
-        let uid = rustix::process::geteuid().as_raw();
-        return run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")));
-    };
+    #[cfg(windows)]
+    let state = named("LOCALAPPDATA").or(state);
+    let Some(state) = state else { return without_home() };
     let folder = state.join("doorbell");
     // If it cannot be made, writing fails with the path and the cure.
     let _ = std::fs::create_dir_all(&folder);
     Ok(folder)
+}
+
+#[cfg(target_os = "linux")]
+fn without_home() -> std::io::Result<PathBuf> {
+    let uid = rustix::process::geteuid().as_raw();
+    doorbell_harness::run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_home() -> std::io::Result<PathBuf> {
+    let said = "no folder for results is known: set HOME, or on Windows LOCALAPPDATA";
+    Err(std::io::Error::new(std::io::ErrorKind::NotFound, said))
 }
 
 /// The name of a baseline, if `text` can be one: it becomes the name of a file.
@@ -88,15 +96,30 @@ pub fn remember(path: &Path) {
     let Ok(mark) = mark() else { return };
     let Ok(path) = std::path::absolute(path) else { return };
     let new = mark.with_extension(format!("{}", std::process::id()));
-    if std::fs::write(&new, path.as_os_str().as_bytes()).and_then(|()| std::fs::rename(&new, mark)).is_err() {
+    if std::fs::write(&new, path.as_os_str().as_encoded_bytes())
+        .and_then(|()| std::fs::rename(&new, mark))
+        .is_err()
+    {
         let _ = std::fs::remove_file(&new);
     }
+}
+
+/// The path that was written down.
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    Some(std::ffi::OsString::from_vec(bytes).into())
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 /// Where the last result went.
 pub fn last() -> Result<PathBuf, Usage> {
     let mark = mark().map_err(|error| Usage(format!("the last result is not known: {error}")))?;
-    let path = std::fs::read(mark).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+    let path = std::fs::read(mark).ok().and_then(path_of);
     match path {
         Some(path) if path.exists() => Ok(path),
         Some(path) => {

@@ -10,9 +10,12 @@ use doorbell_report::style::{Role, Style};
 use doorbell_report::table::{Align, Column, Table};
 use doorbell_results::record::need::NEEDS;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
-use doorbell_subjects::operation;
-use doorbell_subjects::task::{self, MadeOf};
-use doorbell_subjects::transfer;
+#[cfg(target_os = "linux")]
+use doorbell_subjects::{
+    operation,
+    task::{self, MadeOf},
+    transfer,
+};
 
 /// Arguments of `doorbell list`.
 #[derive(Debug, clap::Args)]
@@ -26,6 +29,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Listing {
     mechanisms: Vec<Item>,
+    /// None on systems where none is to be had.
     operations: Vec<Item>,
     kinds_of_task: Vec<Item>,
     io_engines: Vec<Item>,
@@ -92,6 +96,13 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 }
             })
             .collect(),
+        #[cfg(not(target_os = "linux"))]
+        operations: Vec::new(),
+        #[cfg(not(target_os = "linux"))]
+        kinds_of_task: Vec::new(),
+        #[cfg(not(target_os = "linux"))]
+        io_engines: Vec::new(),
+        #[cfg(target_os = "linux")]
         operations: operation::all()
             .iter()
             .map(|operation| {
@@ -101,6 +112,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
+        #[cfg(target_os = "linux")]
         kinds_of_task: task::all()
             .iter()
             .map(|kind| {
@@ -110,6 +122,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
+        #[cfg(target_os = "linux")]
         io_engines: transfer::all()
             .iter()
             .map(|engine| {
@@ -137,6 +150,9 @@ fn text(listing: &Listing, style: &Style) -> String {
         ("kind of task (tasks)", &listing.kinds_of_task),
         ("I/O engine (io)", &listing.io_engines),
     ] {
+        if items.is_empty() {
+            continue;
+        }
         let mut table = Table::new(vec![
             Column::new(head, Align::Left),
             Column::new("here", Align::Left),

@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use doorbell_vm::guest;
-
-use doorbell_harness::{host, launch, primitives};
+use doorbell_harness::{host, launch};
 use doorbell_report::style::Style;
 
+#[cfg(target_os = "linux")]
 pub mod anatomy;
+#[cfg(target_os = "linux")]
 pub mod check;
 pub mod claims;
 pub mod common;
@@ -27,18 +27,25 @@ pub mod explain;
 pub mod export;
 pub mod fanout;
 pub mod fleet;
+#[cfg(target_os = "linux")]
 pub mod gate;
+#[cfg(target_os = "linux")]
 pub mod idle;
+#[cfg(target_os = "linux")]
 pub mod io;
 pub mod kept;
 pub mod list;
+#[cfg(target_os = "linux")]
 pub mod list_services;
 pub mod load;
 pub mod man;
+#[cfg(target_os = "linux")]
 pub mod model;
 pub mod numbers;
 pub mod offered;
+#[cfg(target_os = "linux")]
 pub mod pairs;
+#[cfg(target_os = "linux")]
 pub mod pick;
 pub mod ping;
 pub mod placements;
@@ -48,18 +55,29 @@ pub mod schema;
 pub mod show;
 pub mod sides;
 pub mod signals;
+#[cfg(target_os = "linux")]
 pub mod spin;
+#[cfg(target_os = "linux")]
 mod squall;
+#[cfg(target_os = "linux")]
 pub mod study;
+#[cfg(target_os = "linux")]
 pub mod survey;
+#[cfg(target_os = "linux")]
 pub mod switch;
+#[cfg(target_os = "linux")]
 pub mod tasks;
+#[cfg(target_os = "linux")]
 pub mod top;
+#[cfg(target_os = "linux")]
 pub mod tune;
+#[cfg(target_os = "linux")]
 pub mod uintr;
 pub mod usage;
 pub mod verdict;
+#[cfg(target_os = "linux")]
 pub mod vm;
+#[cfg(target_os = "linux")]
 pub mod why;
 
 use common::{Exit, Terminal};
@@ -73,6 +91,7 @@ use common::{Exit, Terminal};
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
+    #[cfg(target_os = "linux")]
     #[command(flatten)]
     survey: survey::Args,
     #[command(subcommand)]
@@ -80,18 +99,19 @@ pub struct Cli {
 }
 
 /// The verbs, each by its module: its arguments, and how they are carried out.
+/// Those with a system behind them stand on its calls, and are nowhere else.
 macro_rules! verbs {
-    ($($(#[$said:meta])* $verb:ident of $module:ident,)*) => {
+    ($($(#[$said:meta])* $verb:ident of $module:ident $(in $system:literal)?,)*) => {
         /// What to do.
         #[derive(Debug, Subcommand)]
         enum Verb {
-            $($(#[$said])* $verb($module::Args),)*
+            $($(#[$said])* $(#[cfg(target_os = $system)])? $verb($module::Args),)*
         }
 
         impl Verb {
             fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
                 match self {
-                    $(Self::$verb(args) => $module::run(args, terminal),)*
+                    $($(#[cfg(target_os = $system)])? Self::$verb(args) => $module::run(args, terminal),)*
                 }
             }
         }
@@ -103,50 +123,50 @@ verbs! {
     /// What a wake-up costs here, by every mechanism; the default
     ///
     /// Measures everything useful in under a minute and says what follows.
-    Survey of survey,
+    Survey of survey in "linux",
     /// Wake a waiter over and over: round trips, or one way with a gap
     Ping of ping,
     /// Every pair of CPUs: the best, the worst, what pinning is worth
-    Pairs of pairs,
+    Pairs of pairs in "linux",
     /// What calls, faults and context switches cost, by exact counts
-    Switch of switch,
+    Switch of switch in "linux",
     /// One notifier, up to thousands of receivers: first to last
     #[command(name = "fanout")]
     FanOut of fanout,
     /// Coroutines, threads or processes for N tasks?
     ///
     /// What a hand-off costs, what making and reaping one costs, and how many fit.
-    Tasks of tasks,
+    Tasks of tasks in "linux",
     /// Which mechanism serves my pattern and needs?
     ///
     /// The fastest that does, and by how much.
-    Pick of pick,
+    Pick of pick in "linux",
     /// How long to spin before sleeping?
     ///
     /// The knee of latency and CPU time at each gap.
-    Spin of spin,
+    Spin of spin in "linux",
     /// Can this node run it? Pass or fail against a longest wake-up
     ///
     /// With a bound and its confidence.
-    Gate of gate,
+    Gate of gate in "linux",
     /// Did it get worse? A baseline run again, held against limits
-    Check of check,
+    Check of check in "linux",
     /// Where the time of a wake-up goes, by the kernel's own events
-    Anatomy of anatomy,
+    Anatomy of anatomy in "linux",
     /// Why was that wake-up slow? The worst ones and their causes
     ///
     /// Each with a waterfall, and its cause where the evidence supports one.
-    Why of why,
+    Why of why in "linux",
     /// Poll, hybrid or interrupt for a disk?
     ///
     /// Latency and CPU of each, with the proof that what is called polled was.
-    Io of io,
+    Io of io in "linux",
     /// What a wake-up costs after a longer sleep, by idle state
     ///
     /// And what holding idle states off buys.
-    Idle of idle,
+    Idle of idle in "linux",
     /// User interrupts beside eventfd, futex and spinning
-    Uintr of uintr,
+    Uintr of uintr in "linux",
     /// Show again what the last run said, or any result or baseline
     Show of show,
     /// One self-contained page of results: charts, tables, warnings
@@ -160,11 +180,11 @@ verbs! {
     /// Search every interleaving of a wake-up protocol
     ///
     /// And show how a known mistake loses a wake-up.
-    Model of model,
+    Model of model in "linux",
     /// Run this program in a virtual machine
     ///
     /// Another topology, a polled disk, a CPU with user interrupts.
-    Vm of vm,
+    Vm of vm in "linux",
     /// Is this machine fit to measure?
     ///
     /// Each finding with what it does to figures and the cure.
@@ -176,17 +196,17 @@ verbs! {
     /// What the waiters of programs that use the library do
     ///
     /// They spin and hit, spin in vain, or sleep.
-    Top of top,
+    Top of top in "linux",
     /// The services of this user: names, processes, clients, drops
-    ListServices of list_services,
+    ListServices of list_services in "linux",
     /// Measure what sleeping costs here, for the library to read
-    Tune of tune,
+    Tune of tune in "linux",
     /// Two results: slower, faster, the same, or inconclusive
     ///
     /// Configuration by configuration.
     Compare of compare,
     /// How often comparisons on this machine say what is true
-    Study of study,
+    Study of study in "linux",
     /// Write a result in another tool's format
     ///
     /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus or parquet.
@@ -229,7 +249,7 @@ pub fn command() -> clap::Command {
     let mut verbs = String::new();
     for (title, names) in GROUPS {
         verbs.push_str(&format!("{title}:\n"));
-        for name in names {
+        for name in names.iter().filter(|name| command.find_subcommand(name).is_some()) {
             verbs.push_str(&format!("  {name:14} {}\n", about(name)));
         }
         verbs.push('\n');
@@ -241,24 +261,20 @@ pub fn command() -> clap::Command {
 }
 
 pub fn main() -> ExitCode {
-    // Where it is ignored, as `trap '' CHLD` leaves it, nobody learns how a child ended, nor when (wait(2), NOTES).
-    // SAFETY: the default action runs no code of ours.
-    // JUSTIFICATION: signal-hook and rustix install handlers; neither gives a signal its default action back.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    signals::of_children();
     let hidden = std::env::args_os().nth(1);
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
-        Some(primitives::PRIMITIVES_VERB) => Some(primitives::main()),
-        Some(guest::VERB) => return guest::main(),
+        #[cfg(target_os = "linux")]
+        Some(doorbell_harness::primitives::PRIMITIVES_VERB) => Some(doorbell_harness::primitives::main()),
+        #[cfg(target_os = "linux")]
+        Some(doorbell_vm::guest::VERB) => return doorbell_vm::guest::main(),
         _ => None,
     };
     if let Some(served) = served {
         return served.map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
-    // A limit on the size of files is then an error of the write, after which the result goes elsewhere, and no sudden end.
-    // SAFETY: ignoring a signal runs no code of ours.
-    // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    signals::of_limits();
     let arguments: Vec<_> = std::env::args_os().collect();
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
@@ -279,7 +295,10 @@ pub fn main() -> ExitCode {
     cli.terminal.apply();
     let done = match cli.verb {
         Some(verb) => verb.run(&cli.terminal),
+        #[cfg(target_os = "linux")]
         None => survey::run(cli.survey, &cli.terminal),
+        #[cfg(not(target_os = "linux"))]
+        None => Err(usage::Usage("the survey is of Linux: name a verb, see --help".to_owned()).into()),
     };
     match done {
         Ok(exit) => exit.into(),
@@ -292,6 +311,9 @@ pub fn main() -> ExitCode {
 /// concerns the terminal belongs to every verb and may stand on either side of it.
 fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     let (verb, _) = matches.subcommand()?;
+    #[cfg(not(target_os = "linux"))]
+    let flags = clap::Command::new("survey");
+    #[cfg(target_os = "linux")]
     let flags = survey::Args::augment_args(clap::Command::new("survey"));
     let stray = flags
         .get_arguments()

@@ -10,7 +10,7 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
 use super::placements::PlacementArgs;
-use super::sides::{Policy, Sides};
+use super::sides::{Policy, Sides, USUAL};
 use super::usage::Usage;
 use crate::experiment::ping::{GAPS, Ping};
 use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
@@ -29,7 +29,7 @@ use doorbell_subjects::mechanism::{self, Contexts};
     doorbell ping pipe --pattern open-loop --gap 100us   due times kept whatever happens")]
 pub struct Args {
     /// Mechanisms (`doorbell list` shows them), or `all`
-    #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
+    #[arg(default_value = mechanism::USUAL, value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Who notifies whom [default: ping-pong for a gap of 0, one-way for the others]
     #[arg(long, value_enum)]
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: Vec<u32>,
     /// What the two sides are, comma separated
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]
     contexts: Vec<Sides>,
     /// Rounds per trial
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -22,9 +22,8 @@ use doorbell_results::record::read::{LONGEST, read_from};
 use doorbell_results::record::write;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism;
-use doorbell_subjects::operation;
-use doorbell_subjects::task;
-use doorbell_subjects::transfer;
+#[cfg(target_os = "linux")]
+use doorbell_subjects::{operation, task, transfer};
 use serde_json::Value;
 
 /// Numbers of blocks, as `--blocks` takes them.
@@ -302,9 +301,16 @@ fn known(configuration: &Configuration) -> Result<(), String> {
     let name = &configuration.subject;
     match configuration.pattern {
         Pattern::FanOut { .. } => said(fan::find(name)),
+        #[cfg(target_os = "linux")]
         Pattern::Operation { .. } => said(operation::find(name)),
+        #[cfg(target_os = "linux")]
         Pattern::Tasks { .. } => said(task::find(name)),
+        #[cfg(target_os = "linux")]
         Pattern::Io { .. } => said(transfer::find(name)),
+        #[cfg(not(target_os = "linux"))]
+        Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. } => {
+            Err(format!("{name} is run on Linux alone so far"))
+        }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
             said(mechanism::find(name))
         }

@@ -15,6 +15,9 @@ pub enum Sides {
     Threads,
 }
 
+/// What they are where nobody says.
+pub const USUAL: &str = if cfg!(target_os = "linux") { "processes" } else { "threads" };
+
 impl From<Sides> for Contexts {
     fn from(sides: Sides) -> Self {
         match sides {

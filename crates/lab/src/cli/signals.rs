@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+#[cfg(unix)]
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 static HEARD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
@@ -17,15 +19,48 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
         return Ok(Arc::clone(heard));
     }
     let heard = Arc::new(AtomicBool::new(false));
-    // The terminal is gone. Whoever started the command by nohup(1) wants it to go on.
-    for signal in [SIGINT, SIGTERM].into_iter().chain((!ignores_hangup()).then_some(SIGHUP)) {
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup()) {
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&heard))?;
         signal_hook::flag::register(signal, Arc::clone(&heard))?;
     }
     Ok(Arc::clone(HEARD.get_or_init(|| heard)))
 }
 
+/// The signal that the terminal is gone. Whoever started the command by nohup(1) wants it to go on.
+#[cfg(unix)]
+fn hangup() -> Option<i32> {
+    (!ignores_hangup()).then_some(SIGHUP)
+}
+
+/// Windows has none.
+#[cfg(not(unix))]
+fn hangup() -> Option<i32> {
+    None
+}
+
+/// Lets this process hear of its children.
+pub(super) fn of_children() {
+    // Where it is ignored, as `trap '' CHLD` leaves it, nobody learns how a child ended, nor when (wait(2), NOTES).
+    // SAFETY: the default action runs no code of ours.
+    // JUSTIFICATION: signal-hook and rustix install handlers; neither gives a signal its default action back.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL)
+    };
+}
+
+/// Makes a limit on the size of files an error of the write, after which the result goes elsewhere, and no sudden end.
+pub(super) fn of_limits() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
+    };
+}
+
 /// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
+#[cfg(unix)]
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

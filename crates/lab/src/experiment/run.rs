@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[cfg(target_os = "linux")]
 use super::idle;
 use super::live::Told;
 use doorbell_harness::environment::{Watch, interference};
@@ -25,7 +26,9 @@ use doorbell_results::record::result::Primitives;
 use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
-use doorbell_subjects::{FAMILIES, transfer};
+use doorbell_subjects::FAMILIES;
+#[cfg(target_os = "linux")]
+use doorbell_subjects::transfer;
 use doorbell_verdict::decided::decided;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
@@ -73,6 +76,7 @@ pub fn run(
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
+    #[cfg(target_os = "linux")]
     transfer::prepare::prepare(&plan, &run_dir, &conditions.interrupted)?;
     let mut trials = Trials {
         machine: &machine,
@@ -87,6 +91,7 @@ pub fn run(
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
     let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
+    warnings.extend(machine.kernel.stand_in.as_deref().map(stand_in));
     // Primitive costs read once more for a single record, by its place.
     let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
     let mut readings = Readings { machine: &machine, cpus: primitive_cpus(&machine), primitives: Vec::new() };
@@ -212,6 +217,15 @@ fn emulated() -> Warning {
     }
 }
 
+fn stand_in(name: &str) -> Warning {
+    Warning {
+        name: warning::STAND_IN.name.to_owned(),
+        cause: format!("Wine, not Windows: {name} answered the calls of Windows"),
+        effect: "what works is shown, and no time here says anything of Windows".to_owned(),
+        cure: "run the same command on Windows".to_owned(),
+    }
+}
+
 fn no_primitives(error: &io::Error) -> Warning {
     Warning {
         name: warning::NO_PRIMITIVES.name.to_owned(),
@@ -331,7 +345,11 @@ impl Trials<'_> {
 
 /// What this machine lacks for `configuration`.
 fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
-    idle::lacks(configuration, machine).or_else(|| family(configuration)?.lacks(configuration, machine))
+    #[cfg(target_os = "linux")]
+    if let Some(lack) = idle::lacks(configuration, machine) {
+        return Some(lack);
+    }
+    family(configuration)?.lacks(configuration, machine)
 }
 
 /// The family that knows what `configuration` names.

@@ -25,6 +25,7 @@ const GREAT_DRIFT_PPM: f64 = 1000.0;
 pub(super) fn examine(machine: &Machine) -> Verdict {
     let name = match machine.clock.source {
         Source::Tsc => "time-stamp counter",
+        Source::Monotonic if machine.kernel.system.as_deref() == Some("Windows") => "performance counter",
         Source::Monotonic => "CLOCK_MONOTONIC",
         Source::Cntvct => "virtual count of the generic timer",
         Source::Rdtime => "time counter",

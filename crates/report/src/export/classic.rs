@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use crate::axis;
 use crate::export::Export;
 use crate::figures::Figures;
-use crate::wording::EMULATED;
+use crate::wording::foreign;
 
 /// The eight lines, once per variant.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +26,8 @@ impl Export for Classic {
     fn export(&self, result: &doorbell_results::record::ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
         let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
-        if result.emulated() {
-            writeln!(out, "# {EMULATED}")?;
+        if let Some(foreign) = foreign(result) {
+            writeln!(out, "# {foreign}")?;
         }
         for row in &figures.rows {
             let quantity = row.variant.headline();

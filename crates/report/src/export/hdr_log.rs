@@ -51,8 +51,8 @@ impl Export for HdrLog {
             for (quantity, series) in &record.series {
                 let Ok(histogram) = series.decode() else { continue };
                 let mut tag = tag(&record.configuration, &axes, quantity.name());
-                if result.emulated() {
-                    tag.push_str(".emulated");
+                if let Some(mark) = result.mark() {
+                    tag.push_str(&format!(".{mark}"));
                 }
                 log.write_histogram(histogram.inner(), Duration::from_nanos(began), lasted, Tag::new(&tag))
                     .map_err(|error| match error {

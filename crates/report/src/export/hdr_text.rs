@@ -28,7 +28,7 @@ impl Export for HdrText {
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
         let figures = Figures::of(result);
         let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
-        let unit = if result.emulated() { "us emulated" } else { "us" };
+        let unit = result.mark().map_or_else(|| "us".to_owned(), |mark| format!("us {mark}"));
         for row in &figures.rows {
             for &quantity in row.series.keys() {
                 if let Some(histogram) = row.variant.histogram(quantity) {

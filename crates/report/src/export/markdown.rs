@@ -8,7 +8,7 @@ use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row};
 use crate::unit::{Scale, count};
 use crate::warnings::{self, Cause};
-use crate::wording::{EMULATED, bound};
+use crate::wording::{bound, foreign};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
@@ -40,8 +40,8 @@ impl Export for Markdown {
         if let Some(bound) = bound(result) {
             writeln!(out, "**{}**\n", escape(&bound))?;
         }
-        if result.emulated() {
-            writeln!(out, "**{}**\n", escape(EMULATED))?;
+        if let Some(foreign) = foreign(result) {
+            writeln!(out, "**{}**\n", escape(&foreign))?;
         }
         for quantity in figures.quantities() {
             table(&figures, quantity, out)?;

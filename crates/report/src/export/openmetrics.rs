@@ -147,8 +147,8 @@ fn describe(
 
 /// The label that says which run; an emulator's times carry a mark, or a dashboard would take them for a machine's.
 fn run(result: &ResultFile) -> String {
-    let emulated = if result.emulated() { ",clock=\"emulated\"" } else { "" };
-    format!("run=\"{}\"{emulated}", escape(&name(result)))
+    let mark = result.mark().map_or_else(String::new, |mark| format!(",clock=\"{mark}\""));
+    format!("run=\"{}\"{mark}", escape(&name(result)))
 }
 
 /// The labels of a configuration, all that apply to it; none of a variant without a record.

@@ -88,7 +88,7 @@ impl Table for Bins {
     fn lines(self, result: &ResultFile) -> Box<dyn Iterator<Item = Vec<Value>> + '_> {
         let run = run(result);
         let name: Rc<str> = name(result).into();
-        let unit = Value::text(if result.emulated() { "ns emulated" } else { "ns" });
+        let unit = Value::text(&result.mark().map_or_else(|| "ns".to_owned(), |mark| format!("ns {mark}")));
         let usable = |record: &doorbell_results::record::Record| {
             // Figures of an implausible record never reach a table.
             matches!(record.outcome, Outcome::Done | Outcome::Partial)

@@ -12,7 +12,7 @@ use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
 use crate::unit::{count, time};
 use crate::warnings::Group;
-use crate::wording::{EMULATED, bound};
+use crate::wording::{bound, foreign};
 use crate::wording::{counted, date};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
@@ -59,7 +59,7 @@ impl Run {
             doubts: [
                 result.partial.then(|| PARTIAL.to_owned()),
                 bound(result),
-                result.emulated().then(|| format!("{EMULATED}.")),
+                foreign(result).map(|said| format!("{said}.")),
             ]
             .into_iter()
             .flatten()

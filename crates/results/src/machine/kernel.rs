@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 /// The kernel as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Kernel {
+    /// Whose it is, where it is not Linux: `Windows`, `macOS`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub system: Option<String>,
+    /// What answers in that system's name without being it: `Wine 10.0`. No time is then that system's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stand_in: Option<String>,
     /// Release: `6.1.0-18-amd64`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub release: Option<String>,
@@ -55,6 +61,13 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The system and its release: `Linux 6.1.0-18-amd64`.
+    pub fn title(&self) -> Option<String> {
+        let system = self.system.as_deref().unwrap_or("Linux");
+        let stand_in = self.stand_in.as_ref().map_or_else(String::new, |name| format!(" as {name} has it"));
+        Some(format!("{system} {}{stand_in}", self.release.as_deref()?))
+    }
+
     /// The value of a parameter on the command line: that of the last `name=value`, as the kernel takes it.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.command_line

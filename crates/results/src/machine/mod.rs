@@ -97,3 +97,31 @@ pub struct Machine {
     #[serde(default)]
     pub findings: Vec<doctor::Finding>,
 }
+
+impl Machine {
+    /// A machine of which nothing is known but the clock.
+    pub fn unknown(clock: clock::Clock) -> Self {
+        Self {
+            host: None,
+            architecture: None,
+            clock,
+            clock_quality: None,
+            speed: None,
+            topology: topology::Topology::default(),
+            line_hops: Vec::new(),
+            processor: processor::Processor::default(),
+            kernel: kernel::Kernel::default(),
+            power: power::Power::default(),
+            interrupts: irq_spread::IrqSpread::default(),
+            virtualisation: virtualisation::Virtualisation::default(),
+            cgroup: cgroup::Cgroup::default(),
+            memory: memory::Memory::default(),
+            limits: limits::Limits::default(),
+            permissions: permissions::Permissions::default(),
+            load: None,
+            steal_share_since_boot: None,
+            binary_sha256: None,
+            findings: Vec::new(),
+        }
+    }
+}

@@ -213,6 +213,9 @@ pub struct SideCounters {
     /// Length of the measured window by this side's clock, nanoseconds; for the receivers of a fan-out together, the sum of
     /// theirs.
     pub window_ns: u64,
+    /// Whether the system tells neither switches nor faults: both are zero then, and say nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub uncounted: bool,
 }
 
 /// What else went on while a trial ran.

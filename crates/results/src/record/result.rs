@@ -58,6 +58,13 @@ impl ResultFile {
     pub fn emulated(&self) -> bool {
         self.machine.virtualisation.emulated
     }
+
+    /// The word that goes with every unit where times are not those of the machine and its system: `emulated`, or `wine` where Wine
+    /// answered for Windows.
+    pub fn mark(&self) -> Option<&'static str> {
+        let stand_in = self.machine.kernel.stand_in.as_ref().map(|_| "wine");
+        if self.emulated() { Some("emulated") } else { stand_in }
+    }
 }
 
 /// The machine's primitive costs at one moment: the costs of which every wake-up is a small multiple.

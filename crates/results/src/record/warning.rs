@@ -52,6 +52,14 @@ pub const EMULATED: About = About {
                on a CPU cannot be told from it.",
 };
 
+/// Something else answered for the system.
+pub const STAND_IN: About = About {
+    name: "stand-in",
+    what: "Wine, not Windows: the calls of Windows were answered by Wine, on another system.",
+    taken: "ntdll has wine_get_version, which Windows has not.",
+    misleads: "That a mechanism works is shown; no time, and no order of times, says anything of Windows.",
+};
+
 /// The guest's kernel complained.
 pub const GUEST_COMPLAINED: About = About {
     name: "guest-complained",
@@ -146,12 +154,13 @@ pub const TWO_SPEEDS: About = About {
 };
 
 /// Every warning. The one list to extend.
-pub const ALL: [About; 16] = [
+pub const ALL: [About; 17] = [
     INTERFERENCE,
     CPU_STEAL,
     THROTTLED,
     PRIMITIVES_DRIFTED,
     EMULATED,
+    STAND_IN,
     GUEST_COMPLAINED,
     NO_PRIMITIVES,
     BIMODAL,

@@ -4,10 +4,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{ResultFile, Warning, warning};
 
@@ -93,8 +90,7 @@ pub fn try_out(target: &Path) -> Result<(), WriteError> {
 /// what he wants overwritten.
 fn lot() -> io::Result<String> {
     let mut lot = [0; 16];
-    // Up to 256 bytes come whole or not at all (getrandom(2)).
-    getrandom(&mut lot[..], GetRandomFlags::empty())?;
+    getrandom::fill(&mut lot)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(lot)))
 }
 
@@ -120,8 +116,8 @@ pub fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<(
     put(&mut file)?;
     file.into_inner()?.sync_all()?;
     fs::rename(&beside.0, &target)?;
-    // So that the new name survives a crash too. Some file systems cannot flush a folder; the file is safe there.
-    File::open(folder_of(&target))?.sync_all().or(Ok(()))
+    // So that the new name survives a crash too. Some file systems cannot flush a folder, nor can Windows; the file is safe there.
+    File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).or(Ok(()))
 }
 
 /// Through a symbolic link the file behind it is replaced, not the link.
@@ -147,8 +143,7 @@ fn beside(target: &Path) -> io::Result<Option<(Beside, File)>> {
     }
     let beside = folder_of(target).join(format!(".doorbell-{}.tmp", lot()?));
     // Fails on a name that is there, be it a link (open(2), O_EXCL).
-    let file =
-        OpenOptions::new().write(true).create_new(true).custom_flags(libc::O_NOFOLLOW).open(&beside)?;
+    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
     Ok(Some((Beside(beside), file)))
 }
 

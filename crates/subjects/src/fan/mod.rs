@@ -13,21 +13,25 @@ mod each;
 mod family;
 mod for_all;
 pub mod limits;
+mod links;
 mod null;
 mod sem_sysv_many;
+/// What is fanned out where nothing is named.
+pub const USUAL: &str = "sem-posix-named";
+
 /// Every way, in the order of the tables. The one list to extend.
 pub fn all() -> &'static [&'static dyn FanEntry] {
     &[
         &null::Null,
-        &each::SEM_POSIX_NAMED,
-        &each::SEM_POSIX,
-        &each::SEM_SYSV,
+        &links::SEM_POSIX_NAMED,
+        &links::SEM_POSIX,
+        &links::SEM_SYSV,
         &sem_sysv_many::SemSysvMany,
-        &each::FUTEX,
-        &each::EVENTFD,
-        &each::UNIX_DGRAM,
-        &each::CONDVAR,
-        &each::SIGNAL,
+        &links::FUTEX,
+        &links::EVENTFD,
+        &links::UNIX_DGRAM,
+        &links::CONDVAR,
+        &links::SIGNAL,
         &for_all::SemPosixForAll,
     ]
 }

@@ -9,8 +9,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use rustix::thread::futex;
-
 use super::{Fan, FanEntry, Hall, Needs, OpenFan};
 use crate::mechanism::{
     self, Fault, Host, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
@@ -90,10 +88,7 @@ impl Timer {
     /// Sleeps until the next moment is known, then until it has come or `timeout` is over.
     fn sleep(&mut self, timeout: Duration) -> Result<Woken, Fault> {
         while self.schedule.begun.load(Acquire) == 0 {
-            match futex::wait(&self.schedule.begun.0, futex::Flags::empty(), 0, None) {
-                Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(Fault::new("futex(FUTEX_WAIT)", error)),
-            }
+            await_word(self.schedule.begun)?;
         }
         let clock = self.schedule.clock;
         let due = self.schedule.due(self.number, self.round);
@@ -130,13 +125,50 @@ impl Waiter for Timer {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn await_word(word: &Word) -> Result<(), Fault> {
+    use rustix::io::Errno;
+    use rustix::thread::futex;
+    match futex::wait(&word.0, futex::Flags::empty(), 0, None) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+        Err(error) => Err(Fault::new("futex(FUTEX_WAIT)", error)),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn tell_all(word: &Word) {
+    use rustix::thread::futex;
+    // An error would leave the receivers asleep, and the watchdog would say so.
+    let _ = futex::wake(&word.0, futex::Flags::empty(), i32::MAX.cast_unsigned());
+}
+
+/// The kernel lets a timer be 50 µs late, to serve several at once; here each is to be alone.
+#[cfg(target_os = "linux")]
+fn punctual() -> Result<(), OpenError> {
+    rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
+        .map_err(OpenError::of("prctl(PR_SET_TIMERSLACK)"))
+}
+
+/// Looks again after a while: the first round begins long after the last look.
+#[cfg(not(target_os = "linux"))]
+fn await_word(_: &Word) -> Result<(), Fault> {
+    std::thread::sleep(LOOK);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn tell_all(_: &Word) {}
+
+#[cfg(not(target_os = "linux"))]
+fn punctual() -> Result<(), OpenError> {
+    Ok(())
+}
+
 impl Fan for Schedule {
     type Notifier = Nobody;
     type Waiter = Timer;
     fn waiter(&self, number: u32) -> Result<Timer, OpenError> {
-        // The kernel lets a timer be 50 µs late, to serve several at once; here each is to be alone.
-        rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
-            .map_err(OpenError::of("prctl(PR_SET_TIMERSLACK)"))?;
+        punctual()?;
         Ok(Timer { schedule: *self, number, round: 0 })
     }
     fn notifier(&self, _: u32) -> Result<Nobody, OpenError> {
@@ -147,8 +179,7 @@ impl Fan for Schedule {
         self.times[1].store(interval, Relaxed);
         // Pairs with the Acquire load in `Timer::sleep`: whoever sees the word sees the times.
         self.begun.store(1, Release);
-        // An error would leave the receivers asleep, and the watchdog would say so.
-        let _ = futex::wake(&self.begun.0, futex::Flags::empty(), i32::MAX.cast_unsigned());
+        tell_all(self.begun);
     }
     fn walked(&self, rounds: u64) {
         // Pairs with the Acquire load in `Timer::sleep`.

@@ -85,6 +85,9 @@ pub mod wrs;
 pub mod xdp;
 mod xsk;
 
+/// What is measured where nothing is named.
+pub const USUAL: &str = "futex";
+
 /// Every mechanism, in the order `doorbell list` shows. The one list to extend.
 pub fn all() -> &'static [&'static dyn Entry] {
     &[

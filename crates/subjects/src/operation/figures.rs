@@ -199,6 +199,7 @@ mod tests {
         let side = SideCounters {
             voluntary_switches: switches / 2,
             window_ns: 100_000_000,
+            uncounted: false,
             ..SideCounters::default()
         };
         let mut record: Record = serde_json::from_value(serde_json::json!({

@@ -8,11 +8,12 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
 /// The part that each fan-out plays in the claims.
-pub const PARTS: [(&str, &str); 4] = [
+pub const PARTS: [(&str, &str); 5] = [
     ("sem-posix-named", NAMED),
     ("sem-sysv", SYSTEM_V),
     ("sem-sysv-many", SYSTEM_V),
     ("unix-dgram", DATAGRAM),
+    ("win-semaphore", WINDOWS),
 ];
 
 pub static SOURCE: Source = Source {
@@ -43,6 +44,11 @@ pub static SOURCE: Source = Source {
             Seen Bound::exactly(128.0, 128.0), default_sets;
         Some(15), "Linux: named POSIX semaphores meet no limit (of 32,000) up to 2000",
             Seen Bound::exactly(2000.0, f64::INFINITY), most_named;
+        Some(16), "Windows: releasing a semaphore costs less than 10 µs on average", Every Bound::below(10.0), windows_posts;
+        Some(17), "Windows: 20 semaphores without a time-out: notified after some tens of µs on average",
+            Every Bound::between(10.0, 100.0), windows_20;
+        Some(18), "Windows: in all other scenarios notified after some hundreds of µs on average",
+            Every Bound::between(100.0, 1000.0), windows_others;
     },
 };
 
@@ -63,6 +69,7 @@ struct Scenario<'result> {
 const NAMED: &str = "named POSIX semaphores";
 const SYSTEM_V: &str = "System V semaphores";
 const DATAGRAM: &str = "datagrams";
+const WINDOWS: &str = "semaphores of Windows";
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
 fn is_system_v(scenario: &Scenario) -> bool {
@@ -89,8 +96,49 @@ fn scenarios<'result>(result: &'result ResultFile) -> Vec<Scenario<'result>> {
     result.variants().into_iter().filter_map(scenario).collect()
 }
 
+/// Its scenarios on Linux; none of them were run on another system.
 fn of_the_study(result: &ResultFile) -> Vec<Scenario<'_>> {
+    if result.machine.kernel.system.is_some() {
+        return Vec::new();
+    }
     scenarios(result).into_iter().filter(is_of_the_study).collect()
+}
+
+/// Its scenarios on Windows that are of the study's table; what Wine answered for Windows decides nothing about Windows.
+fn on_windows(result: &ResultFile) -> Result<Vec<Scenario<'_>>, String> {
+    let kernel = &result.machine.kernel;
+    if let Some(name) = &kernel.stand_in {
+        return Err(format!("this is Wine, not Windows ({name})"));
+    }
+    if kernel.system.as_deref() != Some("Windows") {
+        return Err("this is not Windows; there: doorbell fanout --grid --interval 1s".to_owned());
+    }
+    let mut scenarios = scenarios(result);
+    scenarios.retain(|scenario| scenario.part == WINDOWS && is_in_table(scenario));
+    Ok(scenarios)
+}
+
+/// Both numbers, both waits, pinned or not, idle or under full load.
+const WINDOWS_TABLE: usize = 16;
+
+fn windows_posts(result: &ResultFile) -> Result<Reading, String> {
+    Ok(times("a release", &on_windows(result)?, Some(WINDOWS_TABLE), |scenario| Some(scenario.post_us)))
+}
+
+fn is_quick(scenario: &Scenario) -> bool {
+    scenario.receivers == 20 && scenario.configuration.wait == WaitPolicy::Block
+}
+
+fn windows_20(result: &ResultFile) -> Result<Reading, String> {
+    let mut scenarios = on_windows(result)?;
+    scenarios.retain(is_quick);
+    Ok(times("mean", &scenarios, Some(WINDOWS_TABLE / 4), |scenario| scenario.wake_us))
+}
+
+fn windows_others(result: &ResultFile) -> Result<Reading, String> {
+    let mut scenarios = on_windows(result)?;
+    scenarios.retain(|scenario| !is_quick(scenario));
+    Ok(times("mean", &scenarios, Some(WINDOWS_TABLE / 4 * 3), |scenario| scenario.wake_us))
 }
 
 fn named(scenario: &Scenario) -> String {
@@ -105,7 +153,7 @@ fn named(scenario: &Scenario) -> String {
 
 /// Whether the study's table has it.
 fn is_in_table(scenario: &Scenario) -> bool {
-    is_of_the_study(scenario)
+    (is_of_the_study(scenario) || scenario.part == WINDOWS)
         && [20, 2000].contains(&scenario.receivers)
         && [WaitPolicy::Block, HUNDRED_MS].contains(&scenario.configuration.wait)
 }
@@ -490,6 +538,48 @@ mod tests {
         assert_eq!(said(&with(vec![0, 2], vec![0, 2]), "one semaphore for all"), Confirmed);
         assert_eq!(said(&with(vec![0, 0], vec![0, 0]), "one semaphore for all"), CannotTell);
         assert_eq!(said(&grid(as_claimed, 1.5), "one semaphore for all"), CannotTell);
+    }
+
+    /// The study's table on Windows, as far as its text tells, measured on `system`, where `stand_in` answered for it.
+    fn windows(system: Option<&str>, stand_in: Option<&str>, others_us: f64) -> ResultFile {
+        let mut configurations = Vec::new();
+        for receivers in [20, 2000] {
+            for wait in [WaitPolicy::Block, HUNDRED_MS] {
+                for pinned in [false, true] {
+                    for loaded in [false, true] {
+                        configurations.push(configuration("win-semaphore", receivers, wait, pinned, loaded));
+                    }
+                }
+            }
+        }
+        let mut result = of(configurations.into_iter().map(|configuration| {
+            let quick = configuration.wait == WaitPolicy::Block
+                && matches!(configuration.pattern, Pattern::FanOut { receivers: 20, .. });
+            record(configuration, if quick { 40.0 } else { others_us }, 3.0)
+        }));
+        result.machine.kernel.system = system.map(str::to_owned);
+        result.machine.kernel.stand_in = stand_in.map(str::to_owned);
+        result
+    }
+
+    #[test]
+    fn windows_decides_what_is_claimed_of_windows_and_wine_never_does() {
+        let decided = |result: &ResultFile| [16, 17, 18].map(|row| decision(result, row));
+        assert_eq!(decided(&windows(Some("Windows"), None, 400.0)), [Confirmed; 3]);
+        assert_eq!(decided(&windows(Some("Windows"), None, 9.0)), [Confirmed, Confirmed, Contradicted]);
+        assert_eq!(decided(&windows(Some("Windows"), Some("Wine 10.0"), 400.0)), [CannotTell; 3]);
+        assert_eq!(decided(&windows(Some("Windows"), Some("Wine 10.0"), 9.0)), [CannotTell; 3]);
+        assert_eq!(decided(&windows(None, None, 400.0)), [CannotTell; 3]);
+    }
+
+    /// Named semaphores are called the same there.
+    #[test]
+    fn another_system_decides_nothing_that_is_claimed_of_linux() {
+        let mut result = grid(as_claimed, 1.5);
+        result.machine.kernel.system = Some("macOS".to_owned());
+        for row in [1, 2, 3, 4, 15] {
+            assert_eq!(decision(&result, row), CannotTell, "row {row}");
+        }
     }
 
     #[test]

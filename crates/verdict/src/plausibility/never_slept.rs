@@ -40,7 +40,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     } else {
         (0.01, "blocking")
     };
-    if !record.sides.is_empty() && (slept as f64) < waits as f64 * least {
+    let counted = record.sides.iter().all(|side| !side.uncounted);
+    if counted && !record.sides.is_empty() && (slept as f64) < waits as f64 * least {
         evidence.push(format!("{slept} voluntary switches in {waits} waits that are called {claim}"));
     }
     let (proven, sent) = (record.tally.proven_asleep, record.tally.sent);
