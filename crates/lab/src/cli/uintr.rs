@@ -21,7 +21,8 @@ use doorbell_subjects::mechanism::Contexts;
 #[command(after_help = "EXAMPLES\n  \
     doorbell vm run --accel uintr -- uintr            in a guest whose emulated CPU has them\n  \
     doorbell vm run --accel uintr --deterministic -- uintr --count 200   in exact instructions\n  \
-    doorbell uintr --count 100000 --gap 0             on a CPU that has them, with the driver loaded\n\n\
+    doorbell uintr --count 100000 --gap 0             on a CPU that has them, with the driver loaded\n  \
+    doorbell uintr eventfd uintr-by-signals-epoll     without the CPU: what libuintr makes of signals\n\n\
     The eight lines of other tools: doorbell export classic RESULT")]
 pub struct Args {
     /// Means of notification (`doorbell list`) [default: null, spin, eventfd, eventfd-epoll, futex, uintr, uintr-wait, uintr-epoll]
