@@ -212,3 +212,37 @@ fn ask(
     }
     Err(OpenError::with_cure(call, std::io::Error::last_os_error(), CURE))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::read_link;
+
+    use super::*;
+
+    fn namespace() -> Result<std::path::PathBuf, OpenError> {
+        read_link("/proc/thread-self/ns/net").map_err(OpenError::of("readlink"))
+    }
+
+    #[test]
+    fn either_end_has_a_namespace_of_its_own_and_the_callers_stays_as_it_was() {
+        let before = namespace().unwrap();
+        let (receiver, sender) = match between(|_| namespace(), |_| namespace()) {
+            Ok(namespaces) => namespaces,
+            Err(error) => return doorbell_skipped::skip(error),
+        };
+        assert_ne!(receiver, sender);
+        assert!(receiver != before && sender != before, "{before:?}");
+        assert_eq!(namespace().unwrap(), before);
+        assert!(name_to_index(inet().unwrap(), NAME).is_err(), "{NAME} is in the caller's namespace");
+    }
+
+    #[test]
+    fn what_either_side_says_is_why_there_is_no_pair() {
+        if let Err(error) = udp_pair() {
+            return doorbell_skipped::skip(error);
+        }
+        let refused = || OpenError::call("a call", "its cause");
+        assert_eq!(between(|_| Err::<(), _>(refused()), |_| Ok(())).unwrap_err(), refused());
+        assert_eq!(between(|_| Ok(()), |_| Err::<(), _>(refused())).unwrap_err(), refused());
+    }
+}

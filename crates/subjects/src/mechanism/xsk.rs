@@ -348,3 +348,51 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::redirect::Redirect;
+
+    impl Sender {
+        /// Has every chunk begin with the header of a frame of `kind`.
+        fn frames_of(&mut self, kind: u16) {
+            for chunk in self.end.memory.chunks() {
+                let place = self.end.memory.0.at(chunk as usize + 12, 2).unwrap();
+                // SAFETY: within the memory; no frame is under way.
+                unsafe { place.cast::<[u8; 2]>().write_unaligned(kind.to_be_bytes()) };
+            }
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_kind_reaches_no_socket() {
+        let made = veth::between(
+            |device| Ok((fresh()?, device, Redirect::on(device)?)),
+            |device| Ok((fresh()?, device)),
+        );
+        let ((receives, receiving, redirect), (sends, sending)) = match made {
+            Ok(made) => made,
+            Err(error) => return doorbell_skipped::skip(error),
+        };
+        let socket = receives.try_clone().unwrap();
+        let mut receiver = Receiver::of(receives, receiving).unwrap();
+        redirect.to(&socket).unwrap();
+        let mut sender = Sender::of(sends, sending).unwrap();
+        // What is sent through one queue comes in order: behind the foreign frame comes one of ours.
+        sender.frames_of(KIND + 1);
+        sender.send(1).unwrap();
+        while sender.free.len() < UNDER_WAY as usize {
+            sender.free.extend(sender.gone.take());
+        }
+        sender.frames_of(KIND);
+        sender.send(2).unwrap();
+        let first = loop {
+            if let Some(number) = receiver.take().unwrap() {
+                break number;
+            }
+        };
+        assert_eq!(first, 2);
+        assert_eq!(receiver.take().unwrap(), None);
+    }
+}
