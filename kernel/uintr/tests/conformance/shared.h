@@ -44,7 +44,7 @@ extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls
 
 /* Seconds: an emulator's host may be busy. */
 #ifndef LOST_AFTER
-#define LOST_AFTER	120
+#define LOST_AFTER	300
 #endif
 
 /* What a case ends with that could not be tried. */
