@@ -9,7 +9,7 @@ oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 rustc "+$oldest" --version >/dev/null 2>&1 || timeout 300 rustup toolchain install "$oldest" --profile minimal --no-self-update ||
     echo "Rust $oldest could not be installed" >&2
 for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl \
-    x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin; do
+    x86_64-pc-windows-gnu aarch64-apple-darwin; do
     rustup target list --installed | grep -q "^$target$" || timeout 300 rustup target add "$target" ||
         echo "$target could not be installed" >&2
 done
