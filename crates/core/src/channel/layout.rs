@@ -386,11 +386,12 @@ mod tests {
         let lanes = Lanes::new(2, 1, 0).unwrap();
         let (first, second) = (lanes.control_offset(0), lanes.control_offset(1));
         says(&format!(
-            "| {first} + {}·i | lane i: `released` at {}, `message_wanted` at {}; `room_wanted` at {}, `dropped` at {}; \
-             who sends at {}, who receives at {} |",
+            "| {first} + {}·i | lane i: `released` at {}, `message_wanted` at {}, the receiver's processor (or 0) at {}; \
+             `room_wanted` at {}, `dropped` at {}; who sends at {}, who receives at {} |",
             second - first,
             offset_of!(Control, released),
             offset_of!(Control, message_wanted),
+            offset_of!(Control, receiver_cpu),
             offset_of!(Control, room_wanted),
             offset_of!(Control, dropped),
             offset_of!(Control, sender),
