@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::no_task;
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
 /// Forks; the child does `act` and leaves without running anything of the parent's.
@@ -10,7 +11,10 @@ pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
     let parent = rustix::process::getpid();
     // SAFETY: the host has a single thread, so the child may do whatever the parent could.
     match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
+        -1 => {
+            let error = no_task::explained(&io::Error::last_os_error());
+            Err(io::Error::new(error.kind(), format!("a process cannot be started: {error}")))
+        }
         0 => {
             let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
                 || rustix::process::getppid() != Some(parent);

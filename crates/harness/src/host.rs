@@ -8,6 +8,7 @@ use super::fork::fork;
 use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
+use super::no_task;
 use super::order::{Order, REPORT, Report};
 use super::part::Role;
 use super::run_dir::RunDir;
@@ -312,8 +313,8 @@ impl RunningSides {
                 status.terminating_signal().unwrap_or_default()
             ),
             Ok(Some((_, status))) if status.exit_status() == Some(NO_THREAD) => {
-                "two threads are needed and one cannot be started: raise `ulimit -u`, or the pids.max of this control group"
-                    .to_owned()
+                let error = no_task::explained(&io::ErrorKind::WouldBlock.into());
+                format!("two threads are needed and one cannot be started: {error}")
             }
             Ok(Some((_, status))) => {
                 format!("the {} left without a report, exit status {:?}", role.name(), status.exit_status())

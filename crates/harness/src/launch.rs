@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::no_task;
 use super::order::{Order, Report};
 use super::run_dir::RunDir;
 use doorbell_results::configuration::Configuration;
@@ -48,7 +49,9 @@ pub fn launch(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot start {OWN_PROGRAM}: {error}; is /proc mounted?"))
+            let hint = if error.kind() == io::ErrorKind::NotFound { "; is /proc mounted?" } else { "" };
+            let error = no_task::explained(&error);
+            io::Error::new(error.kind(), format!("cannot start {OWN_PROGRAM}: {error}{hint}"))
         })?;
     let report = converse(&mut child, &order, interrupted);
     if report.is_err() {

@@ -10,13 +10,14 @@ const MOST: f64 = 0.5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provisional {
     pub trials: usize,
-    /// All trials that ran.
+    /// All trials that measured something.
     pub of: usize,
 }
 
-/// How provisional what `result` says is; none where it is not.
+/// How provisional what `result` says is; none where it is not, and where nothing was measured: that is said elsewhere.
 pub fn provisional(result: &ResultFile) -> Option<Provisional> {
-    let ran = || result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. }));
+    let measured = |outcome: &Outcome| matches!(outcome, Outcome::Done | Outcome::Implausible { .. });
+    let ran = || result.records.iter().filter(|record| measured(&record.outcome));
     let found =
         Provisional { trials: ran().filter(|record| record.had_interference()).count(), of: ran().count() };
     (found.trials as f64 > MOST * found.of as f64).then_some(found)

@@ -270,9 +270,10 @@ impl RunArgs {
             .transpose()?;
         if !terminal.quiet && !to_stdout {
             let kept = kept.map_or_else(String::new, |name| format!(", kept as baseline {name}"));
+            // The path has a line of its own: with anything behind it a terminal of 80 columns breaks it.
             let _ = writeln!(
                 std::io::stderr(),
-                "Saved as {}{kept}. All of it: doorbell show --details; a page: doorbell report",
+                "Saved as {}{kept}\nAll of it: doorbell show --details; a page: doorbell report",
                 target.display()
             );
         }
