@@ -30,7 +30,9 @@ impl Section for Quantities {
             headed.filter_map(|row| Some((row, row.series.get(&quantity)?))).collect()
         };
         let all = figures.quantities().into_iter().map(|quantity| (quantity, of(quantity)));
-        all.filter(|(_, rows)| rows.iter().any(|(row, _)| !row.is_harness()))
+        // Where nothing else was asked for, the harness is the answer.
+        let alone = figures.rows.iter().all(Row::is_harness);
+        all.filter(|(_, rows)| rows.iter().any(|(row, _)| alone || !row.is_harness()))
             .filter_map(|(quantity, rows)| short(quantity, &rows))
             .collect()
     }
