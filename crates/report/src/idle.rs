@@ -339,7 +339,7 @@ mod tests {
         for words in [
             "C6 1.00",
             "held at 0 us",
-            "7.30 times as long (7.07 to 7.54)",
+            "7.31 times as long (6.22 to 8.58)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
             "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with intel_idle.max_cstate=1: spares up to 133 us \

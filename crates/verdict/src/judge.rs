@@ -169,6 +169,8 @@ pub struct Family {
     residuals: Vec<Residual>,
     /// The correlation of what is left of a block with what is left of the next.
     resemblance: f64,
+    /// At least so many values are left out of a level at each end.
+    out: usize,
     /// Of each sample whether it is of multiples of a reference; empty where all are alike.
     referred: Vec<bool>,
 }
@@ -180,17 +182,18 @@ impl Family {
             samples.iter().map(|sample| logarithms(sample).into_iter().collect()).collect();
         number(&mut samples);
         take_out_shared(&mut samples);
-        Self::of(&samples, true)
+        Self::of(&samples, true, true)
     }
 
     /// Pairs of runs; the samples of pair `p` are `2 p` and `2 p + 1`.
     pub fn apart(pairs: &[[Sample; 2]]) -> Self {
-        let samples =
-            (0..).zip(pairs).flat_map(|(pair, samples)| samples.iter().map(move |sample| (pair, sample)));
-        let groups: Vec<Vec<(u32, f64)>> = samples
-            .map(|(pair, sample)| logarithms(sample).into_values().map(|value| (pair, value)).collect())
-            .collect();
-        Self::of(&groups, false)
+        Self::of(&by_pair(pairs), false, true)
+    }
+
+    /// As [`apart`](Self::apart), of values that come in no order, such as one of each machine. None resembles its neighbour, and one at each
+    /// end is always left out: an odd machine says nothing of its type.
+    pub fn unordered(pairs: &[[Sample; 2]]) -> Self {
+        Self::of(&by_pair(pairs), false, false)
     }
 
     /// Says of each sample whether it is of multiples of a reference: what is is held against what is not with less confidence.
@@ -201,19 +204,21 @@ impl Family {
     }
 
     /// Samples of values, each with the group within which it may change places.
-    fn of(samples: &[Vec<(u32, f64)>], alternated: bool) -> Self {
+    fn of(samples: &[Vec<(u32, f64)>], alternated: bool, ordered: bool) -> Self {
+        let out = usize::from(!ordered);
         let mut family = Self {
             alternated,
             levels: Vec::new(),
             errors: Vec::new(),
             counts: Vec::new(),
             residuals: Vec::new(),
-            resemblance: resemblance(samples),
+            resemblance: if ordered { resemblance(samples) } else { 0.0 },
+            out,
             referred: Vec::new(),
         };
         let mut spreads = Vec::new();
         for (sample, values) in samples.iter().enumerate() {
-            let middle = Middle::of(values);
+            let middle = Middle::of(values, out);
             let level = middle.map(|middle| middle.level);
             let spread = middle.filter(|_| values.len() >= FEWEST).map(|middle| middle.spread);
             if let (Some(level), Some(spread)) = (level, spread) {
@@ -313,7 +318,7 @@ impl Family {
         if self.alternated {
             take_out_shared(drawn);
         }
-        let middles: Vec<Option<Middle>> = drawn.iter().map(|values| Middle::of(values)).collect();
+        let middles: Vec<Option<Middle>> = drawn.iter().map(|values| Middle::of(values, self.out)).collect();
         let spreads: Vec<Option<f64>> =
             middles.iter().map(|middle| middle.map(|middle| middle.spread)).collect();
         let level = |sample: usize| middles[sample].map_or(0.0, |middle| middle.level);
@@ -333,7 +338,7 @@ impl Family {
 /// [`number`].
 fn take_out_shared(samples: &mut [Vec<(u32, f64)>]) {
     let levels: Vec<Option<f64>> =
-        samples.iter().map(|sample| Middle::of(sample).map(|middle| middle.level)).collect();
+        samples.iter().map(|sample| Middle::of(sample, 0).map(|middle| middle.level)).collect();
     let blocks = samples.iter().flatten().map(|(block, _)| *block as usize + 1).max().unwrap_or(0);
     let mut above: Vec<Vec<f64>> = vec![Vec::new(); blocks];
     for (sample, level) in samples.iter().zip(&levels) {
@@ -369,6 +374,15 @@ pub fn paired(a: &Sample, b: &Sample) -> Option<Ratio> {
     Family::alternated(&[a.clone(), b.clone()]).ratios(&[(0, 1)], ERROR)[0]
 }
 
+/// The logarithms of pairs of samples, which change places within their pair.
+fn by_pair(pairs: &[[Sample; 2]]) -> Vec<Vec<(u32, f64)>> {
+    let samples =
+        (0..).zip(pairs).flat_map(|(pair, samples)| samples.iter().map(move |sample| (pair, sample)));
+    samples
+        .map(|(pair, sample)| logarithms(sample).into_values().map(|value| (pair, value)).collect())
+        .collect()
+}
+
 fn logarithms(sample: &Sample) -> BTreeMap<u32, f64> {
     let logarithms = sample.iter().map(|(block, value)| (*block, value.ln()));
     logarithms.filter(|(_, value)| value.is_finite()).collect()
@@ -396,12 +410,12 @@ struct Middle {
 }
 
 impl Middle {
-    /// None of nothing.
-    fn of(values: &[(u32, f64)]) -> Option<Self> {
+    /// With at least `out` values left out at each end of [`FEWEST`] or more; none of nothing.
+    fn of(values: &[(u32, f64)], out: usize) -> Option<Self> {
         let mut values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
         values.sort_unstable_by(f64::total_cmp);
         let count = values.len();
-        let out = (TRIMMED * count as f64) as usize;
+        let out = if count < FEWEST { 0 } else { out.max((TRIMMED * count as f64) as usize) };
         let inner = values.get(out..count - out).filter(|inner| !inner.is_empty())?;
         let (least, most, kept) = (inner[0], inner[inner.len() - 1], inner.len());
         let sum: f64 = inner.iter().sum();
@@ -553,6 +567,26 @@ mod tests {
         let [first, second] = [&samples[0], &samples[1]].map(Clone::clone);
         let apart = Family::apart(&[[first, second]]).ratios(&[(0, 1)], ERROR)[0].unwrap();
         assert!(apart.low < 1.2 && 1.2 < apart.high, "{apart:?}");
+    }
+
+    /// Sorted, machines looked like blocks that resemble each other by nine tenths.
+    #[test]
+    fn of_machines_neither_their_order_nor_an_odd_one_says_anything() {
+        let types = |seed, slower: f64| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut one = |level: f64| {
+                let mut machines: Vec<f64> =
+                    (0..7).map(|_| level * (0.01 * normal(&mut random)).exp()).collect();
+                machines[0] *= 1.12;
+                machines.sort_by(f64::total_cmp);
+                (0..).zip(machines).collect::<Sample>()
+            };
+            Family::unordered(&[[one(10.0), one(10.0 * slower)]]).ratios(&[(0, 1)], ERROR)[0].unwrap()
+        };
+        let wrong = (0..100).filter(|seed| types(*seed, 1.0).behind(0.0) != Verdict::Inconclusive).count();
+        assert!(wrong <= 9, "{wrong} of 100 pairs of equal types");
+        let told = (0..100).filter(|seed| types(*seed, 1.2).behind(0.025) == Verdict::Slower).count();
+        assert!(told >= 95, "{told} of 100 types slower by a fifth");
     }
 
     #[test]

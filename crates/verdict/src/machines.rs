@@ -183,7 +183,7 @@ fn judge(groups: &mut [Group]) {
     let sample = |group: &Group| (0..).zip(group.nodes.iter().map(|node| node.times)).collect::<Sample>();
     let [quickest, others @ ..] = groups else { return };
     let pairs: Vec<[Sample; 2]> = others.iter().map(|group| [sample(quickest), sample(group)]).collect();
-    let family = Family::apart(&pairs);
+    let family = Family::unordered(&pairs);
     let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
     for (place, ratio) in family.ratios(&places, ERROR).into_iter().enumerate() {
         let compared = compared(quickest.middle(), others[place].middle());
