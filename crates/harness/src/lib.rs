@@ -63,6 +63,7 @@ pub mod latency_limit;
 pub mod launch;
 pub mod load;
 pub mod mechanism;
+#[cfg(target_os = "linux")]
 mod no_task;
 pub mod order;
 pub mod part;
