@@ -4,17 +4,17 @@
 /// What is counted of the calling thread, times in nanoseconds; on Linux what getrusage(2) tells.
 #[derive(Debug, Clone, Copy)]
 pub struct Usage {
-    /// See [`SideCounters::voluntary_switches`].
+    /// See [`SideCounters::voluntary_switches`](doorbell_results::record::SideCounters::voluntary_switches).
     pub voluntary_switches: u64,
-    /// See [`SideCounters::involuntary_switches`].
+    /// See [`SideCounters::involuntary_switches`](doorbell_results::record::SideCounters::involuntary_switches).
     pub involuntary_switches: u64,
-    /// See [`SideCounters::minor_faults`].
+    /// See [`SideCounters::minor_faults`](doorbell_results::record::SideCounters::minor_faults).
     pub minor_faults: u64,
-    /// See [`SideCounters::major_faults`].
+    /// See [`SideCounters::major_faults`](doorbell_results::record::SideCounters::major_faults).
     pub major_faults: u64,
-    /// See [`SideCounters::user_ns`].
+    /// See [`SideCounters::user_ns`](doorbell_results::record::SideCounters::user_ns).
     pub user_ns: u64,
-    /// See [`SideCounters::system_ns`].
+    /// See [`SideCounters::system_ns`](doorbell_results::record::SideCounters::system_ns).
     pub system_ns: u64,
 }
 
