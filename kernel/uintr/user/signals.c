@@ -44,8 +44,10 @@ struct receiver {
 	uint32_t *post[UINTR_VECTORS];
 	/* How often each was taken, whatever somebody writes there. */
 	uint32_t taken[UINTR_VECTORS];
-	/* Whose @post and @end are there. */
-	uint64_t live;
+	/* Which there are; of which @post is there: a page stays as long as the receiver, since a signal may have interrupted a look at it. */
+	uint64_t live, mapped;
+	/* Revoked in a signal, with an @end still to be closed, which the thread may be looking at. */
+	uint64_t gone;
 	/* Requests of vectors that were revoked before they were handled. */
 	uint64_t late;
 	/* Our ends: of each vector, of the bell; and what senders are given of both. */
@@ -288,15 +290,21 @@ static void delivers(struct receiver *receiver, ucontext_t *context)
 /* Takes @vector back: nobody's posts count any more. */
 static void revokes(struct receiver *receiver, unsigned int vector)
 {
-	uint32_t *word = receiver->post[vector];
-
-	__atomic_store_n(&receiver->status->generation[vector], receiver->status->generation[vector] + 1, __ATOMIC_RELEASE);
-	__atomic_fetch_and(&receiver->live, ~bit(vector), __ATOMIC_RELAXED);
+	/* Once: a signal may come here while the thread does. */
+	if (!(__atomic_fetch_and(&receiver->live, ~bit(vector), __ATOMIC_RELAXED) & bit(vector)))
+		return;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver->status->generation[vector], receiver->status->generation[vector] + 1, __ATOMIC_RELEASE);
 	if (empties(receiver, vector) & POSTED)
 		__atomic_fetch_or(&receiver->late, bit(vector), __ATOMIC_RELAXED);
-	bare_call(SYS_munmap, (long)word, PAGE, 0, 0, 0, 0);
-	bare_call(SYS_close, receiver->end[vector], 0, 0, 0, 0, 0);
+	__atomic_fetch_or(&receiver->gone, bit(vector), __ATOMIC_RELAXED);
+}
+
+/* Behind revokes(), by the thread itself. */
+static void closes(struct receiver *receiver, unsigned int vector)
+{
+	if (__atomic_fetch_and(&receiver->gone, ~bit(vector), __ATOMIC_RELAXED) & bit(vector))
+		close(receiver->end[vector]);
 }
 
 static int hung_up(const struct receiver *receiver, unsigned int vector)
@@ -388,8 +396,8 @@ static void in_child(void)
 		struct receiver *receiver = receivers;
 
 		receivers = receiver->next;
-		for (uint64_t live = receiver->live; live; live &= ~bit(highest(live)))
-			close(receiver->end[highest(live)]);
+		for (uint64_t open = receiver->live | receiver->gone; open; open &= ~bit(highest(open)))
+			close(receiver->end[highest(open)]);
 		close(receiver->bell);
 		close(receiver->bell_given);
 		close(receiver->status_given);
@@ -561,12 +569,22 @@ static int unhandle(void)
 	else
 		receivers = receiver->next;
 	pthread_mutex_unlock(&list_lock);
-	for (uint64_t live = receiver->live; live; live &= ~bit(highest(live))) {
-		close(receiver->end[highest(live)]);
-		munmap(receiver->post[highest(live)], PAGE);
-	}
+	for (uint64_t open = receiver->live | receiver->gone; open; open &= ~bit(highest(open)))
+		close(receiver->end[highest(open)]);
+	for (uint64_t mapped = receiver->mapped; mapped; mapped &= ~bit(highest(mapped)))
+		munmap(receiver->post[highest(mapped)], PAGE);
 	frees(receiver);
 	return 0;
+}
+
+/* Puts the page at @word where that of @vector was, if there was one: nobody finds nothing there in between. Whether it could. */
+static int stays(struct receiver *receiver, unsigned int vector, uint32_t *word)
+{
+	if (receiver->mapped & bit(vector))
+		return mremap(word, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, receiver->post[vector]) != MAP_FAILED;
+	receiver->post[vector] = word;
+	receiver->mapped |= bit(vector);
+	return 1;
 }
 
 static int vector_fd(unsigned int vector)
@@ -584,12 +602,14 @@ static int vector_fd(unsigned int vector)
 		return refuse(EBUSY);
 	if (receiver->live & bit(vector))
 		revokes(receiver, vector);
+	closes(receiver, vector);
 	word = page("uintr-vector", 0, &memory);
 	if (!word)
 		return -1;
 	card.generation = receiver->status->generation[vector] + 1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) || tells_this_thread(ends[0]) ||
-	    uintr_message_put(ends[0], &card, sizeof(card), (int[]){ memory, receiver->status_given, receiver->bell_given }, CARD_DESCRIPTORS)) {
+	    uintr_message_put(ends[0], &card, sizeof(card), (int[]){ memory, receiver->status_given, receiver->bell_given }, CARD_DESCRIPTORS) ||
+	    !stays(receiver, vector, word)) {
 		error = errno;
 		munmap(word, PAGE);
 		close(memory);
@@ -598,7 +618,6 @@ static int vector_fd(unsigned int vector)
 		return refuse(error);
 	}
 	close(memory);
-	receiver->post[vector] = word;
 	receiver->end[vector] = ends[0];
 	receiver->taken[vector] = 0;
 	__atomic_store_n(&receiver->status->generation[vector], card.generation, __ATOMIC_RELEASE);
@@ -615,6 +634,7 @@ static int takes_back(unsigned int vector)
 	if (!receiver || !(receiver->live & bit(vector)))
 		return refuse(EINVAL);
 	revokes(receiver, vector);
+	closes(receiver, vector);
 	return 0;
 }
 
@@ -711,11 +731,15 @@ static int wait_until(int64_t deadline)
 	was_open = mode_of(receiver) == OPEN;
 	shuts(receiver);
 	uintr_moment(BEFORE_WAITING);
-	sets(receiver, WAITING);
-	uintr_moment(BEHIND_WAITING);
-	while (!error && !pending(receiver))
+	while (!error) {
+		/* Each time: a signal's handler may have masked or unmasked. */
+		sets(receiver, WAITING);
+		uintr_moment(BEHIND_WAITING);
+		if (pending(receiver))
+			break;
 		if (sleeps(receiver, deadline < 0 ? NULL : &until) < 0 && errno != EAGAIN)
 			error = errno;
+	}
 	if (pending(receiver))
 		error = 0;
 	uintr_moment(BEHIND_THE_WAIT);

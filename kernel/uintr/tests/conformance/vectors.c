@@ -368,6 +368,39 @@ static void survives_a_flood(void)
 	CHECK(handled == 2000);
 }
 
+static volatile int to_close;
+
+static void *closes_each(void *nothing)
+{
+	for (;;) {
+		int file = to_close;
+
+		if (file > 0) {
+			CHECK(!close(file));
+			to_close = 0;
+		}
+	}
+	return nothing;
+}
+
+/* What the thread was looking at was taken away under it. */
+static void is_closed_by_another_thread_at_any_moment(void)
+{
+	receives();
+	on_thread(closes_each, NULL);
+	/* An emulated CPU changes between two threads that spin a hundred times a second. */
+	for (int i = 0; i < (backend == UINTR_SIGNALS ? 20000 : 100); i++) {
+		int file = uintr_vector_fd(6, 0);
+
+		CHECK(file >= 0 || errno == EBUSY);
+		to_close = file > 0 ? file : 0;
+		while (to_close) {
+			uintr_mask();
+			uintr_unmask();
+		}
+	}
+}
+
 const struct item vectors[] = {
 	{ "an index that is not connected is a wrong address", sends_an_index_that_is_not_connected, SIGSEGV },
 	{ "an index beyond the table is a wrong address", sends_beyond_the_table, SIGSEGV },
@@ -383,5 +416,6 @@ const struct item vectors[] = {
 	{ "a sender is confined to no system calls", sends_without_system_calls, 0 },
 	{ "a flood of nonsense is survived", survives_a_flood, 0 },
 	{ "many receivers of a process", has_many_receivers, 0 },
+	{ "another thread closes a vector's last descriptor at any moment", is_closed_by_another_thread_at_any_moment, 0 },
 	{ 0 },
 };

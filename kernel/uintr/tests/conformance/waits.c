@@ -161,6 +161,57 @@ static void sleeps_on_while_masked(void)
 	await(1);
 }
 
+static int two[2];
+
+static void *closes_one_and_sends_by_the_other(void *nothing)
+{
+	int index;
+
+	passes_some_time();
+	close(two[0]);
+	passes_some_time();
+	index = uintr_register_sender(two[1], 0);
+	CHECK(index >= 0);
+	uintr_send(index);
+	return nothing;
+}
+
+static void sleeps_on_behind_a_last_close(void)
+{
+	receives();
+	uintr_mask();
+	for (int vector = 0; vector < 2; vector++)
+		two[vector] = uintr_vector_fd(20 + vector, 0);
+	on_thread(closes_one_and_sends_by_the_other, NULL);
+	CHECK(uintr_wait_until(-1, 0) == 0 && handled == 0);
+	uintr_unmask();
+	await(1);
+}
+
+static void masks_and_unmasks(int signal)
+{
+	(void)signal;
+	uintr_mask();
+	uintr_unmask();
+}
+
+/* It went round without end, and looked at no clock. */
+static void ends_in_time_whatever_a_handler_does_to_the_flag(void)
+{
+	struct sigaction action = { .sa_handler = masks_and_unmasks, .sa_flags = SA_RESTART };
+	struct itimerspec often = { { 0, 1000000 }, { 0, 1000000 } };
+	struct sigevent told = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	timer_t timer;
+
+	receives();
+	sigaddset(&action.sa_mask, uintr_signal());
+	CHECK(!sigaction(SIGUSR2, &action, NULL));
+	CHECK(!timer_create(CLOCK_MONOTONIC, &told, &timer) && !timer_settime(timer, 0, &often, NULL));
+	for (int i = 0; i < 20; i++)
+		CHECK(uintr_wait_until(now() + 20000000, 0) == -1 && (errno == ETIMEDOUT || errno == EINTR));
+	timer_delete(timer);
+}
+
 const struct item waits[] = {
 	{ "waiting", waits_for, 0 },
 	{ "waiting unmasked, the handler runs", waits_unmasked, 0 },
@@ -169,5 +220,7 @@ const struct item waits[] = {
 	{ "nanosleep(2) and epoll_wait(2) end with EINTR", is_interrupted_in_any_case, 0 },
 	{ "epoll_wait(2) goes on behind the handler if asked for, or that is refused", goes_on_with_a_loop_if_it_asked, 0 },
 	{ "who is masked sleeps on", sleeps_on_while_masked, 0 },
+	{ "who waits sleeps on where another vector's last descriptor is closed", sleeps_on_behind_a_last_close, 0 },
+	{ "a wait ends in time whatever a signal's handler does to the flag", ends_in_time_whatever_a_handler_does_to_the_flag, 0 },
 	{ 0 },
 };
