@@ -19,7 +19,7 @@ pub type Having<'a> = (&'a Row<'a>, &'a Distribution);
 const MOST: usize = 780;
 
 /// Conditions of which a first screen tells how the rows under them stand to each other.
-const CONDITIONS: usize = 3;
+pub const CONDITIONS: usize = 3;
 
 /// A ratio with its interval, or what keeps it open.
 pub fn interval(ratio: Option<Ratio>) -> String {
@@ -120,14 +120,14 @@ impl<'a> Judged<'a> {
     }
 
     /// What the rows say of each other: the shortest beside the longest of those that differ in one thing alone, or what a load does where rows
-    /// differ in it.
-    pub fn sentences(&self) -> Vec<String> {
+    /// differ in it. Of at most so many conditions: a screen has twenty lines for all quantities.
+    pub fn sentences(&self, conditions: usize) -> Vec<String> {
         let axes = axis::varying(self.rows.iter().map(|(row, _)| row.configuration()));
         let by_load = self.under_load(&axes);
         if !by_load.is_empty() {
             return by_load;
         }
-        self.alike.iter().filter_map(|group| self.ends(group)).collect()
+        self.alike.iter().take(conditions).filter_map(|group| self.ends(group)).collect()
     }
 
     /// The shortest of a group beside its longest.
@@ -208,7 +208,7 @@ mod tests {
         let figures = Figures::of(&result);
         let rows: Vec<Having> =
             figures.rows.iter().map(|row| (row, &row.series[&Quantity::RoundTrip])).collect();
-        Judged::of(&rows, Quantity::RoundTrip).sentences()
+        Judged::of(&rows, Quantity::RoundTrip).sentences(CONDITIONS)
     }
 
     /// A spin with one byte once stood beside a futex with a page, as if the futex took all of the difference.

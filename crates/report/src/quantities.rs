@@ -3,7 +3,7 @@
 
 use super::axis;
 use super::bars;
-use super::between::Judged;
+use super::between::{CONDITIONS, Judged};
 use super::figures::{self, Distribution, Figures, Row, percentiles};
 use super::section::Section;
 use super::style::{Role, Style};
@@ -32,9 +32,10 @@ impl Section for Quantities {
         let all = figures.quantities().into_iter().map(|quantity| (quantity, of(quantity)));
         // Where nothing else was asked for, the harness is the answer.
         let alone = figures.rows.iter().all(Row::is_harness);
-        all.filter(|(_, rows)| rows.iter().any(|(row, _)| alone || !row.is_harness()))
-            .filter_map(|(quantity, rows)| short(quantity, &rows))
-            .collect()
+        let told: Vec<_> =
+            all.filter(|(_, rows)| rows.iter().any(|(row, _)| alone || !row.is_harness())).collect();
+        let conditions = (CONDITIONS / told.len().max(1)).max(1);
+        told.iter().filter_map(|(quantity, rows)| short(*quantity, rows, conditions)).collect()
     }
     fn text(&self, _: &ResultFile, figures: &Figures, style: &Style) -> String {
         tables(figures, style)
@@ -42,7 +43,7 @@ impl Section for Quantities {
 }
 
 /// What the rows say of each other, and the figures by which they are compared.
-fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Subsection> {
+fn short(quantity: Quantity, rows: &[(&Row, &Distribution)], conditions: usize) -> Option<Subsection> {
     // The quickest first: of many rows a screen has room for few.
     let judged = Judged::of(rows, quantity);
     let mut rows: Vec<_> = rows.iter().map(|having| (*having, judged.p50_ps(having))).collect();
@@ -69,7 +70,12 @@ fn short(quantity: Quantity, rows: &[(&Row, &Distribution)]) -> Option<Subsectio
         table.row(line);
     }
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
-    Some(Subsection { title, lead: judged.sentences(), table: Some(table), ..Subsection::default() })
+    Some(Subsection {
+        title,
+        lead: judged.sentences(conditions),
+        table: Some(table),
+        ..Subsection::default()
+    })
 }
 
 /// One table per quantity.
