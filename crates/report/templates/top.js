@@ -72,7 +72,7 @@
     const [size, unit] = units.find(([size]) => ps >= size * 0.999) ?? [1, "ps"];
     return `${Number((ps / size).toPrecision(2))} ${unit}`;
   };
-  const WIDE = 760, HIGH = 240, LEFT = 60, RIGHT = 12, TOP = 12, FOOT = 40, COLOURS = 8;
+  const WIDE = 760, HIGH = 240, LEFT = 60, RIGHT = 28, TOP = 12, FOOT = 40, COLOURS = 8;
   // What came last stands first; once all have come, each keeps its place and its colour.
   const newest = (run) => run.configurations.slice().reverse();
   const chart = (run) => {
