@@ -44,6 +44,9 @@ struct backend {
 
 extern const struct backend uintr_hardware, uintr_signals;
 
+/* The calling thread's handlers that have not returned yet, of those that return. Each interrupted what may be looking at the receiver. */
+extern __thread unsigned int uintr_handlers_running __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* Of ipi.c: which descriptor a connection to an own vector was made by. */
 void uintr_ipi_keep(int index, int fd);
 void uintr_ipi_forget(int index);

@@ -94,7 +94,9 @@ __attribute__((visibility("hidden"), used)) void uintr_run_handler(unsigned int 
 {
 	int error = errno;
 
+	uintr_handlers_running++;
 	own->handler.function(vector, own->handler.argument);
+	uintr_handlers_running--;
 	errno = error;
 }
 

@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "backend.h"
@@ -23,6 +22,14 @@ struct table {
 static int kept[UINTR_CONNECTIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Nobody else has this descriptor. */
+static void closes(int index)
+{
+	if (kept[index])
+		close(kept[index] - 1);
+	kept[index] = 0;
+}
+
 void uintr_ipi_keep(int index, int fd)
 {
 	pthread_mutex_lock(&lock);
@@ -32,7 +39,9 @@ void uintr_ipi_keep(int index, int fd)
 
 void uintr_ipi_forget(int index)
 {
-	uintr_ipi_keep(index, -1);
+	pthread_mutex_lock(&lock);
+	closes(index);
+	pthread_mutex_unlock(&lock);
 }
 
 void uintr_ipi_before_fork(void)
@@ -48,7 +57,8 @@ void uintr_ipi_in_parent(void)
 /* It is connected to nothing. */
 void uintr_ipi_in_child(void)
 {
-	memset(kept, 0, sizeof(kept));
+	for (int index = 0; index < UINTR_CONNECTIONS; index++)
+		closes(index);
 	pthread_mutex_unlock(&lock);
 }
 

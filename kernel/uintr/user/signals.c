@@ -138,6 +138,7 @@ static void calls(const struct receiver *receiver, unsigned int vector)
 	void *argument = receiver->handler.argument;
 	int error = errno;
 
+	uintr_handlers_running++;
 #ifdef __x86_64__
 	if (receiver->stack_top) {
 		uintptr_t top = receiver->stack_top & ~15ul;
@@ -151,11 +152,10 @@ static void calls(const struct receiver *receiver, unsigned int vector)
 			:
 			: "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
 			  "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
-		errno = error;
-		return;
-	}
+	} else
 #endif
-	function(vector, argument);
+		function(vector, argument);
+	uintr_handlers_running--;
 	errno = error;
 }
 
@@ -168,7 +168,7 @@ static void runs(struct receiver *receiver)
 		shuts(receiver);
 		while ((vector = takes(receiver)) >= 0) {
 			calls(receiver, vector);
-			/* It may have ended the receiver, or opened it. */
+			/* It may have opened it, or returned in a child that it made. */
 			if (own != receiver)
 				return;
 			shuts(receiver);

@@ -13,6 +13,7 @@
 
 /* Written once, under @choosing; read by every send. */
 int uintr_chosen;
+__thread unsigned int uintr_handlers_running;
 static pthread_mutex_t choosing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t thread_ends;
 static char reason[320] = "nothing was chosen yet";
@@ -176,6 +177,8 @@ int uintr_unregister_handler(unsigned int flags)
 {
 	const struct backend *by = chosen();
 
+	if (uintr_handlers_running)
+		return refuse(EBUSY);
 	return flags || !by || by->unhandle() ? refuse(EINVAL) : 0;
 }
 

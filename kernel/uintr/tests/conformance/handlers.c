@@ -252,10 +252,13 @@ static void takes_an_alternate_stack(void)
 
 static void comes_and_goes(void)
 {
+	int before;
+
 	FAILS(uintr_handle(handler, NULL, 1), EINVAL);
 	begins();
 	FAILS(uintr_handle(handler, NULL, 1), EINVAL);
 	FAILS(uintr_handle(NULL, NULL, 0), EFAULT);
+	before = open_descriptors();
 	for (int i = 1; i <= 100; i++) {
 		volatile int seen = 0;
 		int index;
@@ -273,6 +276,28 @@ static void comes_and_goes(void)
 		uintr_send(index);
 		CHECK(uintr_unregister_sender(index, 0) == 0);
 	}
+	CHECK(open_descriptors() == before);
+}
+
+static volatile int refused;
+
+static void tries_to_end_its_receiver(unsigned int number, void *argument)
+{
+	if (uintr_unregister_handler(0) == -1)
+		refused = errno;
+	handler(number, argument);
+}
+
+static void cannot_end_its_receiver(void)
+{
+	begins();
+	CHECK(uintr_handle(tries_to_end_its_receiver, NULL, 0) == 0);
+	own_index = uintr_register_self(0, 0);
+	uintr_unmask();
+	uintr_send(own_index);
+	await(1);
+	CHECK(refused == EBUSY);
+	CHECK(uintr_unregister_handler(0) == 0);
 }
 
 const struct item handlers[] = {
@@ -284,5 +309,6 @@ const struct item handlers[] = {
 	{ "a handler sends to itself, and its return unmasks", sends_to_itself_from_the_handler, 0 },
 	{ "a handler runs on a stack of its own", takes_an_alternate_stack, 0 },
 	{ "a handler comes and goes", comes_and_goes, 0 },
+	{ "a handler cannot end its receiver", cannot_end_its_receiver, 0 },
 	{ 0 },
 };
