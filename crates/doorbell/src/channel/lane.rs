@@ -182,7 +182,12 @@ impl Lane {
             fault::point();
             // SAFETY: a `Room` lies in the ring in one piece (the caller's word), and belongs to the sender until it is
             // published; a trusted receiver touches only what was published.
-            unsafe { copy_after_narrow_stores(to, bytes) };
+            unsafe {
+                // Between two cores a string instruction is faster than the language's copy. Measured on x86 alone.
+                if !cfg!(target_arch = "x86_64") || !bulk::store(to, bytes) {
+                    copy_after_narrow_stores(to, bytes);
+                }
+            }
             return true;
         }
         // SAFETY: as above; an untrusted receiver is another process, and the one handle of this lane that may be writing
