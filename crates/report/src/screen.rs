@@ -91,11 +91,14 @@ pub fn verdict(result: &ResultFile) -> Verdict {
 
 /// How far to trust it, in a sentence.
 fn believed(trust: &Trust, result: &ResultFile) -> String {
-    let mut parts = vec![format!(
-        "other work interfered with {} of {} trials",
-        count(trust.interfered as u64),
-        count(trust.trials as u64)
-    )];
+    let mut parts = vec![match trust.measured {
+        0 => "nothing was measured".to_owned(),
+        measured => format!(
+            "other work interfered with {} of {} trials",
+            count(trust.interfered as u64),
+            count(measured as u64)
+        ),
+    }];
     if trust.implausible > 0 {
         parts.push(format!("{} gave figures that cannot be true", count(trust.implausible as u64)));
     }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far a run is said to be trusted.
+
+use doorbell_report::screen::screen;
+use doorbell_report::style::Style;
+use doorbell_results::record::warning::INTERFERENCE;
+use doorbell_results::record::{Outcome, ResultFile, Warning, sample};
+
+fn trust(result: &ResultFile) -> String {
+    let shown = screen(result, &Style::PLAIN);
+    let line = shown.lines().find(|line| line.starts_with("Trust: "));
+    line.unwrap_or_else(|| panic!("no line says how far to trust it:\n{shown}")).to_owned()
+}
+
+/// "Trust: other work interfered with 6 of 6 trials, 6 hung or failed" stood under a run that measured nothing.
+#[test]
+fn nothing_is_said_to_have_interfered_with_what_was_not_measured() {
+    let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
+    let words = || "planted".to_owned();
+    for record in &mut result.records {
+        let name = INTERFERENCE.name.to_owned();
+        record.warnings.push(Warning { name, cause: words(), effect: words(), cure: words() });
+    }
+    assert_eq!(trust(&result), "Trust: other work interfered with 6 of 6 trials.");
+    for record in result.records.iter_mut().take(4) {
+        record.outcome = Outcome::Failed { cause: "no process could be started".to_owned() };
+    }
+    assert_eq!(trust(&result), "Trust: other work interfered with 2 of 2 trials, 4 hung or failed.");
+    for record in &mut result.records {
+        record.outcome = Outcome::Failed { cause: "no process could be started".to_owned() };
+    }
+    assert_eq!(trust(&result), "Trust: nothing was measured, 6 hung or failed.");
+}
