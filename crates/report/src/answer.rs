@@ -4,6 +4,7 @@
 use super::axis;
 use super::style::{Role, Style};
 use super::unit::time;
+use super::wording::multiple;
 use doorbell_results::quantity::short;
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
 use doorbell_verdict::compare::RELEVANT;
@@ -123,10 +124,7 @@ fn others(pick: &Pick) -> String {
     }
     if let Some(next) = of(|verdict| verdict == Verdict::Slower).next() {
         let by = next.ratio.map_or_else(String::new, |ratio| {
-            format!(
-                ", {} by a factor of {:.2} ({:.2} to {:.2})",
-                next.subject, ratio.estimate, ratio.low, ratio.high
-            )
+            format!(", {} by a factor of {}", next.subject, multiple(ratio, ""))
         });
         let who = if parts.is_empty() { "every other" } else { "every one else" };
         parts.push(format!("{who} is slower{by}"));
@@ -172,7 +170,7 @@ fn gain(best: &Placed, free: &Placed) -> String {
     let Some(ratio) = best.unpinned else {
         return format!(" Too few blocks to say what pinning is worth{moves}.");
     };
-    let interval = |ratio: Ratio| format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high);
+    let interval = |ratio: Ratio| multiple(ratio, "");
     match ratio.verdict(RELEVANT) {
         Verdict::Slower => {
             format!(" Pinning to {} is worth a factor of {}{moves}.", words(&best.relation), interval(ratio))
@@ -203,7 +201,7 @@ fn sleeps(answer: &Answer) -> Vec<String> {
             ns(long_ns),
             match slept.ratio.map(|ratio| (ratio, ratio.verdict(RELEVANT))) {
                 Some((ratio, Verdict::Slower)) => {
-                    format!(", a factor of {:.1} ({:.1} to {:.1})", ratio.estimate, ratio.low, ratio.high)
+                    format!(", a factor of {}", multiple(ratio, ""))
                 }
                 // Nothing that a longer sleep makes quicker: the machine was in another state after it.
                 Some((_, Verdict::Faster | Verdict::Same { .. })) => {

@@ -5,6 +5,7 @@ use super::answer::could_be;
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Row};
 use super::unit::{alike, time};
+use super::wording::multiple;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
@@ -24,15 +25,8 @@ pub const CONDITIONS: usize = 3;
 /// A ratio with its interval, or what keeps it open.
 pub fn interval(ratio: Option<Ratio>) -> String {
     let Some(ratio) = ratio else { return "too few blocks to say by how much".to_owned() };
-    let three = |value: f64| match value {
-        value if value.is_infinite() => "?".to_owned(),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    };
     match ratio.verdict(RELEVANT) {
-        Verdict::Slower | Verdict::Faster => {
-            format!("{} times as long ({} to {})", three(ratio.estimate), three(ratio.low), three(ratio.high))
-        }
+        Verdict::Slower | Verdict::Faster => multiple(ratio, " times as long"),
         Verdict::Same { within } => format!("the same within {:.1} %", within * 100.0),
         Verdict::Inconclusive => format!("inconclusive, {}", could_be(ratio)),
     }

@@ -7,8 +7,8 @@ use super::figures::{Distribution, Figures, Row, percentiles};
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
 use super::table::{Table, number, word};
-use super::unit::{Scale, alike, count, time};
-use crate::wording::{sentence, shown};
+use super::unit::{Scale, alike, count, plain, time};
+use crate::wording::{multiple, sentence, shown};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::power::Power;
 use doorbell_results::record::ResultFile;
@@ -154,20 +154,19 @@ fn verdicts(result: &ResultFile, Found { slept, held, .. }: &Found) -> Vec<Strin
             Some("inconclusive, other programs used the CPUs in most of the trials".to_owned())
         }
         Some(ratio) => match ratio.verdict(RELEVANT) {
-            Verdict::Inconclusive => {
-                Some(format!("inconclusive, it could be {:.2} to {:.2} times as long", ratio.low, ratio.high))
-            }
+            Verdict::Inconclusive => Some(format!(
+                "inconclusive, it could be {} to {} times as long",
+                plain(ratio.low),
+                plain(ratio.high)
+            )),
             Verdict::Same { within } => Some(format!("the same within {:.1} %", within * 100.0)),
             Verdict::Slower | Verdict::Faster => None,
         },
     };
     let ps = |ns: f64| time(ns * 1e3);
     let longer = slept.iter().map(|Slept { subject, short_ns, long_ns, ratio }| {
-        let said = open(*ratio).unwrap_or_else(|| {
-            ratio.map_or_else(String::new, |Ratio { estimate, low, high }| {
-                format!("{estimate:.2} times as long ({low:.2} to {high:.2})")
-            })
-        });
+        let said = open(*ratio)
+            .unwrap_or_else(|| ratio.map_or_else(String::new, |ratio| multiple(ratio, " times as long")));
         let [short, long] = alike([short_ns.1, long_ns.1].map(|ns| ns * 1e3));
         format!(
             "{subject}: {short} after a sleep of {}, {long} after one of {}: {said}.",

@@ -10,7 +10,7 @@ use super::section::Section;
 use super::style::{Role, Style};
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
-use super::unit::{Scale, alike, count};
+use super::unit::{Scale, alike, count, plain};
 use super::wording::counted;
 use doorbell_results::record::ResultFile;
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
 fn sentence(matrix: &Matrix, free: Option<f64>) -> String {
     let (Some(best), Some(worst)) = (matrix.best(), matrix.worst()) else { return String::new() };
     let [shortest, longest, left] = alike([best.p50_ps, worst.p50_ps, free.unwrap_or(f64::NAN)]);
-    let times = |ps: f64| format!("{:.2} times as long", ps / best.p50_ps.max(1.0));
+    let times = |ps: f64| format!("{} times as long", plain(ps / best.p50_ps.max(1.0)));
     let worst = match (best.from, best.to) == (worst.from, worst.to) {
         true => String::new(),
         false => format!("; worst {} with {longest}, {}", on(worst), times(worst.p50_ps)),

@@ -7,7 +7,7 @@ use super::figures::percentile;
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, plain, time};
-use crate::wording::counted;
+use crate::wording::{counted, multiple};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
@@ -65,7 +65,7 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
     let behind = |ranked: &Ranked| {
         ranked.behind.map_or_else(
             || "how far behind cannot be told".to_owned(),
-            |ratio| format!("{:.2} times as long ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+            |ratio| multiple(ratio, " times as long"),
         )
     };
     match (&picked.choice, &picked.ranked[..]) {
@@ -146,9 +146,7 @@ fn under(picked: &Picked, question: &Pick) -> String {
         Some(second) => {
             let behind = second.behind.map_or_else(
                 || "as long as cannot be told".to_owned(),
-                |ratio| {
-                    format!("{:.2} times as long ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high)
-                },
+                |ratio| multiple(ratio, " times as long"),
             );
             format!("Second, {}: {behind}, {}.", way(second), share(second))
         }

@@ -5,8 +5,8 @@ use super::axis::relation;
 use super::figures::percentile;
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
-use crate::wording::counted;
+use super::unit::{Scale, count, plain, time};
+use crate::wording::{counted, multiple};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::judge::Verdict;
@@ -42,7 +42,8 @@ pub fn verdict(spun: &Spun) -> String {
             (from, to) if from == to => format!("for gaps of {}", ns(from as f64)),
             (from, to) => format!("for gaps of {} to {}", ns(from as f64), ns(to as f64)),
         };
-        let sure = at_most.map_or_else(String::new, |most| format!(" (at most {most:.2} times the least)"));
+        let sure =
+            at_most.map_or_else(String::new, |most| format!(" (at most {} times the least)", plain(most)));
         parts.push(match &first.choice {
             Choice::Sleep => format!("{range} sleep at once{sure}"),
             Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
@@ -139,7 +140,7 @@ fn table(spun: &Spun) -> Option<Subsection> {
 
 fn line(spun: &Spun, gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
     let behind = match way.behind {
-        Some(ratio) => format!("{:.2} ({:.2} to {:.2})", ratio.estimate, ratio.low, ratio.high),
+        Some(ratio) => multiple(ratio, ""),
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
         None => "cannot tell".to_owned(),
     };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units of time: one stated unit per table and per axis, never mixed.
 
+pub use doorbell_results::written::plain;
+use doorbell_results::written::{grouped, three_digits};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// Nanoseconds.
@@ -63,20 +66,6 @@ impl Scale {
     }
 }
 
-/// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
-fn three_digits(value: f64, finest: usize) -> String {
-    let step = 10_f64.powi(value.abs().max(1.0).log10().floor() as i32 - 2);
-    let value = if step > 1.0 && step.is_finite() { (value / step).round() * step } else { value };
-    // What rounds up to the next power of ten has a digit more before the point.
-    let decimals = match value.abs() {
-        value if value >= 99.95 => 0,
-        value if value >= 9.995 => 1,
-        value if value >= 0.9995 => 2,
-        _ => 3,
-    };
-    grouped(&format!("{value:.*}", decimals.min(finest)))
-}
-
 /// A time on its own, with its unit: three significant digits.
 pub fn time(ps: f64) -> String {
     in_unit(ps, Unit::of(ps))
@@ -120,32 +109,9 @@ fn common(ps: &[f64]) -> Unit {
         .unwrap_or(Unit::Seconds)
 }
 
-/// A rate, or another number without a unit of time: three digits, in groups of three.
-pub fn plain(value: f64) -> String {
-    three_digits(value, 2)
-}
-
 /// A count, its digits in groups of three.
 pub fn count(number: u64) -> String {
     grouped(&number.to_string())
-}
-
-/// Groups the digits before the point by commas.
-fn grouped(digits: &str) -> String {
-    let (whole, rest) = digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
-    let mut out = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        let behind = whole.len() - index;
-        if index > 0 && behind % 3 == 0 && !out.ends_with('-') {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    if let Some(rest) = rest {
-        out.push('.');
-        out.push_str(rest);
-    }
-    out
 }
 
 #[cfg(test)]

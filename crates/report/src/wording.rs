@@ -3,8 +3,9 @@
 
 use super::axis::Axis;
 use super::figures::Row;
-use super::unit::count;
+use super::unit::{count, plain};
 use doorbell_results::record::ResultFile;
+use doorbell_verdict::judge::Ratio;
 
 /// What every view says first of such a run.
 pub const EMULATED: &str =
@@ -34,6 +35,12 @@ pub fn bound(result: &ResultFile) -> Option<String> {
 /// A number of things: `1 block`, `2 blocks`.
 pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A ratio with its interval, each with three digits: `1.35 times as long (1.20 to 1.52)`, where `what` is " times as long".
+pub fn multiple(ratio: Ratio, what: &str) -> String {
+    let written = |value: f64| if value.is_infinite() { "?".to_owned() } else { plain(value) };
+    format!("{}{what} ({} to {})", written(ratio.estimate), written(ratio.low), written(ratio.high))
 }
 
 /// A moment in words.

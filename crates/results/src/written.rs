@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a time is written in few letters.
+//! How times and other numbers are written in few letters.
 
 /// A nanosecond figure as people write it: `10us`, `1ms`, `0`.
 pub fn short(ns: u64) -> String {
@@ -14,5 +14,54 @@ pub fn short(ns: u64) -> String {
         Some((size, unit)) => format!("{}{unit}", ns / size),
         None if ns == 0 => "0".to_owned(),
         None => format!("{ns}ns"),
+    }
+}
+
+/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three.
+pub fn plain(value: f64) -> String {
+    three_digits(value, 2)
+}
+
+/// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
+pub fn three_digits(value: f64, finest: usize) -> String {
+    let step = 10_f64.powi(value.abs().max(1.0).log10().floor() as i32 - 2);
+    let value = if step > 1.0 && step.is_finite() { (value / step).round() * step } else { value };
+    // What rounds up to the next power of ten has a digit more before the point.
+    let decimals = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.9995 => 2,
+        _ => 3,
+    };
+    grouped(&format!("{value:.*}", decimals.min(finest)))
+}
+
+/// Groups the digits before the point by commas.
+pub fn grouped(digits: &str) -> String {
+    let (whole, rest) = digits.split_once('.').map_or((digits, None), |(whole, rest)| (whole, Some(rest)));
+    let mut out = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        let behind = whole.len() - index;
+        if index > 0 && behind % 3 == 0 && !out.ends_with('-') {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(rest) = rest {
+        out.push('.');
+        out.push_str(rest);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "To sleep at once could cost 1.00 to 1402.68 times the least."
+    #[test]
+    fn a_multiple_has_three_digits_however_large() {
+        let written = [0.02, 1.0, 1.356, 24.3, 138.74, 1402.68, 12_921.2].map(plain);
+        assert_eq!(written, ["0.02", "1.00", "1.36", "24.3", "139", "1,400", "12,900"]);
     }
 }

@@ -19,6 +19,7 @@ use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolic
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
+use doorbell_results::written::plain;
 
 /// Ways that cost the same within this share are as good as each other: the next longer spin costs more than that.
 const RELEVANT: f64 = 0.1;
@@ -273,7 +274,7 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
                 _ => "to spin".to_owned(),
             };
             let could = behind.map_or_else(String::new, |ratio| {
-                format!(" could cost {:.2} to {:.2} times the least", ratio.low.max(1.0), ratio.high)
+                format!(" could cost {} to {} times the least", plain(ratio.low.max(1.0)), plain(ratio.high))
             });
             Choice::CannotTell(format!("{what}{could}; run it with more --blocks"))
         }
