@@ -173,7 +173,10 @@ pub fn conclusion(comparison: &Comparison) -> String {
     reach.sort_by(f64::total_cmp);
     match reach[reach.len() / 2] {
         middle if middle.is_finite() => {
-            format!("No difference shown; half of them could be {:.1} % at the most. {text}", middle * 100.0)
+            format!(
+                "No difference shown; in half of the configurations one could be {:.1} % at the most. {text}",
+                middle * 100.0
+            )
         }
         _ => text,
     }

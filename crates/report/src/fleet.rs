@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fleet in words: which nodes fail, which are odd beside their kin, what those share, which files were left out; and the table of
+//! A fleet in words: which nodes fail, which are odd beside others of their type, what those share, which files were left out; and the table of
 //! the nodes that are named.
 
 use std::collections::HashSet;
@@ -92,7 +92,7 @@ fn lead(fleet: &Judged, left_out: &[LeftOut]) -> Vec<String> {
     }
     if !fleet.odd.is_empty() {
         let odd = listed(fleet.odd.iter().map(|odd| told(fleet, odd)));
-        lead.push(format!("Odd beside their kin: {odd}."));
+        lead.push(format!("Odd beside others of their type: {odd}."));
     }
     if fleet.older > 0 {
         lead.push(format!(

@@ -182,7 +182,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("results", "How many results of this machine were read."),
     ("node", "One machine of a fleet, named after its run or its host."),
     ("reason", "Why the verdict is what it is, as the run itself says it."),
-    ("type", "What makes machines kin: product, processor, number of CPUs, hypervisor."),
+    ("type", "What machines of one type have in common: product, processor, number of CPUs, hypervisor."),
     ("p50 without", "The median without the kernel's events being recorded."),
     ("p50 with", "The median with the kernel's events being recorded."),
     ("wakes cut", "How many wake-ups could be cut into stages."),
