@@ -8,7 +8,7 @@ command -v rustup >/dev/null || { echo "no rustup: compilers stay as they are" >
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 rustc "+$oldest" --version >/dev/null 2>&1 || timeout 300 rustup toolchain install "$oldest" --profile minimal --no-self-update ||
     echo "Rust $oldest could not be installed" >&2
-for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl \
+for target in aarch64-unknown-linux-gnu aarch64-unknown-linux-musl riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl \
     x86_64-pc-windows-gnu aarch64-apple-darwin; do
     rustup target list --installed | grep -q "^$target$" || timeout 300 rustup target add "$target" ||
         echo "$target could not be installed" >&2
@@ -16,9 +16,9 @@ done
 # Emulators, compilers and C libraries to run the libraries' tests there.
 ci/install/debian qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
     echo "emulators for other processors could not be installed" >&2
-# A whole machine of one of them, and what its guest is made with (ci/arm64-guest).
-ci/install/debian qemu-system-arm binutils-aarch64-linux-gnu cpio dpkg debian-archive-keyring ||
-    echo "an emulated arm64 machine could not be installed" >&2
+# Whole machines of them, and what their guests are made with (doorbell vm --arch).
+ci/install/debian qemu-system-arm qemu-system-misc opensbi apt dpkg debian-archive-keyring ||
+    echo "emulated machines of other architectures could not be installed" >&2
 # A checker of the language's memory model, for ci/test/24-miri.sh.
 rustup component list --toolchain nightly --installed 2>/dev/null | grep -q "^miri" ||
     timeout 300 rustup toolchain install nightly --profile minimal --component miri --component rust-src --no-self-update ||

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::architecture::Architecture;
 use crate::cache::{folder_made, put};
 use crate::fetch_error::FetchError;
 use crate::process::answer;
@@ -44,8 +45,12 @@ impl Apt {
         Self { configuration: folder.join("apt.conf") }
     }
 
-    /// Writes the configuration below `folder` and fetches the lists of `suites`, some 10 MB.
-    pub(crate) fn update(folder: &Path, suites: &[&str]) -> Result<Self, FetchError> {
+    /// Writes the configuration below `folder` and fetches the lists of `suites` for an architecture, some 10 MB.
+    pub(crate) fn update(
+        folder: &Path,
+        architecture: &Architecture,
+        suites: &[&str],
+    ) -> Result<Self, FetchError> {
         if !Path::new(KEYRING).exists() {
             return Err(FetchError::Lacking("the package debian-archive-keyring"));
         }
@@ -59,7 +64,7 @@ impl Apt {
         let sources: String = suites.iter().map(line).collect();
         put(&folder.join("sources.list"), &sources)?;
         put(&folder.join("status"), "")?;
-        put(&folder.join("apt.conf"), &configuration(folder, &transport()?))?;
+        put(&folder.join("apt.conf"), &configuration(folder, architecture.debian, &transport()?))?;
         let apt = Self::open(folder);
         apt.run("apt-get", ["-qq", "update"], folder)?;
         Ok(apt)
@@ -103,14 +108,14 @@ impl Apt {
 
 /// The client's configuration: ours alone. The host's would bring its sources, its default release and its hooks, which
 /// delete the host's archives or talk to its other programs after an update (apt.conf(5)).
-fn configuration(folder: &Path, transport: &str) -> String {
+fn configuration(folder: &Path, architecture: &str, transport: &str) -> String {
     let here = folder.display();
     format!(
         "Dir::Etc::SourceList \"{here}/sources.list\";\nDir::Etc::SourceParts \"/dev/null\";\n\
          Dir::Etc::Main \"/dev/null\";\nDir::Etc::Parts \"/dev/null\";\n\
          Dir::State \"{here}/state\";\nDir::State::Lists \"{here}/lists\";\n\
-         Dir::State::Status \"{here}/status\";\nDir::Cache \"{here}\";\nAPT::Architecture \"amd64\";\n\
-         APT::Architectures {{ \"amd64\"; }};\nAPT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n\
+         Dir::State::Status \"{here}/status\";\nDir::Cache \"{here}\";\nAPT::Architecture \"{architecture}\";\n\
+         APT::Architectures {{ \"{architecture}\"; }};\nAPT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n\
          Acquire::Languages \"none\";\nAcquire::Retries \"2\";\n{transport}"
     )
 }
@@ -167,12 +172,14 @@ mod tests {
 
     #[test]
     fn the_clients_configuration_lets_nothing_of_the_hosts_in_and_calls_no_network_an_error() {
-        let text = configuration(Path::new("/cache"), "Acquire::http::Proxy \"http://proxy:3128\";\n");
+        let text =
+            configuration(Path::new("/cache"), "arm64", "Acquire::http::Proxy \"http://proxy:3128\";\n");
         for line in [
             "Dir::Etc::Main \"/dev/null\";",
             "Dir::Etc::Parts \"/dev/null\";",
             "Dir::Etc::SourceParts \"/dev/null\";",
             "APT::Update::Error-Mode \"any\";",
+            "APT::Architecture \"arm64\";",
             "Acquire::http::Proxy \"http://proxy:3128\";",
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is not in {text}");

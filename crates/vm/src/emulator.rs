@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::accelerator::Accelerator;
+use crate::architecture::Architecture;
 use crate::process::{Failure, Group, Process, answer};
 
 /// The script that builds QEMU with user interrupts, in the source tree this crate was built from.
@@ -21,15 +22,15 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// Between two looks whether the script has ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// QEMU for this CPU, as distributions call it.
-const INSTALLED: &str = "qemu-system-x86_64";
-
 /// No QEMU that can do what is asked.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatorError {
     /// The one with user interrupts is not built.
     #[error("QEMU with user interrupts is not built: {0}; run `doorbell vm build --accel uintr` once")]
     NotBuilt(String),
+    /// None at all for another architecture.
+    #[error("there is no {} here: install Debian's {} (any distribution's will do), or name one with --qemu", .0.emulator, .0.package)]
+    Missing(&'static Architecture),
     /// None at all.
     #[error(
         "there is no QEMU here: install Debian's qemu-system-x86 (any distribution's qemu-system-x86_64 will do), name one \
@@ -37,7 +38,7 @@ pub enum EmulatorError {
     )]
     None,
     /// A file that does not run, or does not say what it is.
-    #[error("{} {failure}; name a qemu-system-x86_64 with --qemu", .path.display())]
+    #[error("{} {failure}; name another QEMU with --qemu", .path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -45,7 +46,7 @@ pub enum EmulatorError {
         failure: Failure,
     },
     /// A program that is no QEMU.
-    #[error("{} is no QEMU: asked for its version it said '{said}'; name a qemu-system-x86_64 with --qemu", .path.display())]
+    #[error("{} is no QEMU: asked for its version it said '{said}'; name another with --qemu", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -87,6 +88,10 @@ pub struct Emulator {
     pub version: String,
     /// Whether its CPU models know user interrupts.
     pub user_interrupts: bool,
+    /// Whether a port reads from one file and writes to another: the 7.2 of Debian 12 knows no such ports.
+    pub input_paths: bool,
+    /// Whether its RISC-V processors know Zawrs.
+    pub reservation_waits: bool,
     /// Whether it can give up the system calls that it needs no more.
     pub sandbox: bool,
     /// Where it looks for its firmware.
@@ -94,16 +99,23 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// The one for an accelerator: the file `given`; else, for user interrupts, the one this source tree builds; else an
+    /// The one for an architecture and an accelerator: the file `given`; else, for user interrupts, the one this source tree builds; else an
     /// installed one, and only where none is installed the one this source tree built.
-    pub fn find(accelerator: Accelerator, given: Option<&Path>) -> Result<Self, EmulatorError> {
+    pub fn find(
+        architecture: &'static Architecture,
+        accelerator: Accelerator,
+        given: Option<&Path>,
+    ) -> Result<Self, EmulatorError> {
         let emulator = match given {
             Some(path) => Self::ask(path)?,
             None if accelerator == Accelerator::Uintr => {
                 Self::ask(&built().map_err(EmulatorError::NotBuilt)?)?
             }
-            None => match Self::ask(Path::new(INSTALLED)) {
+            None => match Self::ask(Path::new(architecture.emulator)) {
                 Err(EmulatorError::Unusable { failure, .. }) if failure.is_absence() => {
+                    if !architecture.is_x86() {
+                        return Err(EmulatorError::Missing(architecture));
+                    }
                     Self::ask(&built().map_err(|_| EmulatorError::None)?)?
                 }
                 answer => answer?,
@@ -127,9 +139,14 @@ impl Emulator {
             return Err(EmulatorError::Foreign { path: path.to_owned(), said });
         };
         // One built without seccomp refuses the option before it looks at the next.
-        let confined = said(&["-sandbox", "on", "-cpu", "help"]);
+        let confined = said(&["-sandbox", "on", "-machine", "none", "-cpu", "help"]);
         let sandbox = confined.is_ok();
-        let models = confined.or_else(|_| said(&["-cpu", "help"]))?;
+        let models = confined.or_else(|_| said(&["-machine", "none", "-cpu", "help"]))?;
+        let input_paths =
+            said(&["-chardev", "file,id=port,path=/dev/null,input-path=/dev/null", "--version"]).is_ok();
+        // Of another architecture's there is no such device, which is an error.
+        let reservation_waits =
+            said(&["-device", "rv64-riscv-cpu,help"]).is_ok_and(|flags| flags.contains("zawrs="));
         let user_interrupts = models.split_ascii_whitespace().any(|flag| flag == "uintr");
         let firmware =
             said(&["-L", "help"])?.lines().map(PathBuf::from).filter(|folder| folder.is_dir()).collect();
@@ -138,6 +155,8 @@ impl Emulator {
             path: path.to_owned(),
             version: format!("QEMU {number}{patched}"),
             user_interrupts,
+            input_paths,
+            reservation_waits,
             sandbox,
             firmware,
         })
@@ -204,13 +223,15 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_qemu_is_not_taken_for_one() {
-        let error = Emulator::find(Accelerator::Tcg, Some(Path::new("/bin/true"))).unwrap_err();
+        let error =
+            Emulator::find(Architecture::own(), Accelerator::Tcg, Some(Path::new("/bin/true"))).unwrap_err();
         assert!(error.to_string().contains("/bin/true is no QEMU"), "{error}");
     }
 
     #[test]
     fn a_file_that_is_not_there_is_named_with_the_cure() {
-        let error = Emulator::find(Accelerator::Tcg, Some(Path::new("/nowhere/qemu"))).unwrap_err();
+        let error = Emulator::find(Architecture::own(), Accelerator::Tcg, Some(Path::new("/nowhere/qemu")))
+            .unwrap_err();
         let text = error.to_string();
         assert!(text.contains("/nowhere/qemu") && text.contains("--qemu"), "{text}");
     }

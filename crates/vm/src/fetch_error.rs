@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::kernel::NoKernelFor;
 use crate::process::Failure;
 
 /// What could not be fetched, and what to do.
@@ -31,6 +32,9 @@ pub enum FetchError {
         /// What became of it.
         failure: Failure,
     },
+    /// A kernel that there is not.
+    #[error(transparent)]
+    NoKernel(#[from] NoKernelFor),
     /// A package that the lists do not have.
     #[error("Debian's lists have no usable package {package} of version {series}*; they have: {offered}")]
     NoSuchPackage {

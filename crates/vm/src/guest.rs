@@ -15,6 +15,7 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, setsid, wait};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -27,9 +28,9 @@ use crate::order::{ORDER, Order, PROGRAM, TerminalSize};
 /// The hidden verb under which a program is the first process of a guest.
 pub const VERB: &str = "vm-guest";
 
-/// The kernel's console, and the port that only we write to.
-const CONSOLE: &str = "/dev/ttyS0";
-const CHANNEL: &str = "/dev/ttyS1";
+/// The kernel's console, and the port that only we write to: the architecture's, as it is in `architecture.rs`.
+const CONSOLE: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyAMA0" } else { "/dev/ttyS0" };
+const CHANNEL: &str = if cfg!(target_arch = "x86_64") { "/dev/ttyS1" } else { "/dev/vport0p1" };
 
 const SHELL: &str = "/bin/busybox";
 
@@ -109,12 +110,17 @@ fn live(slot: &mut Option<Channel>) -> Result<(), String> {
     port.write_all(&Frame::Ended(status).encode()).map_err(|error| format!("{CHANNEL}: {error}"))
 }
 
-/// The serial port without the line discipline's ideas about line ends.
+/// The port; a serial one without the line discipline's ideas about line ends, of which virtio's have none.
 fn open_channel() -> io::Result<File> {
     let port = OpenOptions::new().read(true).write(true).open(CHANNEL)?;
-    let mut settings = tcgetattr(&port)?;
-    settings.make_raw();
-    tcsetattr(&port, OptionalActions::Now, &settings)?;
+    match tcgetattr(&port) {
+        Ok(mut settings) => {
+            settings.make_raw();
+            tcsetattr(&port, OptionalActions::Now, &settings)?;
+        }
+        Err(Errno::NOTTY) => {}
+        Err(error) => return Err(error.into()),
+    }
     Ok(port)
 }
 
@@ -215,7 +221,7 @@ fn reap_until(pid: Pid) -> io::Result<ExitStatus> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if ended == pid => return Ok(ExitStatus::from_raw(status.as_raw())),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -2,6 +2,7 @@
 //! The guest's hardware, as arguments of QEMU and parameters of the kernel.
 
 use crate::accelerator::Accelerator;
+use crate::architecture::{self, Architecture};
 use crate::counter;
 use crate::emulator::Emulator;
 use crate::guest::VERB;
@@ -40,6 +41,8 @@ pub enum Nvme {
 /// The guest's hardware.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hardware {
+    /// Its processors' architecture.
+    pub architecture: &'static Architecture,
     /// Who executes its instructions.
     pub accelerator: Accelerator,
     /// CPUs.
@@ -89,6 +92,12 @@ pub enum HardwareError {
          first process's begin"
     )]
     Parameter(String),
+    /// User interrupts without the processor.
+    #[error("--accel uintr is of x86_64 alone, not of {0}: use --accel tcg")]
+    NoUserInterrupts(&'static Architecture),
+    /// Another processor's instructions.
+    #[error("--accel kvm runs guests on this CPU, which is not of {0}: use --accel tcg")]
+    ForeignKvm(&'static Architecture),
     /// Instructions are counted only by the translator.
     #[error("--deterministic counts instructions, which only the translator can: use --accel tcg or uintr")]
     NotCountable,
@@ -123,7 +132,13 @@ pub struct Wires {
 impl Hardware {
     /// Whether it can be built.
     pub fn check(&self) -> Result<(), HardwareError> {
-        let &Self { cpus, nodes, .. } = self;
+        let &Self { architecture, cpus, nodes, .. } = self;
+        if self.accelerator == Accelerator::Uintr && !architecture.is_x86() {
+            return Err(HardwareError::NoUserInterrupts(architecture));
+        }
+        if self.accelerator == Accelerator::Kvm && !architecture.is_own() {
+            return Err(HardwareError::ForeignKvm(architecture));
+        }
         if !(1..=MOST_CPUS).contains(&cpus) {
             return Err(HardwareError::Cpus(cpus));
         }
@@ -156,7 +171,7 @@ impl Hardware {
         let cores = self.cores_per_socket.unwrap_or(on_node);
         let mut words: Vec<String> = Vec::new();
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
-        add("-machine", "pc".into());
+        add("-machine", self.architecture.machine.into());
         add("-accel", self.acceleration().into());
         add("-cpu", self.cpu(emulator).into());
         add("-smp", format!("cpus={},sockets={},cores={cores},threads=1", self.cpus, self.cpus / cores));
@@ -174,9 +189,18 @@ impl Hardware {
             }
         }
         for (name, Port { out, input }) in [("console", wires.console), ("channel", wires.channel)] {
-            let files = format!("path=/proc/self/fd/{out},input-path=/proc/self/fd/{input}");
-            add("-chardev", format!("file,id={name},{files}"));
-            add("-serial", format!("chardev:{name}"));
+            let port = if emulator.input_paths {
+                format!("file,id={name},path=/proc/self/fd/{out},input-path=/proc/self/fd/{input}")
+            } else {
+                format!("socket,id={name},fd={out}")
+            };
+            add("-chardev", port);
+            if name == "channel" && self.architecture.channel == architecture::Port::Virtio {
+                add("-device", "virtio-serial-pci".into());
+                add("-device", format!("virtserialport,chardev={name}"));
+            } else {
+                add("-serial", format!("chardev:{name}"));
+            }
         }
         if let Some(disk) = wires.disk {
             let file = format!("file.driver=file,file.filename=/proc/self/fd/{disk},file.locking=off");
@@ -215,17 +239,21 @@ impl Hardware {
         match self.accelerator {
             Accelerator::Kvm => "host",
             Accelerator::Tcg if emulator.user_interrupts => "max,uintr=off",
-            Accelerator::Tcg | Accelerator::Uintr => "max",
+            Accelerator::Tcg if emulator.reservation_waits => "rv64,zawrs=on",
+            Accelerator::Tcg | Accelerator::Uintr => self.architecture.cpu,
         }
     }
 
     fn kernel_parameters(&self) -> String {
         // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an emulator that
         // others keep from running.
-        let mut line = format!("console=ttyS0 rdinit={PROGRAM} panic=-1 no_timer_check");
+        let mut line = format!("console={} rdinit={PROGRAM} panic=-1", self.architecture.console);
+        if self.architecture.is_x86() {
+            line += " no_timer_check";
+        }
         // The kernel's tests of its ciphers are more than half of all instructions of a boot.
         line += " cryptomgr.notests";
-        if self.accelerator.emulates() {
+        if self.accelerator.emulates() && self.architecture.is_x86() {
             // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
             // devices, whose every reading takes the emulator's great lock.
             line += " tsc=reliable";
@@ -267,6 +295,7 @@ mod tests {
 
     fn plain() -> Hardware {
         Hardware {
+            architecture: &architecture::ALL[0],
             accelerator: Accelerator::Tcg,
             cpus: 4,
             cores_per_socket: None,
@@ -282,6 +311,8 @@ mod tests {
             path: PathBuf::from("qemu"),
             version: "QEMU 10.0.13".into(),
             user_interrupts,
+            input_paths: true,
+            reservation_waits: false,
             sandbox: false,
             firmware: Vec::new(),
         }
@@ -397,5 +428,22 @@ mod tests {
         assert!(refused(Hardware { cpus: 64, nodes: 64, ..plain() }).contains("give 8 at most"));
         let kvm = Hardware { accelerator: Accelerator::Kvm, deterministic: true, ..plain() };
         assert!(refused(kvm).contains("--accel tcg"));
+        for accelerator in [Accelerator::Kvm, Accelerator::Uintr] {
+            let foreign = architecture::ALL.iter().find(|it| !it.is_own() && !it.is_x86()).unwrap();
+            assert!(
+                refused(Hardware { architecture: foreign, accelerator, ..plain() }).contains(foreign.name)
+            );
+        }
+    }
+
+    #[test]
+    fn other_architectures_have_their_own_machine_console_and_a_port_of_virtio() {
+        for (name, console) in [("aarch64", "console=ttyAMA0 "), ("riscv64", "console=ttyS0 ")] {
+            let text = line(&Hardware { architecture: name.parse().unwrap(), ..plain() }, false, &WIRES);
+            for part in ["-machine virt", console, "virtserialport,chardev=channel"] {
+                assert!(text.contains(part), "{part} is not in {text}");
+            }
+            assert!(!text.contains("tsc") && !text.contains("-serial chardev:channel"), "{text}");
+        }
     }
 }

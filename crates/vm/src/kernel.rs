@@ -4,6 +4,8 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
+use crate::architecture::Architecture;
+
 /// A kernel of Debian's.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -11,14 +13,17 @@ pub struct Kernel {
     pub name: &'static str,
     /// How the versions of its series begin.
     pub(crate) series: &'static str,
-    /// The package that depends on the newest kernel of a series; older series may share its name with newer ones.
-    pub(crate) newest: &'static str,
+    /// The package that depends on the newest kernel of a series, as it is called for amd64; older series may share its name with newer
+    /// ones.
+    newest: &'static str,
     /// Where Debian offers it.
-    pub(crate) suites: &'static [&'static str],
+    suites: &'static [&'static str],
+    /// Where Debian offers it for RISC-V, to which it came with release 13: a flavour for all machines.
+    riscv: Option<&'static [&'static str]>,
     /// The compiler that its headers ask for, where Debian 12 has none that new.
     pub(crate) compiler: Option<Compiler>,
-    /// Whether the NVMe driver is a part of the image and not a module.
-    pub has_nvme: bool,
+    /// Whether the NVMe driver is a part of the image and not a module, where Debian has a flavour for virtual machines.
+    has_nvme: bool,
 }
 
 /// A compiler that goes with the headers.
@@ -31,8 +36,9 @@ pub(crate) struct Compiler {
 }
 
 /// Debian 12's, of which the shell is too.
-pub(crate) const BOOKWORM: &[&str] = &["bookworm", "bookworm-security"];
+const BOOKWORM: &[&str] = &["bookworm", "bookworm-security"];
 const TRIXIE: &[&str] = &["trixie", "trixie-backports"];
+const ONLY_TRIXIE: &[&str] = &["trixie"];
 
 /// The kernel's makefiles take the flags that the compiler had which made the kernel.
 const GCC_14: Compiler = Compiler {
@@ -55,11 +61,56 @@ const GCC_14: Compiler = Compiler {
 /// in the image; of the preemptible one Debian makes only a flavour for all machines.
 #[rustfmt::skip]
 pub static ALL: [Kernel; 4] = [
-    Kernel { name: "6.1", series: "6.1.", newest: "linux-image-cloud-amd64", suites: BOOKWORM, compiler: None, has_nvme: true },
-    Kernel { name: "6.12", series: "6.12.", newest: "linux-image-6.12-cloud-amd64", suites: BOOKWORM, compiler: None, has_nvme: true },
-    Kernel { name: "7.3", series: "7.3.", newest: "linux-image-cloud-amd64", suites: TRIXIE, compiler: Some(GCC_14), has_nvme: true },
-    Kernel { name: "7.3-rt", series: "7.3.", newest: "linux-image-rt-amd64", suites: TRIXIE, compiler: Some(GCC_14), has_nvme: false },
+    Kernel { name: "6.1", series: "6.1.", newest: "linux-image-cloud-amd64", suites: BOOKWORM, riscv: None, compiler: None, has_nvme: true },
+    Kernel { name: "6.12", series: "6.12.", newest: "linux-image-6.12-cloud-amd64", suites: BOOKWORM, riscv: Some(ONLY_TRIXIE), compiler: None, has_nvme: true },
+    Kernel { name: "7.3", series: "7.3.", newest: "linux-image-cloud-amd64", suites: TRIXIE, riscv: Some(TRIXIE), compiler: Some(GCC_14), has_nvme: true },
+    Kernel { name: "7.3-rt", series: "7.3.", newest: "linux-image-rt-amd64", suites: TRIXIE, riscv: None, compiler: Some(GCC_14), has_nvme: false },
 ];
+
+/// A kernel that Debian does not have for an architecture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Debian has no kernel {kernel} for {architecture}; it has {}", there(.architecture))]
+pub struct NoKernelFor {
+    /// The kernel.
+    pub kernel: &'static Kernel,
+    /// What it is wanted for.
+    pub architecture: &'static Architecture,
+}
+
+/// The names of all that Debian has for one.
+fn there(architecture: &'static Architecture) -> String {
+    let names = ALL.iter().filter(|kernel| kernel.package(architecture).is_ok()).map(|kernel| kernel.name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+impl Kernel {
+    /// The package that depends on the newest of the series for an architecture, and where Debian offers it.
+    pub(crate) fn package(
+        &'static self,
+        architecture: &'static Architecture,
+    ) -> Result<(String, &'static [&'static str]), NoKernelFor> {
+        if architecture.debian == "riscv64" {
+            let suites = self.riscv.ok_or(NoKernelFor { kernel: self, architecture })?;
+            return Ok(("linux-image-riscv64".to_owned(), suites));
+        }
+        Ok((self.newest.replace("amd64", architecture.debian), self.suites))
+    }
+
+    /// Whether the NVMe driver is a part of the image and not a module.
+    pub fn has_nvme(&self, architecture: &Architecture) -> bool {
+        self.has_nvme && architecture.debian != "riscv64"
+    }
+
+    /// Whether Debian has it for an architecture; why not, else.
+    pub fn check(&'static self, architecture: &'static Architecture) -> Result<(), NoKernelFor> {
+        self.package(architecture).map(drop)
+    }
+}
+
+/// Where a static shell is offered for an architecture.
+pub(crate) fn shell_suites(architecture: &Architecture) -> &'static [&'static str] {
+    if architecture.debian == "riscv64" { ONLY_TRIXIE } else { BOOKWORM }
+}
 
 /// A name of no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +134,22 @@ impl Display for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_architecture_has_its_own_package_or_none() {
+        let package = |kernel: &str, architecture: &str| {
+            let kernel: &'static Kernel = kernel.parse().unwrap();
+            kernel
+                .package(architecture.parse().unwrap())
+                .map(|(name, _)| name)
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(package("6.12", "aarch64").as_deref(), Ok("linux-image-6.12-cloud-arm64"));
+        assert_eq!(package("7.3-rt", "aarch64").as_deref(), Ok("linux-image-rt-arm64"));
+        assert_eq!(package("7.3", "riscv64").as_deref(), Ok("linux-image-riscv64"));
+        let error = package("6.1", "riscv64").unwrap_err();
+        assert_eq!(error, "Debian has no kernel 6.1 for riscv64; it has 6.12, 7.3");
+    }
 
     #[test]
     fn a_kernel_is_found_by_its_name_and_an_unknown_name_lists_those_there_are() {

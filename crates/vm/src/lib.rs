@@ -14,12 +14,14 @@
 
 pub mod accelerator;
 mod apt;
+pub mod architecture;
 pub mod cache;
 pub mod carry;
 pub mod channel;
 pub mod console;
 mod counter;
 mod cpio;
+pub mod cross;
 pub mod driver;
 pub mod emulator;
 pub mod fetch_error;

@@ -14,9 +14,10 @@ use rustix::fs::{FlockOperation, flock, syncfs};
 use rustix::io::Errno;
 
 use crate::apt::{Apt, Offer, run};
+use crate::architecture::{self, Architecture};
 use crate::cache::{self, folder_made, put};
 use crate::fetch_error::FetchError;
-use crate::kernel::{BOOKWORM, Kernel};
+use crate::kernel::{Kernel, NoKernelFor, shell_suites};
 use crate::process::Failure;
 use crate::program::needs_a_loader;
 
@@ -24,10 +25,10 @@ use crate::program::needs_a_loader;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// A kernel.
-    Kernel(&'static Kernel),
+    Kernel(&'static Kernel, &'static Architecture),
     /// A shell with the usual small programs, in one static file.
-    Shell,
-    /// What modules for a kernel are built with.
+    Shell(&'static Architecture),
+    /// What modules for a kernel are built with, on the same architecture.
     Headers(&'static Kernel),
 }
 
@@ -50,17 +51,27 @@ pub struct Missing {
 
 impl Part {
     fn name(self) -> String {
-        match self {
-            Self::Kernel(kernel) => format!("kernel-{kernel}"),
-            Self::Shell => "shell".to_owned(),
+        let name = match self {
+            Self::Kernel(kernel, _) => format!("kernel-{kernel}"),
+            Self::Shell(_) => "shell".to_owned(),
             Self::Headers(kernel) => format!("headers-{kernel}"),
+        };
+        name + &suffix(self.architecture())
+    }
+
+    fn architecture(self) -> &'static Architecture {
+        match self {
+            Self::Kernel(_, architecture) | Self::Shell(architecture) => architecture,
+            Self::Headers(_) => &architecture::ALL[0],
         }
     }
 
-    fn suites(self) -> &'static [&'static str] {
+    fn suites(self) -> Result<&'static [&'static str], NoKernelFor> {
         match self {
-            Self::Shell => BOOKWORM,
-            Self::Kernel(kernel) | Self::Headers(kernel) => kernel.suites,
+            Self::Shell(architecture) => Ok(shell_suites(architecture)),
+            Self::Kernel(kernel, _) | Self::Headers(kernel) => {
+                kernel.package(self.architecture()).map(|(_, suites)| suites)
+            }
         }
     }
 
@@ -79,18 +90,32 @@ impl Part {
     fn file(self, unpacked: &Path) -> Option<PathBuf> {
         let inside = |folder: &str| inside(&unpacked.join(folder));
         let is_image = |file: &PathBuf| {
-            file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinuz-"))
+            // For RISC-V it is not compressed.
+            let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+            name.starts_with(b"vmlinuz-") || name.starts_with(b"vmlinux-")
+        };
+        let among = |folder: &PathBuf| {
+            ["vmlinuz", "vmlinux"].map(|name| folder.join(name)).into_iter().find(|file| file.exists())
         };
         match self {
-            Self::Shell => Some(unpacked.join("bin/busybox")).filter(|file| file.exists()),
+            // Since Debian 13 all programs lie below usr.
+            Self::Shell(_) => ["bin/busybox", "usr/bin/busybox"]
+                .map(|file| unpacked.join(file))
+                .into_iter()
+                .find(|file| file.exists()),
             // Since 7 the image lies among the modules.
-            Self::Kernel(_) => inside("boot").find(is_image).or_else(|| {
-                inside("usr/lib/modules").map(|version| version.join("vmlinuz")).find(|file| file.exists())
-            }),
+            Self::Kernel(..) => inside("boot")
+                .find(is_image)
+                .or_else(|| inside("usr/lib/modules").find_map(|version| among(&version))),
             // Beside it lie the headers that all builds of this version share.
             Self::Headers(_) => inside("usr/src").find(|folder| folder.join("Module.symvers").exists()),
         }
     }
+}
+
+/// What tells the names of an architecture's parts from those of the first.
+fn suffix(architecture: &Architecture) -> String {
+    if architecture.is_x86() { String::new() } else { format!("-{architecture}") }
 }
 
 /// What lies in a folder; nothing, where there is none.
@@ -116,11 +141,18 @@ struct Cache {
     _lock: File,
 }
 
-/// Finds out what of a guest with this kernel is missing, and of the kernel's `headers` if they are wanted; asks the
+/// Finds out what of a guest of this architecture with this kernel is missing, and of the kernel's `headers` if they are wanted; asks the
 /// network only if anything is. Another process that changes the cache is waited for, and `waits` told so.
-pub fn errand(kernel: &'static Kernel, headers: bool, waits: impl FnOnce()) -> Result<Errand, FetchError> {
-    let wanted =
-        [Part::Kernel(kernel), Part::Shell].into_iter().chain(headers.then_some(Part::Headers(kernel)));
+pub fn errand(
+    kernel: &'static Kernel,
+    architecture: &'static Architecture,
+    headers: bool,
+    waits: impl FnOnce(),
+) -> Result<Errand, FetchError> {
+    kernel.check(architecture)?;
+    let wanted = [Part::Kernel(kernel, architecture), Part::Shell(architecture)]
+        .into_iter()
+        .chain(headers.then_some(Part::Headers(kernel)));
     let there =
         |part: &Part| part.find().is_some() && (*part != Part::Headers(kernel) || headers_fit(kernel));
     let absent = || wanted.clone().filter(|part| !there(part)).collect::<Vec<_>>();
@@ -135,18 +167,20 @@ pub fn errand(kernel: &'static Kernel, headers: bool, waits: impl FnOnce()) -> R
     let mut missing: Vec<Missing> = Vec::new();
     for part in absent {
         // Each release has lists of its own: what one offers must not stand in for the other's.
-        let lists = folder.join("apt").join(part.suites()[0]);
-        let apt = match missing.iter().find(|other| other.part.suites() == part.suites()) {
+        let suites = part.suites()?;
+        let lists = folder.join("apt").join(suites.join("+") + &suffix(architecture));
+        let apt = match missing.iter().find(|other| other.part.suites() == Ok(suites)) {
             Some(other) => other.apt.clone(),
-            None => Apt::update(&lists, part.suites())?,
+            None => Apt::update(&lists, architecture, suites)?,
         };
         let offered = match part {
-            Part::Kernel(kernel) => image(apt, kernel)?,
-            Part::Shell => Missing::of(part, apt.offer("busybox-static")?, apt),
+            Part::Kernel(kernel, _) => image(apt, kernel, architecture)?,
+            Part::Shell(_) => Missing::of(part, apt.offer("busybox-static")?, apt),
             Part::Headers(kernel) => {
-                let coming = missing.iter().find(|it| it.part == Part::Kernel(kernel));
+                let own = Part::Kernel(kernel, architecture);
+                let coming = missing.iter().find(|it| it.part == own);
                 let coming = coming.map(|image| (image.package.clone(), image.version.clone()));
-                let (image, version) = coming.or_else(|| chosen(Part::Kernel(kernel))).ok_or_else(|| {
+                let (image, version) = coming.or_else(|| chosen(own)).ok_or_else(|| {
                     FetchError::Incomplete { folder: folder.clone(), wanted: "kernel".into() }
                 })?;
                 headers_of(apt, kernel, &image, &version, &folder)?
@@ -184,8 +218,12 @@ impl Missing {
     }
 }
 
-fn image(apt: Apt, kernel: &'static Kernel) -> Result<Missing, FetchError> {
-    let newest = apt.offer_of(kernel.newest, kernel.series)?;
+fn image(
+    apt: Apt,
+    kernel: &'static Kernel,
+    architecture: &'static Architecture,
+) -> Result<Missing, FetchError> {
+    let newest = apt.offer_of(&kernel.package(architecture)?.0, kernel.series)?;
     // The package for "the newest one" depends on the package with the kernel, and that one since 7 on the packages with
     // the image and the modules.
     let name = depends(&newest, &["linux-image-"]).next().ok_or_else(|| FetchError::NoSuchPackage {
@@ -196,7 +234,7 @@ fn image(apt: Apt, kernel: &'static Kernel) -> Result<Missing, FetchError> {
     let own = apt.offer(&format!("{name}={}", newest.version))?;
     let parts = depends(&own, &["linux-binary-", "linux-modules-"]);
     let parts = parts.map(|part| apt.offer(&format!("{part}={}", own.version))).collect::<Result<_, _>>()?;
-    Ok(Missing::of(Part::Kernel(kernel), own, apt).beside(parts))
+    Ok(Missing::of(Part::Kernel(kernel, architecture), own, apt).beside(parts))
 }
 
 /// Package and version of a part in the cache.
@@ -209,7 +247,7 @@ fn chosen(part: Part) -> Option<(String, String)> {
 /// Whether the headers in the cache are those of the kernel there; where none is, another may come.
 fn headers_fit(kernel: &'static Kernel) -> bool {
     let version = |part| chosen(part).map(|(_, version)| version);
-    let image = Part::Kernel(kernel);
+    let image = Part::Kernel(kernel, Part::Headers(kernel).architecture());
     image.find().is_some() && version(Part::Headers(kernel)) == version(image)
 }
 

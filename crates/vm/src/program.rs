@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::architecture::Architecture;
 use crate::process::answer;
 
 /// The time for listing libraries, which takes milliseconds.
@@ -27,8 +28,21 @@ pub enum ProgramError {
         cause: io::Error,
     },
     /// Not a program for the guest's CPU.
-    #[error("{} is no 64-bit x86 ELF program; guests are x86-64", .0.display())]
-    Foreign(PathBuf),
+    #[error("{} is no ELF program for {architecture}, as the guest is", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The guest's.
+        architecture: &'static Architecture,
+    },
+    /// A program with libraries that are not this machine's.
+    #[error("{} loads libraries, and this machine has none of {architecture}: link it statically", .path.display())]
+    NotStatic {
+        /// The file.
+        path: PathBuf,
+        /// The guest's.
+        architecture: &'static Architecture,
+    },
     /// The dynamic loader did not name the libraries.
     #[error("{} did not list the libraries of {}: {complaint}", .loader.display(), .program.display())]
     Libraries {
@@ -54,17 +68,21 @@ impl Program {
     /// The program that calls this, even if its file was replaced since it started.
     pub fn own() -> Result<Self, ProgramError> {
         // The loader would find itself behind /proc/self.
-        Self::read(Path::new(&format!("/proc/{}/exe", std::process::id())))
+        Self::read(Path::new(&format!("/proc/{}/exe", std::process::id())), Architecture::own())
     }
 
-    /// The program in a file.
-    pub fn read(path: &Path) -> Result<Self, ProgramError> {
+    /// The program in a file, for an architecture.
+    pub fn read(path: &Path, architecture: &'static Architecture) -> Result<Self, ProgramError> {
         let read =
             |path: &Path| fs::read(path).map_err(|cause| ProgramError::File { path: path.to_owned(), cause });
         let content = read(path)?;
-        let loader = loader(&content).map_err(|NotOurs| ProgramError::Foreign(path.to_owned()))?;
+        let foreign = |NotOurs| ProgramError::Foreign { path: path.to_owned(), architecture };
+        let loader = loader(&content, architecture).map_err(foreign)?;
         let mut libraries = Vec::new();
         if let Some(loader) = loader {
+            if !architecture.is_own() {
+                return Err(ProgramError::NotStatic { path: path.to_owned(), architecture });
+            }
             for library in needed(&loader, path)? {
                 let bytes = read(&library)?;
                 libraries.push((library, bytes));
@@ -100,21 +118,20 @@ fn parse(text: &str) -> Vec<PathBuf> {
 
 struct NotOurs;
 
-/// Whether this is a program for the guest's CPU that a dynamic loader starts.
+/// Whether this is a program for this CPU that a dynamic loader starts.
 pub(crate) fn needs_a_loader(content: &[u8]) -> bool {
-    matches!(loader(content), Ok(Some(_)))
+    matches!(loader(content, Architecture::own()), Ok(Some(_)))
 }
 
 /// The dynamic loader an ELF file asks for (gABI, program header of type PT_INTERP); `None` for a static program.
-fn loader(elf: &[u8]) -> Result<Option<PathBuf>, NotOurs> {
+fn loader(elf: &[u8], architecture: &Architecture) -> Result<Option<PathBuf>, NotOurs> {
     const IDENTITY: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
-    const X86_64: u16 = 62;
     const PT_INTERP: u32 = 3;
     let number = |at: usize, bytes: usize| {
         let field = elf.get(at..at.checked_add(bytes)?)?;
         Some(field.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte)))
     };
-    if !elf.starts_with(&IDENTITY) || number(18, 2) != Some(X86_64.into()) {
+    if !elf.starts_with(&IDENTITY) || number(18, 2) != Some(architecture.elf.into()) {
         return Err(NotOurs);
     }
     let headers = || Some((number(32, 8)? as usize, number(54, 2)? as usize, number(56, 2)? as usize));
@@ -155,7 +172,7 @@ mod tests {
             |name: &str| program.libraries.iter().any(|(path, _)| path.to_string_lossy().contains(name));
         assert!(program.content.starts_with(b"\x7fELF"));
         if program.libraries.is_empty() {
-            assert!(loader(&program.content).is_ok_and(|loader| loader.is_none()));
+            assert!(loader(&program.content, Architecture::own()).is_ok_and(|loader| loader.is_none()));
         } else {
             assert!(has("libc.so") && has("ld-linux"), "{:?}", program.libraries.iter().map(|it| &it.0));
         }
@@ -165,11 +182,14 @@ mod tests {
     fn cut_or_foreign_files_are_refused_and_never_read_beyond_their_end() {
         let own = fs::read("/proc/self/exe").unwrap();
         for length in 0..512 {
-            let _ = loader(&own[..length]);
+            let _ = loader(&own[..length], Architecture::own());
         }
-        assert!(loader(b"#!/bin/sh\n").is_err());
+        assert!(loader(b"#!/bin/sh\n", Architecture::own()).is_err());
         let mut wild = own[..64].to_vec();
         wild[32..40].fill(0xff);
-        assert!(!matches!(loader(&wild), Ok(Some(_))));
+        assert!(!matches!(loader(&wild, Architecture::own()), Ok(Some(_))));
+        for other in crate::architecture::ALL.iter().filter(|it| !it.is_own()) {
+            assert!(loader(&own, other).is_err());
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -243,7 +244,7 @@ enum Ending {
     Gone,
 }
 
-/// Our ends of the pipes behind a serial port.
+/// Our ends of the pipes behind a serial port; of a socket, where the emulator takes no two files.
 #[derive(Debug)]
 struct Wire {
     from: PipeReader,
@@ -253,19 +254,40 @@ struct Wire {
 /// QEMU's ends; they close when it has them, so that ours see its end.
 #[derive(Debug)]
 struct WireEnds {
-    out: PipeWriter,
-    input: PipeReader,
+    out: OwnedFd,
+    input: OwnedFd,
 }
 
 impl Wire {
-    fn pair() -> io::Result<(Self, WireEnds)> {
+    fn pair(emulator: &Emulator) -> io::Result<(Self, WireEnds)> {
+        if !emulator.input_paths {
+            return Self::socket();
+        }
         let (from, out) = io::pipe()?;
         let (input, to) = io::pipe()?;
         // A user whose pipes hold too much already gets the usual 64 KiB, which are full after a second or so.
         let _ = fcntl_setpipe_size(&from, PIPE);
         // A guest that reads nothing must not hold us up.
         fcntl_setfl(&to, OFlags::NONBLOCK)?;
-        Ok((Self { from, to }, WireEnds { out, input }))
+        Ok((Self { from, to }, WireEnds { out: out.into(), input: input.into() }))
+    }
+
+    /// It is full after some hundred single bytes, and a guest then waits for us.
+    fn socket() -> io::Result<(Self, WireEnds)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (from, to) = (OwnedFd::from(ours.try_clone()?), OwnedFd::from(ours));
+        let (out, input) = (theirs.try_clone()?.into(), theirs.into());
+        Ok((Self { from: from.into(), to: to.into() }, WireEnds { out, input }))
+    }
+
+    /// Reads what is there; nothing at the end.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.from.read(buffer) {
+            // The emulator went and had not read all that we wrote.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
+            read => read,
+        }
     }
 
     /// Writes what fits at once.
@@ -314,8 +336,8 @@ impl Watch {
         let firmware = guest.emulator.firmware.iter().map(|folder| reach(folder));
         let firmware = firmware.collect::<io::Result<Vec<OwnedFd>>>()?;
         let disk = guest.hardware.nvme.is_some().then(disk).transpose()?;
-        let (channel, channel_ends) = Wire::pair()?;
-        let (console_wire, console_ends) = Wire::pair()?;
+        let (channel, channel_ends) = Wire::pair(guest.emulator)?;
+        let (console_wire, console_ends) = Wire::pair(guest.emulator)?;
         if let Some(user) = &user {
             for ends in [&channel_ends, &console_ends] {
                 user.give(&ends.out)?;
@@ -468,13 +490,13 @@ impl Watch {
         let mut open = true;
         if channel_ready {
             self.heard_at = Instant::now();
-            let length = self.channel.from.read(&mut buffer)?;
+            let length = self.channel.read(&mut buffer)?;
             self.decoder.feed(&buffer[..length]);
             open = length > 0;
         }
         if console_ready {
             self.heard_at = Instant::now();
-            let length = self.console_wire.from.read(&mut buffer)?;
+            let length = self.console_wire.read(&mut buffer)?;
             self.console.feed(&buffer[..length]);
             observer.console(&buffer[..length]);
             self.console_open = length > 0;

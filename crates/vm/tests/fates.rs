@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doorbell_vm::accelerator::Accelerator;
+use doorbell_vm::architecture::Architecture;
 use doorbell_vm::channel::{Frame, send_file};
 use doorbell_vm::emulator::Emulator;
 use doorbell_vm::hardware::Hardware;
@@ -121,10 +122,13 @@ impl Stage {
             path: qemu,
             version: "QEMU 0".into(),
             user_interrupts: false,
+            reservation_waits: false,
+            input_paths: true,
             sandbox: false,
             firmware: vec![],
         };
         let hardware = Hardware {
+            architecture: Architecture::own(),
             accelerator: self.accelerator,
             cpus: 2,
             cores_per_socket: None,

@@ -15,7 +15,9 @@ use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, FromArgMatches, Subcommand, ValueEnum};
 use doorbell_vm::accelerator::Accelerator;
+use doorbell_vm::architecture::{self, Architecture};
 use doorbell_vm::carry::{Carried, carried};
+use doorbell_vm::cross;
 use doorbell_vm::driver;
 use doorbell_vm::emulator::{self, Emulator};
 use doorbell_vm::hardware::{Hardware, Nvme};
@@ -78,6 +80,9 @@ struct BuildArgs {
     /// Who executes the guest's instructions
     #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
     accel: Accel,
+    /// The guests' architecture; for another than this machine's, this program is built for it too
+    #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
+    arch: &'static Architecture,
     /// The kernel that guests run
     #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
     kernel: &'static Kernel,
@@ -99,6 +104,7 @@ struct BuildArgs {
     doorbell vm run --accel uintr -- doctor                  a CPU with user interrupts\n  \
     doorbell vm run --cpus 4 --numa 2 -- pairs               pairs of CPUs on two nodes\n  \
     doorbell vm run --kernel 7.3-rt -- ping futex            Debian's newest kernel, preemptible\n  \
+    doorbell vm run --arch aarch64 -- list                   what there is on ARM\n  \
     doorbell vm run --accel kvm -- ping futex -o guest.json  then: doorbell compare host.json guest.json\n\n\
     The guest is a stock Debian kernel whose only program is this one. The exit status is that of the command; 1 if the \
     guest did not get that far. Ctrl-C, or the end of its time, stops the verb as Ctrl-C does without a guest: what was \
@@ -149,6 +155,12 @@ struct HardwareArgs {
     /// Who executes the guest's instructions
     #[arg(long, value_enum, default_value = "tcg", value_name = "HOW")]
     accel: Accel,
+    /// Its architecture
+    #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
+    arch: &'static Architecture,
+    /// This program, built for the guest's architecture as one static file [default: this very program, or what `vm build` built]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// The kernel
     #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
     kernel: &'static Kernel,
@@ -179,7 +191,7 @@ struct HardwareArgs {
     /// Load the driver of kernel/uintr, which gives the CPU's user interrupts to threads; the verb uintr has it anyway
     #[arg(long)]
     driver: bool,
-    /// The qemu-system-x86_64 to use
+    /// The qemu-system-ARCH to use
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
 }
@@ -221,8 +233,13 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
+    let (kernel, arch) = (args.kernel, args.arch);
     let headers = args.headers || args.driver;
-    let errand = packages::errand(args.kernel, headers, waiting)?;
+    if headers && *arch != architecture::ALL[0] {
+        return Err(Usage(format!("--headers: modules are built for {} alone", architecture::ALL[0])).into());
+    }
+    kernel.check(arch).map_err(|error| Usage(error.to_string()))?;
+    let errand = packages::errand(kernel, arch, headers, waiting)?;
     for wanted in &errand.missing {
         let megabytes = wanted.bytes as f64 / 1e6;
         writeln!(out, "fetch     {} {}, {megabytes:.1} MB", wanted.package, wanted.version)?;
@@ -241,10 +258,14 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     if uintr {
         emulator::build()?;
     }
-    let emulator = Emulator::find(args.accel.into(), None)?;
-    writeln!(out, "kernel    {}", file_of(Part::Kernel(args.kernel), args.kernel)?.display())?;
+    let emulator = Emulator::find(arch, args.accel.into(), None)?;
+    writeln!(out, "kernel    {}", file_of(Part::Kernel(kernel, arch), kernel, arch)?.display())?;
     if headers {
-        writeln!(out, "headers   {}", file_of(Part::Headers(args.kernel), args.kernel)?.display())?;
+        writeln!(out, "headers   {}", file_of(Part::Headers(kernel), kernel, arch)?.display())?;
+    }
+    if !arch.is_own() {
+        cross::build(arch)?;
+        writeln!(out, "program   {}", cross::built(arch)?.display())?;
     }
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
     if args.driver {
@@ -257,8 +278,14 @@ fn waiting() {
     let _ = writeln!(std::io::stderr(), "doorbell vm: another build is at work; waiting for it to end");
 }
 
-fn file_of(part: Part, kernel: &'static Kernel) -> Result<PathBuf, NotBuilt> {
-    part.find().ok_or(NotBuilt(kernel))
+fn file_of(part: Part, kernel: &'static Kernel, arch: &'static Architecture) -> Result<PathBuf, NotBuilt> {
+    part.find().ok_or(NotBuilt { kernel, arch })
+}
+
+/// The names of the architectures.
+fn an_architecture() -> impl TypedValueParser<Value = &'static Architecture> {
+    let names = architecture::ALL.iter().map(|architecture| architecture.name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<&'static Architecture>())
 }
 
 /// The names of the kernels.
@@ -270,10 +297,18 @@ fn a_kernel() -> impl TypedValueParser<Value = &'static Kernel> {
 /// The cache does not have a kernel.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "guests with kernel {0} are not built yet: run `doorbell vm build --kernel {0}` once; it says what it fetches (some 30 MB) \
-     first"
+    "guests with kernel {kernel} are not built yet: run `doorbell vm build{} --kernel {kernel}` once; it says what it fetches (some 30 MB) \
+     first", of(.arch)
 )]
-struct NotBuilt(&'static Kernel);
+struct NotBuilt {
+    kernel: &'static Kernel,
+    arch: &'static Architecture,
+}
+
+/// The option that names an architecture, where it has to be named.
+fn of(arch: &Architecture) -> String {
+    if arch.is_own() { String::new() } else { format!(" --arch {arch}") }
+}
 
 fn run_verb(args: &RunArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
     let words = std::iter::once("doorbell").chain(args.command.iter().map(String::as_str));
@@ -467,19 +502,20 @@ fn prepared<T>(
 ) -> anyhow::Result<T> {
     let hardware = args.hardware();
     hardware.check().map_err(|error| Usage(error.to_string()))?;
-    let emulator = Emulator::find(hardware.accelerator, args.qemu.as_deref())?;
-    if args.nvme.is_some() && args.kernel_image.is_none() && !args.kernel.has_nvme {
-        let kernel = args.kernel;
+    let (kernel, arch) = (args.kernel, args.arch);
+    kernel.check(arch).map_err(|error| Usage(error.to_string()))?;
+    let emulator = Emulator::find(arch, hardware.accelerator, args.qemu.as_deref())?;
+    if args.nvme.is_some() && args.kernel_image.is_none() && !kernel.has_nvme(arch) {
         let message = format!(
             "--nvme: kernel {kernel} has its driver as a module, which guests do not load; take another"
         );
         return Err(Usage(message).into());
     }
-    let kernel = match &args.kernel_image {
+    let image = match &args.kernel_image {
         Some(image) => image.clone(),
-        None => file_of(Part::Kernel(args.kernel), args.kernel)?,
+        None => file_of(Part::Kernel(kernel, arch), kernel, arch)?,
     };
-    let busybox = file_of(Part::Shell, args.kernel)?;
+    let busybox = file_of(Part::Shell(arch), kernel, arch)?;
     let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
     let host = doorbell_machine::virtualisation::read(
         &Root::live(),
@@ -510,14 +546,18 @@ fn prepared<T>(
         }
     };
     let order = loading.as_ref().unwrap_or(order);
-    let mut files = carried(&paths)?;
+    let mut files = carried(&paths, arch)?;
     let told =
         Carried { path: Path::new("/").join(Vm::FILE), content: serde_json::to_vec(&vm)?, executable: false };
     files.push(told);
-    let program = Program::own()?;
+    let program = match &args.program {
+        Some(file) => Program::read(file, arch)?,
+        None if arch.is_own() => Program::own()?,
+        None => Program::read(&cross::built(arch)?, arch)?,
+    };
     go(&Guest {
         emulator: &emulator,
-        kernel: &kernel,
+        kernel: &image,
         hardware: &hardware,
         contents: Contents { program: &program, shell: Some(&busybox), order, files: &files },
         boot_limit: if hardware.accelerator.emulates() { SILENCE_EMULATED } else { SILENCE_KVM },
@@ -567,6 +607,7 @@ impl HardwareArgs {
 
     fn hardware(&self) -> Hardware {
         Hardware {
+            architecture: self.arch,
             accelerator: self.accel.into(),
             cpus: self.cpus,
             cores_per_socket: self.cores_per_socket,

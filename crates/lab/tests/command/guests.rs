@@ -18,7 +18,9 @@ const EMULATOR: &str = r#"#!/bin/bash
 case "$*" in
     --version) echo 'QEMU emulator version 0.1 (a script)'; exit ;;
     '-sandbox on '*) exit 1 ;;
-    '-cpu help') echo 'Recognized CPUID flags: fpu vme'; exit ;;
+    '-chardev '*' --version') exit ;;
+    '-device rv64-riscv-cpu,help') exit 1 ;;
+    '-machine none -cpu help') echo 'Recognized CPUID flags: fpu vme'; exit ;;
     '-L help') exit ;;
 esac
 here=$(dirname "$0")

@@ -170,7 +170,7 @@ mod tests {
     use doorbell_harness::arena::Arena;
     use doorbell_harness::run_dir::RunDir;
 
-    /// Says of each what became of it.
+    /// Says of each what became of it: `ci/everywhere` makes a table of that.
     #[test]
     fn every_mechanism_keeps_its_promises() {
         let arena = Arena::map(1 << 20).unwrap();

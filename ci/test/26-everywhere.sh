@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A guest of ARM: all its mechanisms are rehearsed and measured, the library's stress loses no wake-up, and the tests of channels run between
+# processes. RISC-V, which takes a second build of all, and the other kernels are ci/soak/26-everywhere.sh's.
+# Long: the command is compiled for another processor.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+for needed in qemu-system-aarch64 aarch64-linux-gnu-gcc dpkg-deb; do
+    command -v "$needed" >/dev/null || { ci/skipped "26-everywhere: no $needed (ci/install/11-targets.sh)"; exit 0; }
+done
+[ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] ||
+    { ci/skipped "26-everywhere: no standard library for aarch64-unknown-linux-gnu (ci/install/11-targets.sh)"; exit 0; }
+ci/everywhere aarch64/6.12 --seconds 2 --count 20 --late 0

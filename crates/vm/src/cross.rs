@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! This program for guests of another architecture: built from the same source, whole in one static file.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::architecture::Architecture;
+use crate::emulator::to_its_end;
+use crate::process::{Failure, answer};
+
+/// The script that builds it, in the source tree this crate was built from.
+const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/cross-built");
+
+/// The variable that names it where the source tree has moved or was never there.
+const BUILD_VARIABLE: &str = "DOORBELL_CROSS_BUILD";
+
+/// The time for a question that takes milliseconds.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// No program for the guest.
+#[derive(Debug, thiserror::Error)]
+pub enum CrossError {
+    /// Not built.
+    #[error(
+        "this program is not built for {architecture}: {said}; run `doorbell vm build --arch {architecture}` once, or name one with --program"
+    )]
+    NotBuilt {
+        /// What for.
+        architecture: &'static Architecture,
+        /// What the script said.
+        said: String,
+    },
+    /// The script does not run.
+    #[error("cannot run the script that builds this program for others, {}: {cause}; name ci/cross-built of the source tree with {BUILD_VARIABLE}", .path.display())]
+    NoSource {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+    /// The build failed.
+    #[error("{} {architecture} ended with {status}; its last lines above say why", .path.display())]
+    Build {
+        /// The script.
+        path: PathBuf,
+        /// What for.
+        architecture: &'static Architecture,
+        /// How it ended.
+        status: ExitStatus,
+    },
+}
+
+fn script() -> PathBuf {
+    std::env::var_os(BUILD_VARIABLE).unwrap_or_else(|| OsString::from(BUILD)).into()
+}
+
+/// Where the one for `architecture` is.
+pub fn built(architecture: &'static Architecture) -> Result<PathBuf, CrossError> {
+    let path = script();
+    match answer(Command::new(&path).args(["--path", architecture.name]), ANSWER) {
+        Ok(said) => Ok(PathBuf::from(said.trim())),
+        Err(Failure::System(cause)) => Err(CrossError::NoSource { path, cause }),
+        Err(Failure::Failed { said, .. }) => Err(CrossError::NotBuilt {
+            architecture,
+            said: said.trim().trim_start_matches("cross-built: ").to_owned(),
+        }),
+        Err(failure) => Err(CrossError::NotBuilt { architecture, said: failure.to_string() }),
+    }
+}
+
+/// Builds it if need be; what is done is said on standard error. It takes minutes, so it has no limit.
+pub fn build(architecture: &'static Architecture) -> Result<(), CrossError> {
+    let path = script();
+    match to_its_end(Command::new(&path).arg(architecture.name).stdout(Stdio::null())) {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(CrossError::Build { path, architecture, status }),
+        Err(cause) => Err(CrossError::NoSource { path, cause }),
+    }
+}
