@@ -64,7 +64,7 @@ static struct receiver *receivers;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Whether system calls end with EINTR, of all receivers; as long as there are any. */
 static int interrupts;
-static struct sigaction previous_urg, previous_ill;
+static struct sigaction previous_urg;
 
 /* ---- taking what was posted ---- */
 
@@ -189,6 +189,7 @@ static void runs(struct receiver *receiver)
 
 /* A CPU that has UIRET executes it here too, once a driver has switched it on, and it returns without our knowing. */
 static int cpu_has_uiret;
+static struct sigaction previous_ill;
 extern char uintr_returned[] __attribute__((visibility("hidden")));
 __asm__(
 	".text\n"
