@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "uintr.h"
 #include "backend.h"
 
@@ -177,9 +178,9 @@ int uintr_unregister_handler(unsigned int flags)
 {
 	const struct backend *by = chosen();
 
-	if (uintr_handlers_running)
-		return refuse(EBUSY);
-	return flags || !by || by->unhandle() ? refuse(EINVAL) : 0;
+	if (flags || !by)
+		return refuse(EINVAL);
+	return uintr_handlers_running ? refuse(EBUSY) : by->unhandle();
 }
 
 int uintr_vector_fd(uint64_t vector, unsigned int flags)
@@ -272,6 +273,7 @@ int uintr_register_self(uint64_t vector, unsigned int flags)
 		int error = errno;
 
 		uintr_revoke(vector, 0);
+		close(fd);
 		errno = error;
 	} else {
 		uintr_ipi_keep(index, fd);

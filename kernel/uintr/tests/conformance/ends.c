@@ -215,6 +215,31 @@ static void survives_killed_senders(void)
 	}
 }
 
+static void *unregisters_and_is_cancelled(void *index)
+{
+	pthread_cancel(pthread_self());
+	uintr_unregister_sender((intptr_t)index, 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that ends in a call takes no lock with it. */
+static void is_cancelled_while_it_unregisters(void)
+{
+	pthread_t thread;
+	void *result;
+
+	receives();
+	uintr_unmask();
+	CHECK(!pthread_create(&thread, NULL, unregisters_and_is_cancelled, (void *)(intptr_t)uintr_register_self(4, 0)));
+	CHECK(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+	own_index = uintr_register_self(4, 0);
+	CHECK(own_index >= 0);
+	uintr_send(own_index);
+	await(1);
+	CHECK(last_vector == 4);
+}
+
 const struct item ends[] = {
 	{ "nothing is kept of a thread that has ended", keeps_nothing_of_a_thread, 0 },
 	{ "a vector tells the end of its thread", is_told_of_a_threads_end, 0 },
@@ -222,6 +247,7 @@ const struct item ends[] = {
 	{ "a receiver executes another program in traffic", is_told_of_an_exec, 0 },
 	{ "a child has nothing but descriptors", leaves_a_child_nothing_but_descriptors, 0 },
 	{ "a receiver ends though a child of its process lives on", ends_though_a_child_lives_on, 0 },
+	{ "a thread is cancelled while it unregisters", is_cancelled_while_it_unregisters, 0 },
 	{ "senders are killed anywhere", survives_killed_senders, 0 },
 	{ 0 },
 };

@@ -55,7 +55,7 @@ static void is_revoked_by_its_last_close(void)
 
 static void connects_as_often_as_it_can(void)
 {
-	int files[UINTR_VECTORS];
+	int files[UINTR_VECTORS], before;
 
 	receives();
 	for (int i = 0; i < UINTR_VECTORS; i++) {
@@ -76,6 +76,10 @@ static void connects_as_often_as_it_can(void)
 	uintr_send(77);
 	await(UINTR_CONNECTIONS + 1);
 	CHECK(last_vector == 5);
+	CHECK(uintr_revoke(9, 0) == 0);
+	before = open_descriptors();
+	FAILS(uintr_register_self(9, 0), ENOSPC);
+	CHECK(open_descriptors() == before);
 }
 
 static void refuses_what_is_wrong(void)
