@@ -10,7 +10,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use io_uring::types::{SubmitArgs, Timespec};
@@ -30,6 +30,27 @@ const LATE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(10);
 /// After this a wake-up is lost.
 const FOREVER: Duration = Duration::from_secs(1);
+/// How a process ends whose wait was never completed, and how one whose wait was completed with an error.
+const LOST: u8 = 1;
+const FAILED: u8 = 2;
+/// The round that tells the waker to end.
+const STOP: u32 = u32::MAX;
+
+/// What the two threads of a run share: no run sees another's.
+struct Shared {
+    word: AtomicU32,
+    armed: AtomicU32,
+    rung_ns: AtomicU64,
+}
+
+/// What came of a run.
+struct Seen {
+    late: u32,
+    lost: u32,
+    /// What completed a wait that was neither woken nor too late to sleep.
+    error: Option<std::io::Error>,
+    worst: Duration,
+}
 
 fn ring(kind: &str) -> std::io::Result<IoUring> {
     match kind {
@@ -39,15 +60,21 @@ fn ring(kind: &str) -> std::io::Result<IoUring> {
     }
 }
 
-/// Arms a wait and sleeps until it is completed, or the time is up; whether it is.
-fn wait(ring: &mut IoUring, time: Duration) -> bool {
+/// Sleeps until an armed wait is completed, or the time is up; its result, if it is.
+fn wait(ring: &mut IoUring, time: Duration) -> Option<i32> {
     let timeout = Timespec::from(time);
     match ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout)) {
         Ok(_) => {}
         Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => {}
         Err(error) => panic!("io_uring_enter: {error}"),
     }
-    ring.completion().next().is_some()
+    ring.completion().next().map(|entry| entry.result())
+}
+
+/// The error of a wait that was completed otherwise than by a wake-up, or by a word that had changed before it slept.
+fn error_of(result: i32) -> Option<std::io::Error> {
+    let expected = matches!(result, 0 | 1) || result == -libc::EAGAIN;
+    (!expected).then(|| std::io::Error::from_raw_os_error(-result))
 }
 
 fn arm(ring: &mut IoUring, word: &AtomicU32, seen: u32, flags: u32) {
@@ -61,55 +88,63 @@ fn wake(word: &AtomicU32, flags: u32) {
     unsafe { libc::syscall(SYS_FUTEX_WAKE, word.as_ptr(), ANY, 1, FUTEX2_SIZE_U32 | flags) };
 }
 
-/// Wake-ups from another thread, one after the other: how many were late, how many lost, the worst.
-fn rounds(kind: &str, flags: u32, rounds: u32) -> (u32, u32, Duration) {
-    static WORD: AtomicU32 = AtomicU32::new(0);
-    static ARMED: AtomicU32 = AtomicU32::new(0);
-    static RUNG_NS: AtomicU64 = AtomicU64::new(0);
+/// Wake-ups from another thread, one after the other, until one is lost or an operation fails.
+fn rounds(kind: &str, flags: u32, rounds: u32) -> Seen {
+    // Never freed: an operation that was lost may still look at its word.
+    let shared: &'static Shared = Box::leak(Box::new(Shared {
+        word: AtomicU32::new(0),
+        armed: AtomicU32::new(0),
+        rung_ns: AtomicU64::new(0),
+    }));
     let start = Instant::now();
     let now = move || start.elapsed().as_nanos() as u64;
-    WORD.store(0, SeqCst);
-    ARMED.store(0, SeqCst);
     let waker = std::thread::spawn(move || {
         let mut random = fastrand::Rng::with_seed(7);
         for round in 1..=rounds {
-            while ARMED.load(Acquire) != round {
-                std::thread::yield_now();
+            loop {
+                match shared.armed.load(Acquire) {
+                    STOP => return,
+                    armed if armed == round => break,
+                    _ => std::thread::yield_now(),
+                }
             }
             // From before the sleep to well within it.
             std::thread::sleep(Duration::from_micros(random.u64(0..1500)));
-            RUNG_NS.store(now(), Relaxed);
-            WORD.store(round, Release);
-            wake(&WORD, flags);
+            shared.rung_ns.store(now(), Relaxed);
+            shared.word.store(round, Release);
+            wake(&shared.word, flags);
         }
     });
     let mut ring = ring(kind).expect("a ring of this kind was had before");
-    let (mut late, mut lost, mut worst) = (0, 0, Duration::ZERO);
+    let mut seen = Seen { late: 0, lost: 0, error: None, worst: Duration::ZERO };
     for round in 1..=rounds {
-        arm(&mut ring, &WORD, round - 1, flags);
-        ARMED.store(round, Release);
+        arm(&mut ring, &shared.word, round - 1, flags);
+        shared.armed.store(round, Release);
         let mut done = wait(&mut ring, PATIENCE);
         let mut looks = 0;
-        while !done && looks < FOREVER.as_millis() / PATIENCE.as_millis() {
+        while done.is_none() && looks < FOREVER.as_millis() / PATIENCE.as_millis() {
             done = wait(&mut ring, PATIENCE);
             looks += 1;
         }
-        let took = Duration::from_nanos(now().saturating_sub(RUNG_NS.load(Relaxed)));
-        lost += u32::from(!done);
-        late += u32::from(took >= LATE);
-        worst = worst.max(took);
-        if !done {
+        seen.error = done.and_then(error_of);
+        if seen.error.is_some() {
+            break;
+        }
+        let took = Duration::from_nanos(now().saturating_sub(shared.rung_ns.load(Relaxed)));
+        seen.lost += u32::from(done.is_none());
+        seen.late += u32::from(took >= LATE);
+        seen.worst = seen.worst.max(took);
+        if done.is_none() {
             break;
         }
     }
-    if lost == 0 {
-        waker.join().expect("the waker ends");
-    }
-    (late, lost, worst)
+    shared.armed.store(STOP, Release);
+    waker.join().expect("the waker ends");
+    seen
 }
 
-/// A wait that was armed before the process had a second thread: whether the wake-up ever comes.
-fn armed_alone(flags: u32) -> bool {
+/// A wait that was armed before the process had a second thread: its result, if the wake-up ever comes.
+fn armed_alone(flags: u32) -> Option<i32> {
     static WORD: AtomicU32 = AtomicU32::new(0);
     let mut ring = ring("plain").expect("a ring was had before");
     arm(&mut ring, &WORD, 0, flags);
@@ -125,7 +160,13 @@ fn armed_alone(flags: u32) -> bool {
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1);
     if let Some(flags) = argument.as_deref().and_then(|it| it.strip_prefix("alone:")) {
-        return ExitCode::from(u8::from(!armed_alone(flags.parse().unwrap_or(0))));
+        return ExitCode::from(match armed_alone(flags.parse().unwrap_or(0)) {
+            None => LOST,
+            Some(result) => error_of(result).map_or(0, |error| {
+                eprintln!("late-futex-wakes: the wait ended with {error}");
+                FAILED
+            }),
+        });
     }
     let number = argument.and_then(|it| it.parse().ok()).unwrap_or(2000);
     let mut probe = io_uring::Probe::new();
@@ -140,9 +181,14 @@ fn main() -> ExitCode {
             continue;
         }
         for (key, flags) in KEYS {
-            let (late, lost, worst) = rounds(kind, flags, number);
+            let Seen { late, lost, error, worst } = rounds(kind, flags, number);
+            let ended = match error {
+                Some(error) => format!(", and ended early: a wait was completed with {error}"),
+                None if lost > 0 => ", and ended there".to_owned(),
+                None => String::new(),
+            };
             println!(
-                "late-futex-wakes: {kind} {key}: {late} of {number} late, {lost} lost, worst {:.2} ms",
+                "late-futex-wakes: {kind} {key}: {late} of {number} late, {lost} lost, worst {:.2} ms{ended}",
                 worst.as_secs_f64() * 1e3
             );
         }
@@ -150,11 +196,13 @@ fn main() -> ExitCode {
     for (key, flags) in KEYS {
         // Each in a process that never had two threads.
         let own = std::env::current_exe().expect("/proc is mounted");
-        let lost = (0..20).filter(|_| {
-            let ended = std::process::Command::new(&own).arg(format!("alone:{flags}")).status();
-            !ended.is_ok_and(|status| status.success())
-        });
-        println!("late-futex-wakes: armed before the second thread, {key}: {} of 20 lost", lost.count());
+        let codes: Vec<Option<i32>> = (0..20)
+            .map(|_| std::process::Command::new(&own).arg(format!("alone:{flags}")).status().ok()?.code())
+            .collect();
+        let lost = codes.iter().filter(|&&code| code == Some(LOST.into())).count();
+        let failed = codes.iter().filter(|&&code| code != Some(0)).count() - lost;
+        let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+        println!("late-futex-wakes: armed before the second thread, {key}: {lost} of 20 lost{failed}");
     }
     ExitCode::SUCCESS
 }

@@ -13,9 +13,9 @@ pub struct Architecture {
     pub(crate) debian: &'static str,
     /// QEMU for it, as distributions call it.
     pub(crate) emulator: &'static str,
-    /// Debian's package of that.
+    /// Debian's package of that, and of the firmware it does not come with.
     pub(crate) package: &'static str,
-    /// The emulated machine.
+    /// The emulated machine. Arm's has by default an interrupt controller for 8 CPUs.
     pub(crate) machine: &'static str,
     /// The most complete processor that the emulator translates. Arm's signs pointers by a cipher, unless told to use a cheap one.
     pub(crate) cpu: &'static str,
@@ -42,12 +42,12 @@ pub static ALL: [Architecture; 3] = [
         console: "ttyS0", channel: Port::Serial, elf: 62,
     },
     Architecture {
-        name: "aarch64", debian: "arm64", emulator: "qemu-system-aarch64", package: "qemu-system-arm", machine: "virt",
-        cpu: "max,pauth-impdef=on", console: "ttyAMA0", channel: Port::Virtio, elf: 183,
+        name: "aarch64", debian: "arm64", emulator: "qemu-system-aarch64", package: "qemu-system-arm",
+        machine: "virt,gic-version=max", cpu: "max,pauth-impdef=on", console: "ttyAMA0", channel: Port::Virtio, elf: 183,
     },
     Architecture {
-        name: "riscv64", debian: "riscv64", emulator: "qemu-system-riscv64", package: "qemu-system-misc", machine: "virt", cpu: "rv64",
-        console: "ttyS0", channel: Port::Virtio, elf: 243,
+        name: "riscv64", debian: "riscv64", emulator: "qemu-system-riscv64", package: "qemu-system-misc and opensbi", machine: "virt",
+        cpu: "rv64", console: "ttyS0", channel: Port::Virtio, elf: 243,
     },
 ];
 

@@ -438,9 +438,10 @@ mod tests {
 
     #[test]
     fn other_architectures_have_their_own_machine_console_and_a_port_of_virtio() {
-        for (name, console) in [("aarch64", "console=ttyAMA0 "), ("riscv64", "console=ttyS0 ")] {
+        let aarch64 = ("aarch64", "-machine virt,gic-version=max ", "console=ttyAMA0 ");
+        for (name, machine, console) in [aarch64, ("riscv64", "-machine virt ", "console=ttyS0 ")] {
             let text = line(&Hardware { architecture: name.parse().unwrap(), ..plain() }, false, &WIRES);
-            for part in ["-machine virt", console, "virtserialport,chardev=channel"] {
+            for part in [machine, console, "virtserialport,chardev=channel"] {
                 assert!(text.contains(part), "{part} is not in {text}");
             }
             assert!(!text.contains("tsc") && !text.contains("-serial chardev:channel"), "{text}");

@@ -4,7 +4,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use crate::architecture::Architecture;
+use crate::architecture::{Architecture, Port};
 
 /// A kernel of Debian's.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Kernel {
     pub(crate) compiler: Option<Compiler>,
     /// Whether the NVMe driver is a part of the image and not a module, where Debian has a flavour for virtual machines.
     has_nvme: bool,
+    /// Whether virtio's PCI devices and ports are a part of the image and not modules: other machines' results come home by one.
+    has_virtio: bool,
 }
 
 /// A compiler that goes with the headers.
@@ -57,19 +59,19 @@ const GCC_14: Compiler = Compiler {
     ],
 };
 
-/// All of them, the one guests run unless another is asked for first. Those made for virtual machines have what guests need
+/// All of them, oldest first: guests run the first that their architecture has unless another is asked for. Those made for virtual machines have what guests need
 /// in the image; of the preemptible one Debian makes only a flavour for all machines.
 #[rustfmt::skip]
 pub static ALL: [Kernel; 4] = [
-    Kernel { name: "6.1", series: "6.1.", newest: "linux-image-cloud-amd64", suites: BOOKWORM, riscv: None, compiler: None, has_nvme: true },
-    Kernel { name: "6.12", series: "6.12.", newest: "linux-image-6.12-cloud-amd64", suites: BOOKWORM, riscv: Some(ONLY_TRIXIE), compiler: None, has_nvme: true },
-    Kernel { name: "7.3", series: "7.3.", newest: "linux-image-cloud-amd64", suites: TRIXIE, riscv: Some(TRIXIE), compiler: Some(GCC_14), has_nvme: true },
-    Kernel { name: "7.3-rt", series: "7.3.", newest: "linux-image-rt-amd64", suites: TRIXIE, riscv: None, compiler: Some(GCC_14), has_nvme: false },
+    Kernel { name: "6.1", series: "6.1.", newest: "linux-image-cloud-amd64", suites: BOOKWORM, riscv: None, compiler: None, has_nvme: true, has_virtio: false },
+    Kernel { name: "6.12", series: "6.12.", newest: "linux-image-6.12-cloud-amd64", suites: BOOKWORM, riscv: Some(ONLY_TRIXIE), compiler: None, has_nvme: true, has_virtio: true },
+    Kernel { name: "7.3", series: "7.3.", newest: "linux-image-cloud-amd64", suites: TRIXIE, riscv: Some(TRIXIE), compiler: Some(GCC_14), has_nvme: true, has_virtio: true },
+    Kernel { name: "7.3-rt", series: "7.3.", newest: "linux-image-rt-amd64", suites: TRIXIE, riscv: None, compiler: Some(GCC_14), has_nvme: false, has_virtio: true },
 ];
 
-/// A kernel that Debian does not have for an architecture.
+/// A kernel that guests of an architecture cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Debian has no kernel {kernel} for {architecture}; it has {}", there(.architecture))]
+#[error("{}; guests of {architecture} run {}", why_not(.kernel, .architecture), there(.architecture))]
 pub struct NoKernelFor {
     /// The kernel.
     pub kernel: &'static Kernel,
@@ -77,7 +79,17 @@ pub struct NoKernelFor {
     pub architecture: &'static Architecture,
 }
 
-/// The names of all that Debian has for one.
+/// Why guests of an architecture cannot have a kernel.
+fn why_not(kernel: &Kernel, architecture: &Architecture) -> String {
+    if kernel.suites_for(architecture).is_none() {
+        return format!("Debian has no kernel {kernel} for {architecture}");
+    }
+    format!(
+        "Debian's kernel {kernel} for {architecture} has virtio's ports as a module, and guests load none"
+    )
+}
+
+/// The names of all that guests of one can have.
 fn there(architecture: &'static Architecture) -> String {
     let names = ALL.iter().filter(|kernel| kernel.package(architecture).is_ok()).map(|kernel| kernel.name);
     names.collect::<Vec<_>>().join(", ")
@@ -89,11 +101,25 @@ impl Kernel {
         &'static self,
         architecture: &'static Architecture,
     ) -> Result<(String, &'static [&'static str]), NoKernelFor> {
+        let none = NoKernelFor { kernel: self, architecture };
+        let suites = self.suites_for(architecture).ok_or_else(|| none.clone())?;
+        if architecture.channel == Port::Virtio && !self.has_virtio {
+            return Err(none);
+        }
         if architecture.debian == "riscv64" {
-            let suites = self.riscv.ok_or(NoKernelFor { kernel: self, architecture })?;
             return Ok(("linux-image-riscv64".to_owned(), suites));
         }
-        Ok((self.newest.replace("amd64", architecture.debian), self.suites))
+        Ok((self.newest.replace("amd64", architecture.debian), suites))
+    }
+
+    /// Where Debian offers it for an architecture.
+    fn suites_for(&self, architecture: &Architecture) -> Option<&'static [&'static str]> {
+        if architecture.debian == "riscv64" { self.riscv } else { Some(self.suites) }
+    }
+
+    /// The one that guests of an architecture run unless another is asked for.
+    pub fn usual(architecture: &'static Architecture) -> &'static Self {
+        ALL.iter().find(|kernel| kernel.check(architecture).is_ok()).unwrap_or(&ALL[0])
     }
 
     /// Whether the NVMe driver is a part of the image and not a module.
@@ -101,7 +127,7 @@ impl Kernel {
         self.has_nvme && architecture.debian != "riscv64"
     }
 
-    /// Whether Debian has it for an architecture; why not, else.
+    /// Whether guests of an architecture can have it; why not, else.
     pub fn check(&'static self, architecture: &'static Architecture) -> Result<(), NoKernelFor> {
         self.package(architecture).map(drop)
     }
@@ -148,7 +174,19 @@ mod tests {
         assert_eq!(package("7.3-rt", "aarch64").as_deref(), Ok("linux-image-rt-arm64"));
         assert_eq!(package("7.3", "riscv64").as_deref(), Ok("linux-image-riscv64"));
         let error = package("6.1", "riscv64").unwrap_err();
-        assert_eq!(error, "Debian has no kernel 6.1 for riscv64; it has 6.12, 7.3");
+        assert_eq!(error, "Debian has no kernel 6.1 for riscv64; guests of riscv64 run 6.12, 7.3");
+        let error = package("6.1", "aarch64").unwrap_err();
+        assert!(
+            error.contains("as a module") && error.ends_with("guests of aarch64 run 6.12, 7.3, 7.3-rt"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn unless_another_is_asked_for_guests_run_the_oldest_that_their_architecture_has() {
+        for (architecture, kernel) in [("x86_64", "6.1"), ("aarch64", "6.12"), ("riscv64", "6.12")] {
+            assert_eq!(Kernel::usual(architecture.parse().unwrap()).name, kernel, "{architecture}");
+        }
     }
 
     #[test]

@@ -83,9 +83,9 @@ struct BuildArgs {
     /// The guests' architecture; for another than this machine's, this program is built for it too
     #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
     arch: &'static Architecture,
-    /// The kernel that guests run
-    #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
-    kernel: &'static Kernel,
+    /// The kernel that guests run [default: 6.1, of ARM and RISC-V 6.12]
+    #[arg(long, value_parser = a_kernel(), value_name = "VERSION")]
+    kernel: Option<&'static Kernel>,
     /// Fetch the kernel's headers too, which modules for the guest are built with, and the compiler they need if Debian 12
     /// has none that new; says where `make -C` finds them
     #[arg(long)]
@@ -161,9 +161,9 @@ struct HardwareArgs {
     /// This program, built for the guest's architecture as one static file [default: this very program, or what `vm build` built]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// The kernel
-    #[arg(long, value_parser = a_kernel(), default_value = kernel::ALL[0].name, value_name = "VERSION")]
-    kernel: &'static Kernel,
+    /// The kernel [default: 6.1, of ARM and RISC-V 6.12]
+    #[arg(long, value_parser = a_kernel(), value_name = "VERSION")]
+    kernel: Option<&'static Kernel>,
     /// Boot this image of a kernel instead, one of the user's own making
     #[arg(long, value_name = "FILE")]
     kernel_image: Option<PathBuf>,
@@ -233,7 +233,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
-    let (kernel, arch) = (args.kernel, args.arch);
+    let arch = args.arch;
+    let kernel = args.kernel.unwrap_or_else(|| Kernel::usual(arch));
     let headers = args.headers || args.driver;
     if headers && *arch != architecture::ALL[0] {
         return Err(Usage(format!("--headers: modules are built for {} alone", architecture::ALL[0])).into());
@@ -269,7 +270,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
     }
     writeln!(out, "emulator  {} ({})", emulator.path.display(), emulator.version)?;
     if args.driver {
-        writeln!(out, "driver    {}", driver::build(args.kernel)?.display())?;
+        writeln!(out, "driver    {}", driver::build(kernel)?.display())?;
     }
     Ok(Exit::Done)
 }
@@ -502,7 +503,7 @@ fn prepared<T>(
 ) -> anyhow::Result<T> {
     let hardware = args.hardware();
     hardware.check().map_err(|error| Usage(error.to_string()))?;
-    let (kernel, arch) = (args.kernel, args.arch);
+    let (kernel, arch) = (args.kernel(), args.arch);
     kernel.check(arch).map_err(|error| Usage(error.to_string()))?;
     let emulator = Emulator::find(arch, hardware.accelerator, args.qemu.as_deref())?;
     if args.nvme.is_some() && args.kernel_image.is_none() && !kernel.has_nvme(arch) {
@@ -591,6 +592,11 @@ impl HardwareArgs {
         self.driver || (verb == "uintr" && self.accel == Accel::Uintr)
     }
 
+    /// The kernel asked for, or the usual one.
+    fn kernel(&self) -> &'static Kernel {
+        self.kernel.unwrap_or_else(|| Kernel::usual(self.arch))
+    }
+
     /// The driver's file.
     fn driver(&self) -> anyhow::Result<PathBuf> {
         if self.accel != Accel::Uintr {
@@ -602,7 +608,7 @@ impl HardwareArgs {
             let message = "--driver: the driver is built for Debian's kernels; --carry one of yours for an image of yours";
             return Err(Usage(message.to_owned()).into());
         }
-        Ok(driver::built(self.kernel)?)
+        Ok(driver::built(self.kernel())?)
     }
 
     fn hardware(&self) -> Hardware {
