@@ -3,7 +3,7 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::unit::time;
+use super::unit::{plain, time};
 use super::wording::multiple;
 use doorbell_results::quantity::short;
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
@@ -239,8 +239,8 @@ fn trust(answer: &Answer) -> Vec<String> {
         } else {
             ""
         };
-        lines
-            .push(format!("Spinning took {ratio:.2} times what two bare loops take on the same cores{why}."));
+        let times = plain(ratio);
+        lines.push(format!("Spinning took {times} times what two bare loops take on the same cores{why}."));
     }
     let count = |number: usize, what: &str| match number {
         0 => format!("none {what}"),
@@ -255,7 +255,8 @@ fn trust(answer: &Answer) -> Vec<String> {
     ));
     if let Some((name, spread)) = trust.primitive_spread.iter().max_by(|a, b| a.1.total_cmp(b.1)) {
         lines.push(format!(
-            "The machine's primitive costs moved by up to a factor of {spread:.2} during the run ({}).",
+            "The machine's primitive costs moved by up to a factor of {} during the run ({}).",
+            plain(*spread),
             name.replace('-', " ")
         ));
     }

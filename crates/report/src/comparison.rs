@@ -5,7 +5,7 @@ use super::answer::could_be;
 use super::axis;
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
-use super::unit::Scale;
+use super::unit::{Scale, plain};
 use crate::wording::counted;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{self as record, Finding, Status};
@@ -133,7 +133,7 @@ pub fn reason(obstacle: &Obstacle) -> String {
             format!("{trials} of {of} trials of the candidate hung, failed or cannot be true")
         }
         Obstacle::PrimitivesDrifted { primitive, ratio } => {
-            format!("the machine's primitive costs moved ({primitive} x {ratio:.2})")
+            format!("the machine's primitive costs moved ({primitive} x {})", plain(*ratio))
         }
         Obstacle::Interference { share } => {
             format!("{:.0} % of the trials met interference", share * 100.0)
@@ -174,7 +174,7 @@ pub fn conclusion(comparison: &Comparison) -> String {
     match reach[reach.len() / 2] {
         middle if middle.is_finite() => {
             format!(
-                "No difference shown; in half of the configurations one could be {:.1} % at the most. {text}",
+                "No difference shown; in half of the configurations a difference of at most {:.1} % is still possible. {text}",
                 middle * 100.0
             )
         }

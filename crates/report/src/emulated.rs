@@ -5,7 +5,7 @@ use super::axis;
 use super::figures::{Figures, Row};
 use super::subsection::{Subsection, heads};
 use super::table::{Table, number};
-use super::unit::count;
+use super::unit::{count, plain};
 use crate::wording::shown;
 use doorbell_results::configuration::Configuration;
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
@@ -42,7 +42,7 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
         let migrations = sides().map(|side| side.migrations);
         let moved = migrations.collect::<Option<Vec<u64>>>().map(|moved| moved.iter().sum());
         line.push(moved.map_or_else(|| "-".to_owned(), count));
-        line.push(ratio(row, &rows).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
+        line.push(ratio(row, &rows).map_or_else(|| "-".to_owned(), plain));
         table.row(line);
     }
     let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \

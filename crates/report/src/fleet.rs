@@ -8,8 +8,8 @@ use super::machines;
 use super::style::Role;
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
-use super::unit::count;
-use crate::wording::{counted, three};
+use super::unit::{count, plain};
+use crate::wording::counted;
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::fleet::{Beside, Judged, Shared};
 
@@ -122,7 +122,7 @@ fn told(fleet: &Judged, odd: &Beside) -> String {
     let name = &fleet.nodes[odd.node].name;
     format!(
         "{name} takes {} times as long in {} of {}",
-        three(odd.times),
+        plain(odd.times),
         count(odd.differs as u64),
         counted(odd.compared as u64, "figure")
     )
@@ -156,7 +156,7 @@ fn table(fleet: &Judged) -> Option<Subsection> {
         table.row(vec![
             node.name.clone(),
             node.status.name().to_owned(),
-            odd(place).map_or_else(String::new, |odd| three(odd.times)),
+            odd(place).map_or_else(String::new, |odd| plain(odd.times)),
             machines::name(&node.of),
             node.reason.clone(),
         ]);
@@ -248,7 +248,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "FAIL 5 of 40 nodes: n03, n11, n19, n27 and 1 more", "{text}");
         assert!(text.contains("idle driver acpi_idle (5 of 5; 0 of the 35 others)"), "{text}");
-        assert!(text.contains("n03 takes 4 times as long in 1 of 1 figure"), "{text}");
+        assert!(text.contains("n03 takes 4.00 times as long in 1 of 1 figure"), "{text}");
         assert!(text.contains("Left out: x.json.") && text.contains("x.json: it is cut"), "{text}");
         assert!(lines.len() <= 20, "{text}");
         let verdict = verdict(&fleet, &left_out);

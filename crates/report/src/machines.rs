@@ -5,7 +5,7 @@ use super::answer::could_be;
 use super::style::Role;
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
-use super::unit::count;
+use super::unit::{count, plain};
 use crate::wording::{counted, three};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{Finding, Status, Verdict as Stored};
@@ -68,7 +68,7 @@ fn against(group: &Group, quickest: &Group) -> String {
                 Verdict::Same { within } => format!("takes the same within {:.1} %", within * 100.0),
                 Verdict::Inconclusive => format!("is not told apart: {}", could_be(*ratio)),
                 Verdict::Slower | Verdict::Faster => {
-                    format!("takes {} times as long ({})", three(ratio.estimate), ends(*ratio))
+                    format!("takes {} times as long ({})", plain(ratio.estimate), ends(*ratio))
                 }
             };
             format!("{who} {how}; its machines lie within {} %.", three(group.apart() * 100.0))
@@ -76,7 +76,7 @@ fn against(group: &Group, quickest: &Group) -> String {
         Against::Middle { slower, faster, of } => format!(
             "{who} takes {} times as long, as far as the middle machine of each goes: slower in {slower} of {} and faster in {faster}. \
              With {} of a type nothing can be said of others: {FEWEST_BLOCKS} are needed.",
-            three(group.times),
+            plain(group.times),
             counted(*of as u64, "configuration"),
             machines_of(if group.nodes.len() < quickest.nodes.len() { group } else { quickest }),
         ),
@@ -85,7 +85,7 @@ fn against(group: &Group, quickest: &Group) -> String {
 }
 
 fn ends(ratio: Ratio) -> String {
-    format!("{} to {}", three(ratio.low), three(ratio.high))
+    format!("{} to {}", plain(ratio.low), plain(ratio.high))
 }
 
 fn odd(odd: &[Odd]) -> Vec<String> {
@@ -93,7 +93,7 @@ fn odd(odd: &[Odd]) -> Vec<String> {
         format!(
             "{} takes {} times as long as the middle one of its type, in {} of {}",
             odd.name,
-            three(odd.times),
+            plain(odd.times),
             odd.differs,
             counted(odd.compared as u64, "configuration")
         )
@@ -122,7 +122,7 @@ fn table(machines: &Machines) -> Option<Subsection> {
         for node in &group.nodes {
             table.row(vec![
                 node.name.clone(),
-                three(node.times),
+                plain(node.times),
                 count(node.results.len() as u64),
                 name(&group.of),
             ]);
@@ -193,7 +193,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("Quickest: New, "), "{text}");
         assert!(lines[0].contains("(7 machines, over 2 configurations), which lie within 12 %"), "{text}");
-        assert!(lines[1].starts_with("Old, ") && lines[1].contains("takes 1.2 times as long"), "{text}");
+        assert!(lines[1].starts_with("Old, ") && lines[1].contains("takes 1.20 times as long"), "{text}");
         assert!(text.contains("Odd: new-4 takes 1.12 times as long"), "{text}");
     }
 

@@ -8,7 +8,7 @@ use super::published;
 use super::section::Section;
 use super::subsection::{Subsection, all, heads, nothing};
 use super::table::{Table, number, word};
-use super::unit::{Scale, count};
+use super::unit::{Scale, count, plain};
 use crate::wording::{counted, four_digits, sentence, shown};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::{
@@ -208,7 +208,7 @@ fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
         let bare = control(result, figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
-        line.push(bare.map_or_else(|| "-".to_owned(), |bare| format!("{:.2}", p50 / bare.max(1.0))));
+        line.push(bare.map_or_else(|| "-".to_owned(), |bare| plain(p50 / bare.max(1.0))));
         line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((p50 - bare).max(0.0))));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         let switches = row.figure(|name| name == SWITCHES_PER_HANDOFF);
@@ -380,7 +380,7 @@ mod tests {
         let result = sample::result("tasks", vec![record("call", 4_000), own]);
         let text = text(&subsections(&result, &Figures::of(&result)), &Style { width: 200, ..Style::PLAIN });
         let line = text.lines().find(|line| line.starts_with("process-futex")).unwrap();
-        for word in ["500.10", "1.000", "180,000", "23,456"] {
+        for word in ["500", "1.000", "180,000", "23,456"] {
             assert!(line.split_whitespace().any(|own| own == word), "{word}:\n{text}");
         }
     }

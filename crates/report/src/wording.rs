@@ -39,8 +39,7 @@ pub fn counted(number: u64, thing: &str) -> String {
 
 /// A ratio with its interval, each with three digits: `1.35 times as long (1.20 to 1.52)`, where `what` is " times as long".
 pub fn multiple(ratio: Ratio, what: &str) -> String {
-    let written = |value: f64| if value.is_infinite() { "?".to_owned() } else { plain(value) };
-    format!("{}{what} ({} to {})", written(ratio.estimate), written(ratio.low), written(ratio.high))
+    format!("{}{what} ({} to {})", plain(ratio.estimate), plain(ratio.low), plain(ratio.high))
 }
 
 /// A moment in words.

@@ -17,9 +17,9 @@ pub fn short(ns: u64) -> String {
     }
 }
 
-/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three.
+/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three; `?` where it has no end.
 pub fn plain(value: f64) -> String {
-    three_digits(value, 2)
+    if value.is_finite() { three_digits(value, 2) } else { "?".to_owned() }
 }
 
 /// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
@@ -63,5 +63,11 @@ mod tests {
     fn a_multiple_has_three_digits_however_large() {
         let written = [0.02, 1.0, 1.356, 24.3, 138.74, 1402.68, 12_921.2].map(plain);
         assert_eq!(written, ["0.02", "1.00", "1.36", "24.3", "139", "1,400", "12,900"]);
+    }
+
+    /// "Could cost 1.00 to inf times the least", of an interval whose end nothing is known of.
+    #[test]
+    fn a_multiple_without_an_end_is_not_called_infinite() {
+        assert_eq!(plain(f64::INFINITY), "?");
     }
 }

@@ -14,7 +14,7 @@ use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
-use doorbell_results::record::{Outcome, Record, ResultFile, Variant};
+use doorbell_results::record::{Outcome, ResultFile, Variant};
 use std::collections::BTreeMap;
 /// The operation that is the limit of spinning.
 pub const LIMIT: &str = "cache-line";
@@ -334,7 +334,6 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
         result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect();
     let count = |wanted: fn(&Outcome) -> bool| ran.iter().filter(|record| wanted(&record.outcome)).count();
     let broken = |outcome: &Outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. });
-    let measured = |record: &Record| !broken(&record.outcome);
     let harness = variants.iter().find(|variant| back_to_back(variant) && variant.is_harness());
     let mut readings: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for primitive in result
@@ -350,8 +349,11 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
         harness_ns: harness.and_then(|variant| p50_ns(variant, Quantity::RoundTrip)),
         over_bare: over_bare(result, variants),
         trials: ran.len(),
-        measured: ran.iter().filter(|record| measured(record)).count(),
-        interfered: ran.iter().filter(|record| measured(record) && record.had_interference()).count(),
+        measured: ran.iter().filter(|record| record.outcome.measured()).count(),
+        interfered: ran
+            .iter()
+            .filter(|record| record.outcome.measured() && record.had_interference())
+            .count(),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
         broken: count(broken),
         provisional: provisional(result),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether other work interfered with so much of a run that all it says is provisional, for every verb alike.
 
-use doorbell_results::record::{Outcome, ResultFile};
+use doorbell_results::record::ResultFile;
 
 /// More than this share of the trials makes a run provisional.
 const MOST: f64 = 0.5;
@@ -16,9 +16,33 @@ pub struct Provisional {
 
 /// How provisional what `result` says is; none where it is not, and where nothing was measured: that is said elsewhere.
 pub fn provisional(result: &ResultFile) -> Option<Provisional> {
-    let measured = |outcome: &Outcome| matches!(outcome, Outcome::Done | Outcome::Implausible { .. });
-    let ran = || result.records.iter().filter(|record| measured(&record.outcome));
+    let ran = || result.records.iter().filter(|record| record.outcome.measured());
     let found =
         Provisional { trials: ran().filter(|record| record.had_interference()).count(), of: ran().count() };
     (found.trials as f64 > MOST * found.of as f64).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::trusted;
+    use doorbell_results::record::{Outcome, Warning, sample, warning};
+
+    /// "Provisional: 5 of 5" above "Trust: other work interfered with 6 of 6 trials", of a run that was cut.
+    #[test]
+    fn a_cut_trial_counts_here_and_in_what_is_told_of_trust() {
+        let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
+        for record in &mut result.records {
+            record.warnings.push(Warning {
+                name: warning::INTERFERENCE.name.to_owned(),
+                cause: String::new(),
+                effect: String::new(),
+                cure: String::new(),
+            });
+        }
+        result.records[5].outcome = Outcome::Partial;
+        let trust = trusted(&result);
+        assert_eq!((trust.interfered, trust.measured), (6, 6));
+        assert_eq!(trust.provisional, Some(Provisional { trials: 6, of: 6 }));
+    }
 }

@@ -10,7 +10,8 @@ use super::{ReportError, digest};
 use crate::chart::palette;
 use crate::fleet::{LeftOut, SILENT, subsections};
 use crate::machines;
-use crate::wording::{counted, three};
+use crate::unit::plain;
+use crate::wording::counted;
 use doorbell_results::record::verdict::Status;
 use doorbell_verdict::compare::RELEVANT;
 use doorbell_verdict::fleet::Judged;
@@ -106,7 +107,7 @@ pub fn page(
         let class = class(node.status, odd.contains(&place), times);
         let mut told = format!("{}: {}", node.name, node.status.name());
         if let Some(times) = times {
-            told.push_str(&format!(", {} times as long as its type", three(times)));
+            told.push_str(&format!(", {} times as long as its type", plain(times)));
         }
         if !node.reason.is_empty() {
             told.push_str(&format!(", {}", node.reason));

@@ -11,7 +11,7 @@ use crate::pairs::Matrix;
 use crate::style::Role;
 use crate::subsection;
 use crate::table::{self, Align};
-use crate::unit::{Scale, count, time};
+use crate::unit::{Scale, count, plain, time};
 use doorbell_results::configuration::Timing;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Tally};
@@ -285,14 +285,14 @@ pub(super) fn pairs(matrix: &Matrix) -> Table {
 pub(super) fn pairs_verdict(matrix: &Matrix) -> String {
     match (matrix.best(), matrix.worst()) {
         (Some(best), Some(worst)) if matrix.pairs.len() > 1 => format!(
-            "Best pair: CPUs {} and {} with {}. Worst: {} and {} with {}, {:.2} times as much.",
+            "Best pair: CPUs {} and {} with {}. Worst: {} and {} with {}, {} times as much.",
             best.from,
             best.to,
             time(best.p50_ps),
             worst.from,
             worst.to,
             time(worst.p50_ps),
-            worst.p50_ps / best.p50_ps.max(1.0)
+            plain(worst.p50_ps / best.p50_ps.max(1.0))
         ),
         _ => String::new(),
     }

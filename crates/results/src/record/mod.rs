@@ -143,6 +143,16 @@ pub enum Outcome {
     Partial,
 }
 
+impl Outcome {
+    /// Whether the trial measured something, be it cut short or what cannot be true.
+    pub fn measured(&self) -> bool {
+        match self {
+            Self::Done | Self::Implausible { .. } | Self::Partial => true,
+            Self::Skipped { .. } | Self::Hung { .. } | Self::Failed { .. } => false,
+        }
+    }
+}
+
 /// A rule of plausibility that a record broke: an error by name, never a figure in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
