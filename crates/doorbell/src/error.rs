@@ -5,6 +5,9 @@ use crate::peer::PeerId;
 use rustix::io::Errno;
 use std::fmt;
 
+pub(crate) const FORKED: &str =
+    "this end belongs to the process that forked this one; take a child's ends in the child, after the fork";
+
 /// A call that made no file, and what it reported.
 pub(crate) type Unmade = (&'static str, Errno);
 
@@ -29,6 +32,8 @@ pub enum WaitError {
     /// The wait needs a waiter slot, which lasts as long as the connection to the maker of the bell's segment; and this process has
     /// hung up since it joined, or was forked from the one that joined. Or the waiter slot is of user interrupts, and who made it has ended.
     HungUp,
+    /// This is a copy, which a forked child has of its parent's end, or service. Nothing was touched.
+    Forked,
     /// More bells than this way of waiting can wait for at once.
     TooManyBells {
         /// For how many it can.
@@ -62,6 +67,7 @@ impl fmt::Display for WaitError {
             Self::HungUp => f.write_str(
                 "the maker of this bell's segment takes this process for gone; keep the connection it was met in, or wait by a way that takes no slot",
             ),
+            Self::Forked => f.write_str(FORKED),
             Self::TooManyBells { most } => write!(
                 f,
                 "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or wait for fewer"

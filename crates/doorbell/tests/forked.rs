@@ -3,12 +3,28 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use doorbell::channel::broadcast::{Publisher, WhenSlow};
-use doorbell::channel::{Lanes, Receiver, RecvError, SendError, Sender};
+use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
+use doorbell::channel::{Gather, Lanes, Receiver, RecvError, SendError, Sender, many};
 use doorbell::raw::{Offer, Segment};
+use doorbell::rendezvous::{RendezvousError, socket};
+use doorbell::service::{ClientId, Service, ServiceError};
+use doorbell::wait::Futex;
+use doorbell::{Deadline, WaitError};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Longer than anything takes.
+const FOR_EVER: Duration = Duration::from_secs(60);
 
 /// Runs `run` in a forked child, and says whether it came to true. A hang ends after a minute.
 fn in_a_child(run: impl FnOnce() -> bool) -> bool {
+    came_to_true(child(run))
+}
+
+/// A forked child, which runs `run`.
+fn child(run: impl FnOnce() -> bool) -> libc::pid_t {
     // SAFETY: the child takes no locks but the library's, which a fork waits for, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -18,6 +34,11 @@ fn in_a_child(run: impl FnOnce() -> bool) -> bool {
         // SAFETY: no precondition.
         unsafe { libc::_exit(status) };
     }
+    child
+}
+
+/// Waits for `child`, and says whether what it ran came to true.
+fn came_to_true(child: libc::pid_t) -> bool {
     let mut status = 0;
     // SAFETY: a child of ours, and a valid place for its status.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
@@ -98,4 +119,154 @@ fn a_child_takes_an_end_of_its_own_in_memory_that_its_parent_made() {
     }));
     assert_eq!(receiver.recv().unwrap().to_vec(), b"the child's");
     assert_eq!(receiver.recv().map(|message| message.len()), Err(RecvError::Closed));
+}
+
+/// A service with a client that nothing is to be received from, a child of it in which `used` came to true, and then a message.
+fn the_parent_hears_its_client(path: &str, used: impl FnOnce(&mut Service, ClientId) -> bool) {
+    let path = std::env::temp_dir().join(format!("doorbell-forked-{path}-{}.sock", std::process::id()));
+    let mut service = doorbell::listen(&path).unwrap();
+    let client = std::thread::spawn(move || {
+        let mut client = doorbell::connect(&path).unwrap();
+        client.send(b"one").unwrap();
+        client
+    });
+    let (who, message) = service.recv().unwrap();
+    assert_eq!(message, b"one");
+    let mut client = client.join().unwrap();
+    assert!(in_a_child(|| used(&mut service, who)), "a child used its parent's service");
+    // From here on only the client's file tells of its messages.
+    assert_eq!(service.try_recv(), Ok(None));
+    client.send(b"two").unwrap();
+    assert_eq!(service.recv_timeout(FOR_EVER), Ok(Some((who, b"two".to_vec()))));
+    service.send(who, b"three").unwrap();
+    assert_eq!(client.recv().unwrap(), b"three");
+    assert_eq!(service.turned_away(), 0);
+}
+
+#[test]
+fn a_child_that_receives_from_its_parents_service_takes_no_client_from_it() {
+    the_parent_hears_its_client("recv", |service, _| {
+        service.try_recv() == Err(ServiceError::Wait(WaitError::Forked))
+    });
+}
+
+#[test]
+fn a_child_cannot_hang_up_on_a_client_of_its_parents_service() {
+    the_parent_hears_its_client("disconnect", |service, who| !service.disconnect(who));
+}
+
+#[test]
+fn a_child_meets_nobody_and_answers_nobody_by_its_parents_service() {
+    the_parent_hears_its_client("send", |service, who| {
+        service.send(who, b"lost") == Err(SendError::Forked)
+            && service.accept_timeout(Duration::ZERO).map(drop) == Err(RendezvousError::Forked)
+    });
+}
+
+/// Returns when the thread `thread` of this process sleeps.
+fn until_it_sleeps(thread: libc::pid_t) {
+    let stat = format!("/proc/self/task/{thread}/stat");
+    while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
+}
+
+/// A child that knew an old place said that its sleeping parent wanted to be woken there. `end` sleeps at once, and nowhere else.
+fn a_sleeping_parent_is_woken<E>(
+    mut end: E,
+    mut send: impl FnMut(&[u8]) + Send,
+    listen: impl FnOnce(&mut E) -> Result<bool, WaitError>,
+    mut receive: impl FnMut(&mut E) -> Option<Vec<u8>>,
+) {
+    let (mut go, mut gone) = UnixStream::pair().unwrap();
+    let child = child(|| gone.read_exact(&mut [0]).is_ok() && listen(&mut end) == Err(WaitError::Forked));
+    for _ in 0..3 {
+        send(b"early");
+        assert_eq!(receive(&mut end).as_deref(), Some(&b"early"[..]));
+    }
+    let (wakes, woken) = channel();
+    // SAFETY: no precondition.
+    let parent = unsafe { libc::gettid() };
+    std::thread::scope(|scope| {
+        let refused = scope.spawn(move || {
+            until_it_sleeps(parent);
+            go.write_all(&[0]).unwrap();
+            let refused = came_to_true(child);
+            send(b"late");
+            // At its deadline it looks once more, and would find the message.
+            assert_eq!(woken.recv_timeout(FOR_EVER / 2), Ok(()), "nobody woke it");
+            refused
+        });
+        assert_eq!(receive(&mut end).as_deref(), Some(&b"late"[..]));
+        // Not if the other has given up.
+        let _ = wakes.send(());
+        assert!(refused.join().unwrap(), "a child listened at its parent's end");
+    });
+}
+
+#[test]
+fn a_child_that_listens_at_its_parents_receiver_leaves_the_parent_its_wake_up() {
+    let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let mut sender = Sender::at(&segment, 0).unwrap();
+    let receiver: Receiver<_, Futex> = Receiver::at_waiting_by(&segment, 0).unwrap();
+    a_sleeping_parent_is_woken(
+        receiver,
+        |message| sender.send(message).unwrap(),
+        Receiver::listen,
+        |receiver| receiver.recv_timeout(FOR_EVER).unwrap().map(|message| message.to_vec()),
+    );
+}
+
+#[test]
+fn a_child_that_listens_at_its_parents_gather_leaves_the_parent_its_wake_up() {
+    let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(2, 1, 4096).unwrap())).unwrap();
+    let mut sender = Sender::at(&segment, 1).unwrap();
+    let gather: Gather<_, Futex> = Gather::at_waiting_by(&segment, 0).unwrap();
+    a_sleeping_parent_is_woken(
+        gather,
+        |message| sender.send(message).unwrap(),
+        Gather::listen,
+        |gather| gather.recv_timeout(FOR_EVER).unwrap().map(|(_, message)| message.to_vec()),
+    );
+}
+
+#[test]
+fn a_child_that_listens_at_its_parents_subscriber_leaves_the_parent_its_wake_up() {
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = std::thread::spawn(move || socket::join_over(theirs).unwrap());
+    let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 64).unwrap())).unwrap();
+    let connection = socket::host_over(ours, &std::sync::Arc::new(segment)).unwrap();
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
+    let joined = joining.join().unwrap();
+    let mut subscriber: Subscriber<_, Futex> = Subscriber::join_within(&joined, 0, 1 << 20).unwrap();
+    // With a waiter slot of its own: the child would get none.
+    subscriber.file().unwrap();
+    a_sleeping_parent_is_woken(
+        subscriber,
+        |message| publisher.publish(message).unwrap(),
+        Subscriber::listen,
+        |subscriber| {
+            let mut message = Vec::new();
+            let deadline = Some(Deadline::after(FOR_EVER));
+            subscriber.recv_into_deadline(&mut message, deadline).unwrap().map(|_| message)
+        },
+    );
+}
+
+#[test]
+fn a_child_gets_no_file_of_its_parents_ends() {
+    let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();
+    let (_senders, mut gather) = many(1, 4096).unwrap();
+    let mut publisher = Publisher::new(4096).unwrap();
+    let mut subscriber = publisher.subscribe::<doorbell::wait::Adaptive>(WhenSlow::HoldBack).unwrap();
+    assert!(in_a_child(|| {
+        let refused = Err(WaitError::Forked);
+        sender.file().map(drop) == refused
+            && sender.listen(1).map(drop) == refused
+            && receiver.file().map(drop) == refused
+            && gather.files().map(drop) == refused
+            && subscriber.file().map(drop) == refused
+            && publisher.listen(1).map(drop) == refused
+    }));
 }

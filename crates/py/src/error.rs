@@ -141,6 +141,7 @@ pub(crate) fn of_rendezvous(error: rendezvous::RendezvousError) -> PyErr {
         rendezvous::RendezvousError::Violation(_) => PeerViolation::new_err(message),
         rendezvous::RendezvousError::Lent => Lent::new_err(message),
         rendezvous::RendezvousError::HungUp => HungUp::new_err(message),
+        rendezvous::RendezvousError::Forked => Error::new_err(message),
         _ => RendezvousError::new_err(message),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a channel did not do what it was asked.
 
-use crate::error::{HungUp, WaitError};
+use crate::error::{FORKED, HungUp, WaitError};
 use crate::peer::PeerId;
 use doorbell_core::violation::PeerViolation;
 use std::fmt;
@@ -87,9 +87,6 @@ impl From<PeerViolation> for AttachError {
     }
 }
 
-const FORKED: &str =
-    "this end belongs to the process that forked this one; take a child's ends in the child, after the fork";
-
 /// Why a message was not sent. Nothing of it can be seen by the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -150,7 +147,10 @@ impl From<PeerViolation> for SendError {
 
 impl From<WaitError> for SendError {
     fn from(error: WaitError) -> Self {
-        Self::Wait(error)
+        match error {
+            WaitError::Forked => Self::Forked,
+            error => Self::Wait(error),
+        }
     }
 }
 
@@ -205,6 +205,9 @@ impl From<PeerViolation> for RecvError {
 
 impl From<WaitError> for RecvError {
     fn from(error: WaitError) -> Self {
-        Self::Wait(error)
+        match error {
+            WaitError::Forked => Self::Forked,
+            error => Self::Wait(error),
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::peer::{Trust, Trusted, Untrusted};
+use crate::process::Process;
 use crate::rendezvous::{AttachContext, Connection, Segment};
 use crate::select::{Parts, Source};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
@@ -446,6 +447,11 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn take_slots(&mut self) -> Result<(), WaitError> {
+        // One system call for all lanes.
+        let current = Process::current();
+        if !self.readers.iter().flatten().all(|reader| reader.is_of(current)) {
+            return Err(WaitError::Forked);
+        }
         self.bells.iter_mut().try_for_each(|(_, listener)| listener.slots().take_eventfd().map(drop))
     }
 

@@ -6,6 +6,7 @@ use super::directory::control;
 use super::error::AttachError;
 use crate::atfork_lock::news;
 use crate::bell_state::BellState;
+use crate::error::WaitError;
 use crate::mapping::Mapping;
 use crate::origin::Hold;
 use crate::peer::{Lives, PeerId, Trust};
@@ -300,6 +301,16 @@ impl End {
     /// Is it this process's, and not a copy of what the process that forked this one has?
     pub(super) fn is_ours(&self) -> bool {
         self.process.is_current()
+    }
+
+    /// As `is_ours`, for one who knows that the calling process is `current`.
+    pub(super) fn is_of(&self, current: Process) -> bool {
+        self.process == current
+    }
+
+    /// Before a waiter slot is taken, or anything is written that our waiting parent is woken by.
+    pub(super) fn check_ours(&self) -> Result<(), WaitError> {
+        if self.is_ours() { Ok(()) } else { Err(WaitError::Forked) }
     }
 
     /// As `is_ours`, for nearly every message: a child made by calling `clone` by hand is not told apart.

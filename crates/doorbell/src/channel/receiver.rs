@@ -257,6 +257,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.reader.check_ours()?;
         self.listener.file()
     }
 
@@ -303,8 +304,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm()?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         if ready {
             // For one who goes back to the event loop all the same.
             self.reader.lane.message_state.put_token(index);
@@ -314,6 +315,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        self.reader.check_ours()?;
         let (slot, index) = self.listener.slots().take_eventfd()?;
         self.reader.put_back();
         for _ in 0..MOST_TURNS {

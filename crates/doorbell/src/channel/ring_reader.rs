@@ -5,7 +5,9 @@ use super::distance::Distance;
 use super::error::{AttachError, RecvError};
 use super::lane::{Departure, End, Lane, Partner};
 use crate::cpu::cpu_mark;
+use crate::error::WaitError;
 use crate::membarrier;
+use crate::process::Process;
 use crate::rendezvous::AttachContext;
 use doorbell_core::channel::lane::{self, Found, depends_on_cpus};
 use doorbell_core::fault;
@@ -191,6 +193,16 @@ impl RingReader {
             Some(Departure::Left) => Err(RecvError::Closed),
             Some(Departure::Gone(peer)) => Err(RecvError::PeerGone(peer)),
         }
+    }
+
+    /// As `End::check_ours`.
+    pub(super) fn check_ours(&self) -> Result<(), WaitError> {
+        self.end.check_ours()
+    }
+
+    /// As `End::is_of`.
+    pub(super) fn is_of(&self, current: Process) -> bool {
+        self.end.is_of(current)
     }
 
     /// Says where this receiver wants to be woken that waits for `bytes` bytes. Before it arms: `Sender::ring` reads it

@@ -388,6 +388,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.end.check_ours()?;
         self.listener.file()
     }
 
@@ -412,8 +413,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self, length: usize) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm(length as u64)?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         if ready {
             // For one who goes back to the event loop all the same.
             self.lane.room_state.put_token(index);
@@ -423,6 +424,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self, most: u64) -> Result<bool, WaitError> {
+        self.end.check_ours()?;
         let (slot, index) = self.listener.slots().take_eventfd()?;
         // The receiver may sleep over what was pushed and not rung.
         self.ring();

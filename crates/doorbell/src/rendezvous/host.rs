@@ -206,7 +206,7 @@ impl<T: Trust> Host<T> {
     ) -> Result<Option<Connection<T>>, RendezvousError> {
         let door = &self.door;
         if !door.process.is_current() {
-            return Err(RendezvousError::HungUp);
+            return Err(RendezvousError::Forked);
         }
         loop {
             let more = door.take_in()?;

@@ -195,6 +195,8 @@ pub enum RendezvousError {
     NoOwner,
     /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     HungUp,
+    /// This is a copy, which a forked child has of its parent's host, or service.
+    Forked,
     /// The peer is not trusted, and memory of the segment is lent out by a channel of trusted ends.
     Lent,
     /// This process was not started with a bell segment to inherit.
@@ -241,6 +243,9 @@ impl fmt::Display for RendezvousError {
             Self::NoOwner => f.write_str("nobody owns the name; start the owner first, as this user if it is a name without a path"),
             Self::HungUp => f.write_str(
                 "the maker of this segment takes this process for gone; keep the connection it was met in, in the process that met it",
+            ),
+            Self::Forked => f.write_str(
+                "this path, or name, is served by the process that forked this one; listen at another in the child",
             ),
             Self::Lent => f.write_str(
                 "a channel of trusted ends is on this segment; meet a peer that is not trusted on a segment of its own",

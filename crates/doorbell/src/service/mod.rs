@@ -35,6 +35,7 @@ use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
+use crate::process::Process;
 use crate::rendezvous::socket::Host;
 use crate::rendezvous::{Connection, Offer, RendezvousError, Segment, Users};
 use crate::select::{File, Parts, Source};
@@ -96,6 +97,7 @@ impl Listen {
         epoll::add(&events, &host, data, epoll::EventFlags::IN).map_err(os("epoll_ctl"))?;
         Ok(Service {
             host,
+            process: Process::current(),
             label,
             lanes,
             most_clients: self.most_clients,
@@ -146,11 +148,15 @@ impl fmt::Display for ClientId {
 /// **… the service dies?** Clients are told ([`RecvError::PeerGone`]). The next service of the name replaces it;
 /// [`connect_timeout`] waits for it.
 ///
+/// **… the process forks?** The service stays the parent's, and loses no client. In the child its calls say `Forked`.
+///
 /// **… nobody sends for a long time?** It costs nothing: a wake-up and a look are for clients that sent something, however
 /// many did not.
 #[derive(Debug)]
 pub struct Service {
     host: Host,
+    /// A forked child has a copy, and shares `events` with its parent.
+    process: Process,
     /// What the memory of each client is called.
     label: String,
     lanes: Lanes,
@@ -225,7 +231,11 @@ impl Service {
         loop {
             match self.host.accept_with(deadline, segment) {
                 // The service's own fault, of which the next call would tell again.
-                Err(error @ (RendezvousError::HungUp | RendezvousError::TooMany { .. })) => {
+                Err(
+                    error @ (RendezvousError::Forked
+                    | RendezvousError::HungUp
+                    | RendezvousError::TooMany { .. }),
+                ) => {
                     return Err(error);
                 }
                 Err(RendezvousError::Os { call: call @ ("epoll_wait" | "epoll_ctl"), errno }) => {
@@ -283,6 +293,9 @@ impl Service {
         message: &mut Vec<u8>,
         deadline: Option<Deadline>,
     ) -> Result<Option<ClientId>, ServiceError> {
+        if !self.is_ours_at_once() {
+            return Err(WaitError::Forked.into());
+        }
         loop {
             // Clients that always have something would keep those out who come, or have been armed.
             if self.since_others == MOST_BEFORE_OTHERS {
@@ -355,12 +368,19 @@ impl Service {
             }
             // If something came after all, its file says so.
             Ok(false) => Ok(None),
+            // We are a child made by calling `clone` by hand.
+            Err(RecvError::Forked) => Err(WaitError::Forked.into()),
             Err(error) => {
                 self.turned_away += u64::from(!matches!(error, RecvError::Closed | RecvError::PeerGone(_)));
                 self.remove(place);
                 Ok(None)
             }
         }
+    }
+
+    /// As `Process::is_current_generation`: for every message.
+    fn is_ours_at_once(&self) -> bool {
+        self.process.is_current_generation()
     }
 
     fn remove(&mut self, place: usize) {
@@ -396,9 +416,12 @@ impl Service {
     /// Sends `message` to `client`, if there is room: one that does not take its answers keeps nobody else waiting.
     ///
     /// # Errors
-    /// [`SendError::Full`]; [`SendError::Closed`] if the client is not there any more; else as
+    /// [`SendError::Full`]; [`SendError::Forked`]; [`SendError::Closed`] if the client is not there any more; else as
     /// [`Sender::try_send`].
     pub fn send(&mut self, client: ClientId, message: &[u8]) -> Result<(), SendError> {
+        if !self.is_ours_at_once() {
+            return Err(SendError::Forked);
+        }
         self.sender(client).ok_or(SendError::Closed)?.try_send(message)
     }
 
@@ -407,8 +430,11 @@ impl Service {
         self.clients.iter_mut().flatten().find(|there| there.id == client).map(|there| &mut there.sender)
     }
 
-    /// Hangs up on `client`. Says whether it was there.
+    /// Hangs up on `client`. Says whether it was there; in a forked child none is.
     pub fn disconnect(&mut self, client: ClientId) -> bool {
+        if !self.process.is_current() {
+            return false;
+        }
         let place =
             self.clients.iter().position(|there| there.as_ref().is_some_and(|there| there.id == client));
         place.inspect(|place| self.remove(*place)).is_some()
@@ -429,7 +455,8 @@ impl Service {
 
 impl Source for Service {
     fn look(&mut self) -> bool {
-        !self.to_look_at.is_empty() || File::readable(&self.events).look()
+        // That it is another process's is told by `try_recv`.
+        !self.is_ours_at_once() || !self.to_look_at.is_empty() || File::readable(&self.events).look()
     }
 
     fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {

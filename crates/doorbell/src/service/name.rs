@@ -25,7 +25,9 @@ pub(super) fn path(name: &Path) -> Result<PathBuf, RendezvousError> {
 
 /// The folder, which is made if it is not there. Nobody but this user can have put anything into it.
 ///
-/// Which of two it is does not depend on the environment: a service started by cron and a client in a terminal agree.
+/// Which of two it is does not depend on the environment, but on whether this user is logged in: `/run/user/UID` comes with the
+/// first login and goes with the last. A service that was started without one (by cron) is not found by a client in a terminal,
+/// unless the user lingers (`loginctl enable-linger`) or both name the folder, or a path.
 fn folder() -> Result<PathBuf, RendezvousError> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         return Ok(named.into());

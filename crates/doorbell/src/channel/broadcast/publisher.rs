@@ -405,6 +405,9 @@ impl<W: Wait> Publisher<W> {
 
     /// As `listen`: the waiter whose file it is.
     pub(crate) fn arm(&mut self, length: u64) -> Result<Option<&mut Listener>, WaitError> {
+        if !self.process.is_current() {
+            return Err(WaitError::Forked);
+        }
         for _ in 0..MOST_TURNS {
             let Ok(floor) = self.floor_for(length) else { break };
             let Some(at) = self.blocker(floor) else { break };

@@ -211,6 +211,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
     pub fn file(&mut self) -> Result<BorrowedFd<'_>, WaitError> {
+        self.end.check_ours()?;
         self.listener.file()
     }
 
@@ -234,8 +235,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
     /// # Errors
     /// [`WaitError::NoWaiterSlot`], [`WaitError::Os`].
     pub fn listen(&mut self) -> Result<bool, WaitError> {
-        let (_, index) = self.listener.slots().take_eventfd()?;
         let ready = self.arm()?;
+        let (_, index) = self.listener.slots().take_eventfd()?;
         if ready {
             // For one who goes back to the event loop all the same.
             self.lane.message_state.put_token(index);
@@ -245,6 +246,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
 
     /// As `listen`, for one who comes back by itself after true.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        self.end.check_ours()?;
         let (slot, index) = self.listener.slots().take_eventfd()?;
         for _ in 0..MOST_TURNS {
             let Self { log, index: subscription, lane, publisher, dropped, violation, .. } = &*self;
