@@ -100,6 +100,9 @@ fn lead(fleet: &Judged, left_out: &[LeftOut]) -> Vec<String> {
             counted(fleet.older as u64, "result")
         ));
     }
+    if !fleet.strangers.is_empty() {
+        lead.push(format!("Not asked, and not counted: {}.", listed(fleet.strangers.iter().cloned())));
+    }
     if !left_out.is_empty() {
         let files = listed(left_out.iter().map(|out| out.file.clone()));
         lead.push(format!("Left out: {files}."));
@@ -223,7 +226,7 @@ mod tests {
     }
 
     fn fleet(results: impl IntoIterator<Item = ResultFile>) -> Judged {
-        let mut fleet = Fleet::default();
+        let mut fleet = Fleet::begun_by(u64::MAX);
         results.into_iter().for_each(|result| fleet.add(&result).unwrap());
         fleet.judge()
     }
@@ -258,7 +261,7 @@ mod tests {
     #[test]
     fn a_node_that_was_asked_and_is_silent_leaves_the_fleet_open() {
         let judged = |last: Status| {
-            let mut fleet = Fleet::default();
+            let mut fleet = Fleet::begun_by(u64::MAX);
             fleet.ask(["a", "b", "c"].map(str::to_owned));
             fleet.add(&on("a", Status::Passed, 20e3)).unwrap();
             fleet.add(&on("c", last, 20e3)).unwrap();

@@ -17,9 +17,14 @@ pub fn short(ns: u64) -> String {
     }
 }
 
-/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three; `?` where it has no end.
+/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three, by a power of ten where it is out of
+/// all proportion; `?` where it has no end.
 pub fn plain(value: f64) -> String {
-    if value.is_finite() { three_digits(value, 2) } else { "?".to_owned() }
+    match value.abs() {
+        size if !size.is_finite() => "?".to_owned(),
+        size if size >= 1e12 || (size > 0.0 && size < 1e-6) => format!("{value:.2e}"),
+        _ => three_digits(value, 2),
+    }
 }
 
 /// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
@@ -69,5 +74,7 @@ mod tests {
     #[test]
     fn a_multiple_without_an_end_is_not_called_infinite() {
         assert_eq!(plain(f64::INFINITY), "?");
+        // 309 digits, of a file whose figures nobody measured.
+        assert_eq!([1e308, 5e-324, 0.0].map(plain), ["1.00e308", "4.94e-324", "0.00"]);
     }
 }

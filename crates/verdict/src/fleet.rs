@@ -22,6 +22,7 @@ use super::statistics::{median, student};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::ResultFile;
+use doorbell_results::record::question::Question;
 use doorbell_results::record::verdict::Status;
 use statrs::function::factorial::ln_binomial;
 
@@ -31,17 +32,25 @@ const FEWEST: usize = FEWEST_BLOCKS as usize;
 /// How often one of all nodes of a type may be called odd, and one of all marks be called shared, where there is nothing.
 const ERROR: f64 = 0.05;
 
-/// What a node's newest result says.
+/// The longest name of a node, in bytes: that of a host has 64 at the most, a domain's 253.
+const LONGEST_NAME: usize = 255;
+
+/// Letters of a verdict's reason that are kept.
+const LONGEST_REASON: usize = 300;
+
+/// What the newest results of a node say: the worst of them, where it was asked more than one thing.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// As [`Runs::node`] has it.
     pub name: String,
     pub of: Rc<Type>,
-    /// That of its verdict; open if it was interrupted.
+    /// That of its verdict; open if it was interrupted, or was asked nothing where others were.
     pub status: Status,
     /// Why, as the verdict says it.
     pub reason: String,
-    started_at_unix_ns: u64,
+    /// When the run began that this is of.
+    pub started_at_unix_ns: u64,
+    finished_at_unix_ns: u64,
     /// Logarithms of figures in nanoseconds, by the number of what they are of.
     figures: Vec<(usize, f64)>,
     /// Numbers of what marks its machine.
@@ -86,33 +95,124 @@ pub struct Judged {
     pub older: usize,
     /// Nodes that were asked and gave no result, by name.
     pub silent: Vec<String>,
+    /// Nodes that gave a result and were not asked, by name: they are not counted.
+    pub strangers: Vec<String>,
 }
 
-/// A run that was seen before.
+/// Why a result stands for no node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the same run of {name} as a file before it")]
-pub struct Duplicate {
-    pub name: String,
+pub enum Refused {
+    #[error("the same run of {0} as a file before it")]
+    Duplicate(String),
+    #[error("it names neither its run nor its host, so nobody knows of which node it is: run it with --name")]
+    Nameless,
+    #[error("the name of its node has {0} bytes, of which there are {LONGEST_NAME} at the most")]
+    LongName(usize),
+    #[error(
+        "it began {0} ns after 1970, which is yet to come: the clock of {1} is wrong, and nobody knows which of its results is the newest"
+    )]
+    Future(u64, String),
+    #[error(
+        "it ended before it began: the clock of {0} was set back meanwhile, and nobody knows which of its results is the newest"
+    )]
+    SetBack(String),
 }
 
 /// The runs that were seen, by their node and when they began.
-#[derive(Debug, Default)]
-pub struct Runs(BTreeSet<(String, u64)>);
+#[derive(Debug)]
+pub struct Runs {
+    seen: BTreeSet<(String, u64)>,
+    latest: u64,
+}
 
 impl Runs {
-    /// The name of the node that `result` is of: the run's, else the host's. Refuses a run that was seen before.
-    pub fn node(&mut self, result: &ResultFile) -> Result<String, Duplicate> {
-        let host = result.machine.host.as_ref();
-        let name = result.name.as_ref().or(host).map_or_else(|| "unnamed".to_owned(), Clone::clone);
-        let first = self.0.insert((name.clone(), result.started_at_unix_ns));
-        if first { Ok(name) } else { Err(Duplicate { name }) }
+    /// Refuses what began later than this, nanoseconds since 1970.
+    pub fn begun_by(latest: u64) -> Self {
+        Self { seen: BTreeSet::new(), latest }
+    }
+
+    /// The name of the node that `result` is of: the run's, else the host's. Refuses a run that was seen before, and one whose node or time
+    /// cannot be told.
+    pub fn node(&mut self, result: &ResultFile) -> Result<String, Refused> {
+        let given = |name: &&String| !name.trim().is_empty();
+        let host = || result.machine.host.as_ref().filter(given);
+        let name = result.name.as_ref().filter(given).or_else(host).ok_or(Refused::Nameless)?;
+        if name.len() > LONGEST_NAME {
+            return Err(Refused::LongName(name.len()));
+        }
+        if result.started_at_unix_ns > self.latest {
+            return Err(Refused::Future(result.started_at_unix_ns, name.clone()));
+        }
+        if result.finished_at_unix_ns < result.started_at_unix_ns {
+            return Err(Refused::SetBack(name.clone()));
+        }
+        let first = self.seen.insert((name.clone(), result.started_at_unix_ns));
+        if first { Ok(name.clone()) } else { Err(Refused::Duplicate(name.clone())) }
+    }
+}
+
+/// What was asked of a run, by name, and whether it was answered by a verdict: a result without one takes no verdict's place.
+type Asked = (String, bool);
+
+/// All that is known of one name.
+#[derive(Debug, Default)]
+struct Named {
+    /// The newest of each that was asked.
+    newest: BTreeMap<Asked, Node>,
+    /// The newest that failed, whatever came after it.
+    failed: Option<Node>,
+    /// Whether two machines have this name: their types differ, or one began before the other had ended.
+    two: bool,
+}
+
+impl Named {
+    /// Takes another in; whether one of them is now without effect.
+    fn add(&mut self, asked: Asked, node: Node) -> bool {
+        let meet = |other: &Node| {
+            other.started_at_unix_ns <= node.finished_at_unix_ns
+                && node.started_at_unix_ns <= other.finished_at_unix_ns
+        };
+        self.two |= self.newest.values().any(|other| other.of != node.of || meet(other));
+        let newer = |other: Option<&Node>| {
+            other.is_none_or(|other| other.started_at_unix_ns < node.started_at_unix_ns)
+        };
+        if node.status == Status::Failed && newer(self.failed.as_ref()) {
+            self.failed = Some(node.clone());
+        }
+        let had = self.newest.contains_key(&asked);
+        if newer(self.newest.get(&asked)) {
+            self.newest.insert(asked, node);
+        }
+        had
+    }
+
+    /// What it comes to: the worst of what counts.
+    fn judged(self) -> Option<Node> {
+        let Self { newest, failed, two } = self;
+        let rank = |node: &Node| match node.status {
+            Status::Failed => 3,
+            Status::Inconclusive => 2,
+            Status::Passed => 1,
+            Status::Answered => 0,
+        };
+        let worst = newest.into_values().max_by_key(|node| (rank(node), node.started_at_unix_ns));
+        if !two {
+            return worst;
+        }
+        failed.or(worst).map(|mut node| {
+            if node.status != Status::Failed {
+                node.status = Status::Inconclusive;
+                node.reason = "two machines have this name: give each one of its own (--name)".to_owned();
+            }
+            node
+        })
     }
 }
 
 /// The results of a fleet, one after another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fleet {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, Named>,
     runs: Runs,
     types: BTreeSet<Rc<Type>>,
     figures: Numbered,
@@ -139,17 +239,30 @@ impl Numbered {
 }
 
 impl Fleet {
-    /// Says which nodes were asked: those of which no result is added are silent.
+    /// Refuses what began later than this, nanoseconds since 1970.
+    pub fn begun_by(latest: u64) -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            runs: Runs::begun_by(latest),
+            types: BTreeSet::new(),
+            figures: Numbered::default(),
+            marks: Numbered::default(),
+            older: 0,
+            asked: BTreeSet::new(),
+        }
+    }
+
+    /// Says which nodes were asked: those of which no result is added are silent, and others are not counted.
     pub fn ask(&mut self, names: impl IntoIterator<Item = String>) {
         self.asked.extend(names);
     }
 
-    /// Takes what `result` says of its node; the newest result of a node counts.
-    pub fn add(&mut self, result: &ResultFile) -> Result<(), Duplicate> {
+    /// Takes what `result` says of its node; of each thing that a node was asked the newest result counts.
+    pub fn add(&mut self, result: &ResultFile) -> Result<(), Refused> {
         let name = self.runs.node(result)?;
         let (status, reason) = match &result.verdict {
             _ if result.partial => (Status::Inconclusive, "it was interrupted".to_owned()),
-            Some(verdict) => (verdict.status, verdict.reason.clone()),
+            Some(verdict) => (verdict.status, verdict.reason.chars().take(LONGEST_REASON).collect()),
             None => (Status::Answered, String::new()),
         };
         let of = Rc::new(Type::of(&result.machine));
@@ -158,26 +271,36 @@ impl Fleet {
         let figures =
             figures(result).into_iter().map(|(of, ns)| (self.figures.number(of), ns.ln())).collect();
         let marks = marks(&result.machine).into_iter().map(|mark| self.marks.number(mark)).collect();
-        let started_at_unix_ns = result.started_at_unix_ns;
-        let node = Node { name: name.clone(), of, status, reason, started_at_unix_ns, figures, marks };
-        match self.nodes.entry(name) {
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(node);
-            }
-            std::collections::btree_map::Entry::Occupied(mut place) => {
-                self.older += 1;
-                if place.get().started_at_unix_ns < started_at_unix_ns {
-                    place.insert(node);
-                }
-            }
-        }
+        let &ResultFile { started_at_unix_ns, finished_at_unix_ns, .. } = result;
+        let node = Node {
+            name: name.clone(),
+            of,
+            status,
+            reason,
+            started_at_unix_ns,
+            finished_at_unix_ns,
+            figures,
+            marks,
+        };
+        let question = result.plan.question.as_ref().map_or("", Question::name).to_owned();
+        let older = self.nodes.entry(name).or_default().add((question, result.verdict.is_some()), node);
+        self.older += usize::from(older);
         Ok(())
     }
 
     /// What follows of all.
-    pub fn judge(self) -> Judged {
-        let silent = self.asked.into_iter().filter(|name| !self.nodes.contains_key(name)).collect();
-        let nodes: Vec<Node> = self.nodes.into_values().collect();
+    pub fn judge(mut self) -> Judged {
+        let silent = self.asked.iter().filter(|name| !self.nodes.contains_key(*name)).cloned().collect();
+        let stranger = |name: &String| !self.asked.is_empty() && !self.asked.contains(name);
+        let strangers: Vec<String> = self.nodes.keys().filter(|name| stranger(name)).cloned().collect();
+        self.nodes.retain(|name, _| !stranger(name));
+        let mut nodes: Vec<Node> = self.nodes.into_values().filter_map(Named::judged).collect();
+        if nodes.iter().any(|node| matches!(node.status, Status::Passed | Status::Failed)) {
+            for node in nodes.iter_mut().filter(|node| node.status == Status::Answered) {
+                node.status = Status::Inconclusive;
+                node.reason = "it gave no verdict, as others did".to_owned();
+            }
+        }
         let mut kin: BTreeMap<&Type, Vec<usize>> = BTreeMap::new();
         for (place, node) in nodes.iter().enumerate() {
             kin.entry(&node.of).or_default().push(place);
@@ -192,7 +315,7 @@ impl Fleet {
         let slow = odd.iter().filter(|odd| odd.times > 1.0).map(|odd| odd.node);
         let failed = (0..nodes.len()).filter(|place| nodes[*place].status == Status::Failed);
         let shared = shared(&nodes, &slow.chain(failed).collect(), &self.marks.words);
-        Judged { times, odd, shared, older: self.older, silent, nodes }
+        Judged { times, odd, shared, older: self.older, silent, strangers, nodes }
     }
 }
 
@@ -357,9 +480,17 @@ mod tests {
     }
 
     fn judged(results: &[ResultFile]) -> Judged {
-        let mut fleet = Fleet::default();
+        let mut fleet = Fleet::begun_by(u64::MAX);
         results.iter().for_each(|result| fleet.add(result).unwrap());
         fleet.judge()
+    }
+
+    /// The same node, an hour later.
+    fn later(result: &ResultFile) -> ResultFile {
+        let mut later = result.clone();
+        later.started_at_unix_ns += 3_600_000_000_000;
+        later.finished_at_unix_ns += 3_600_000_000_000;
+        later
     }
 
     #[test]
@@ -427,18 +558,87 @@ mod tests {
     #[test]
     fn the_newest_result_of_a_node_counts_and_the_same_run_is_not_taken_twice() {
         let mut random = fastrand::Rng::with_seed(5);
-        let mut newer = gated("a", 1.0, &mut random);
-        let mut older = newer.clone();
-        newer.started_at_unix_ns += 1;
+        let mut older = gated("a", 1.0, &mut random);
+        let newer = later(&older);
         older.verdict.as_mut().unwrap().status = Status::Failed;
         for order in [[&newer, &older], [&older, &newer]] {
-            let mut fleet = Fleet::default();
+            let mut fleet = Fleet::begun_by(u64::MAX);
             order.iter().for_each(|result| fleet.add(result).unwrap());
-            assert_eq!(fleet.add(&older), Err(Duplicate { name: "a".to_owned() }));
+            assert_eq!(fleet.add(&older), Err(Refused::Duplicate("a".to_owned())));
             let judged = fleet.judge();
             assert_eq!((judged.nodes.len(), judged.older), (1, 1));
             assert_eq!(judged.nodes[0].status, Status::Passed);
         }
+    }
+
+    /// "PASS 2 nodes" of a node whose gate had failed, for a newer result of it had been asked nothing.
+    #[test]
+    fn a_result_without_a_verdict_takes_no_verdicts_place() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut failed = gated("a", 1.0, &mut random);
+        failed.verdict.as_mut().unwrap().status = Status::Failed;
+        let mut asked_nothing = later(&failed);
+        asked_nothing.verdict = None;
+        let passed = gated("b", 1.0, &mut random);
+        let both = judged(&[failed, asked_nothing.clone(), passed.clone()]);
+        let statuses: Vec<Status> = both.nodes.iter().map(|node| node.status).collect();
+        assert_eq!(statuses, [Status::Failed, Status::Passed]);
+        let alone = judged(&[asked_nothing.clone(), passed]);
+        assert_eq!(alone.nodes[0].status, Status::Inconclusive, "others gave a verdict");
+        assert_eq!(judged(&[asked_nothing]).nodes[0].status, Status::Answered, "nobody did");
+    }
+
+    /// "PASS 1 node" of two clones of one image, the first of which had failed.
+    #[test]
+    fn two_machines_of_one_name_do_not_hide_each_other() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let first = gated("localhost", 1.0, &mut random);
+        let mut at_once = first.clone();
+        at_once.started_at_unix_ns += 1;
+        let mut of_another_type = later(&first);
+        of_another_type.machine.processor.model_name = Some("Another".to_owned());
+        for second in [at_once, of_another_type] {
+            assert_eq!(judged(&[first.clone(), second.clone()]).nodes[0].status, Status::Inconclusive);
+            let mut failed = first.clone();
+            failed.verdict.as_mut().unwrap().status = Status::Failed;
+            assert_eq!(judged(&[failed, second]).nodes[0].status, Status::Failed);
+        }
+        let again = later(&first);
+        assert_eq!(judged(&[first, again]).nodes[0].status, Status::Passed);
+    }
+
+    /// Each had stood for a node: "unnamed" had been one, and a clock in the year 2554 outvoted all later results.
+    #[test]
+    fn a_result_whose_node_or_time_cannot_be_told_is_refused() {
+        let result = gated("a", 1.0, &mut fastrand::Rng::with_seed(9));
+        let began = result.started_at_unix_ns;
+        let refused = |change: fn(&mut ResultFile)| {
+            let mut result = result.clone();
+            change(&mut result);
+            Fleet::begun_by(began).add(&result).map_err(|refused| std::mem::discriminant(&refused))
+        };
+        let kind = |refused: Refused| Err(std::mem::discriminant(&refused));
+        assert_eq!(refused(|_| ()), Ok(()));
+        assert_eq!(refused(|it| it.machine.host = None), kind(Refused::Nameless));
+        assert_eq!(refused(|it| it.name = Some(" ".to_owned())), Ok(()), "the host has a name");
+        assert_eq!(refused(|it| it.name = Some("x".repeat(256))), kind(Refused::LongName(0)));
+        let later =
+            |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (u64::MAX, u64::MAX);
+        assert_eq!(refused(later), kind(Refused::Future(0, String::new())));
+        assert_eq!(refused(|it| it.finished_at_unix_ns = 0), kind(Refused::SetBack(String::new())));
+    }
+
+    /// "PASS 2 nodes" where one was asked.
+    #[test]
+    fn who_was_not_asked_is_named_and_not_counted() {
+        let mut random = fastrand::Rng::with_seed(10);
+        let mut fleet = Fleet::begun_by(u64::MAX);
+        fleet.ask(["a".to_owned()]);
+        for host in ["a", "b"] {
+            fleet.add(&gated(host, 1.0, &mut random)).unwrap();
+        }
+        let judged = fleet.judge();
+        assert_eq!((judged.nodes.len(), judged.strangers), (1, vec!["b".to_owned()]));
     }
 
     #[test]

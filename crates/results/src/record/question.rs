@@ -26,6 +26,17 @@ pub enum Question {
 }
 
 impl Question {
+    /// What it is called in a file.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pick(_) => "pick",
+            Self::Spin(_) => "spin",
+            Self::Gate(_) => "gate",
+            Self::Check(_) => "check",
+            Self::Unknown(unknown) => Self::name_of(unknown),
+        }
+    }
+
     /// What a question of another build calls itself.
     pub fn name_of(unknown: &serde_json::Value) -> &str {
         unknown.get("kind").and_then(serde_json::Value::as_str).unwrap_or("without a name")

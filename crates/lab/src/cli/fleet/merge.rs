@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::super::common::Exit;
-use super::results::{each, files};
+use super::results::{each, files, latest_begin};
 use doorbell_report::export::parquet::{Bins, Figures, Sheet};
 use doorbell_report::fleet::LeftOut;
 use doorbell_report::style::Style;
@@ -41,10 +41,10 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     replace(&figures, |out| {
         let figures = RefCell::new(Sheet::new(Figures, out)?);
         replace(&bins, |out| {
-            let (mut runs, mut bins) = (Runs::default(), Sheet::new(Bins, out)?);
+            let (mut runs, mut bins) = (Runs::begun_by(latest_begin()), Sheet::new(Bins, out)?);
             let left = each(&files, |_, result| {
-                if let Err(duplicate) = runs.node(result) {
-                    return Ok(Err(duplicate.to_string()));
+                if let Err(refused) = runs.node(result) {
+                    return Ok(Err(refused.to_string()));
                 }
                 figures.borrow_mut().add(result)?;
                 bins.add(result)?;

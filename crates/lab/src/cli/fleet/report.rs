@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use super::super::common::{Exit, Terminal};
 use super::super::report::{save, source};
-use super::results::{each, files};
+use super::results::{each, files, latest_begin};
 use super::verdict::names;
 use doorbell_report::asked::answered;
 use doorbell_report::fleet::to_look_at;
@@ -38,22 +38,20 @@ pub struct Args {
 
 /// Reads each result, one in memory at a time; those of the nodes that get a page a second time.
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let (mut judging, mut runs) = (Fleet::default(), Runs::default());
-    // Where the newest result of each node is, and when it began.
-    let mut newest: HashMap<String, (u64, PathBuf)> = HashMap::new();
+    let latest = latest_begin();
+    let (mut judging, mut runs) = (Fleet::begun_by(latest), Runs::begun_by(latest));
+    // Where each run is, by its node and when it began.
+    let mut at: HashMap<(String, u64), PathBuf> = HashMap::new();
     if let Some(file) = &args.nodes {
-        judging.ask(names(file).with_context(|| file.display().to_string())?);
+        judging.ask(names(file)?);
     }
     let left_out = each(&files(&args.paths)?, |file, result| {
         let node = match runs.node(result) {
             Ok(node) => node,
-            Err(duplicate) => return Ok(Err(duplicate.to_string())),
+            Err(refused) => return Ok(Err(refused.to_string())),
         };
-        let began = result.started_at_unix_ns;
-        if newest.get(&node).is_none_or(|(other, _)| *other < began) {
-            newest.insert(node, (began, file.to_owned()));
-        }
-        Ok(judging.add(result).map_err(|duplicate| duplicate.to_string()))
+        at.insert((node, result.started_at_unix_ns), file.to_owned());
+        Ok(judging.add(result).map_err(|refused| refused.to_string()))
     })?;
     let judged = judging.judge();
     let own: Vec<usize> = if args.all { (0..judged.nodes.len()).collect() } else { to_look_at(&judged) };
@@ -65,7 +63,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         save(&target, text).with_context(|| format!("cannot write {}", target.display()))
     };
     for &place in &own {
-        let Some((_, file)) = newest.get(&judged.nodes[place].name) else { continue };
+        let node = &judged.nodes[place];
+        let Some(file) = at.get(&(node.name.clone(), node.started_at_unix_ns)) else { continue };
         write(&page(place), &of_a_node(file)?)?;
     }
     let text = fleet::page(&judged, &left_out, |place| own.contains(&place).then(|| page(place)))?;

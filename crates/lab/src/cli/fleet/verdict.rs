@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 
 use super::super::common::Exit;
+use super::super::usage::Usage;
 use super::super::verdict::Form;
-use super::results::{each, files};
+use super::results::{each, files, latest_begin};
 use doorbell_report::fleet::{standing, subsections, verdict};
 use doorbell_report::style::Style;
 use doorbell_report::subsection;
@@ -22,12 +23,12 @@ const ROWS: usize = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
     0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is open, or it gave none\n\n\
-    The newest result of a node counts. A node is odd where most of its figures lie too far from those of its type for chance.")]
+    Of each thing that a node was asked the newest result counts; the worst of them stands for it. A node is odd where most of its figures lie too far from those of its type for chance.")]
 pub struct Args {
     /// Results, or folders of them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// A file with the names of the nodes that were asked, one a line; -: standard input
+    /// A file with the names of the nodes that were asked, one a line; -: standard input. Results of others are named and not counted
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
     /// Every node that is named, and every file that was left out
@@ -39,13 +40,12 @@ pub struct Args {
 
 /// Reads, judges, tells.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let mut fleet = Fleet::default();
+    let mut fleet = Fleet::begun_by(latest_begin());
     if let Some(file) = &args.nodes {
-        fleet.ask(names(file).with_context(|| file.display().to_string())?);
+        fleet.ask(names(file)?);
     }
-    let left_out = each(&files(&args.paths)?, |_, result| {
-        Ok(fleet.add(result).map_err(|duplicate| duplicate.to_string()))
-    })?;
+    let left_out =
+        each(&files(&args.paths)?, |_, result| Ok(fleet.add(result).map_err(|refused| refused.to_string())))?;
     let judged = fleet.judge();
     let style = Style::of_stdout();
     let told = || subsections(&judged, &left_out);
@@ -63,12 +63,17 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// The words of `file`.
-pub(super) fn names(file: &Path) -> std::io::Result<Vec<String>> {
+/// The words of `file`. Where there are none, whatever was to write them has failed: nobody asks no node.
+pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())?
+        std::io::read_to_string(std::io::stdin())
     } else {
-        std::fs::read_to_string(file)?
+        std::fs::read_to_string(file)
     };
-    Ok(text.split_whitespace().map(str::to_owned).collect())
+    let text = text.with_context(|| file.display().to_string())?;
+    let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    if names.is_empty() {
+        return Err(Usage(format!("--nodes {}: no node is named there", file.display())).into());
+    }
+    Ok(names)
 }
