@@ -23,11 +23,11 @@ for machine in x86_64 aarch64 riscv64; do
     echo "51-package: $machine: $(stat -c %s "$program") bytes, $(basename "$package") $(stat -c %s "$package") bytes"
 done
 if command -v buildah >/dev/null; then
-    name=doorbell-soak-$$
+    name=doorbell-soak-$$ container=
     BUILT=$own crates/lab/package/container "$name" >/dev/null
-    trap 'rm -rf "$out"; buildah rm "$container" >/dev/null; buildah rmi "$name" >/dev/null' EXIT
+    trap 'rm -rf "$out"; [ -z "$container" ] || buildah rm "$container" >/dev/null; buildah rmi "$name" >/dev/null' EXIT
     container=$(buildah from "$name")
-    buildah run --isolation chroot "$container" /doorbell --version | grep -q "^doorbell " || fail "the program in the container does not run"
+    buildah run --isolation chroot "$container" doorbell --version | grep -q "^doorbell " || fail "the program in the container does not run"
     echo "51-package: the container's program runs"
 else
     ci/skipped "51-package: buildah is not installed"

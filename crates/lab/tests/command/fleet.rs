@@ -130,10 +130,13 @@ fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result
     let bin = stage.path().join("bin");
     fs::create_dir(&bin).unwrap();
     let ssh = bin.join("ssh");
-    fs::write(&ssh, "#!/bin/sh\n[ \"$3\" != gone ] || exit 255\nexec sh -c \"$4\"\n").unwrap();
+    fs::write(&ssh, "#!/bin/sh\nwhile [ \"$1\" = -o ]; do shift 2; done\n[ \"$1\" != gone ] || exit 255\nexec sh -c \"$2\"\n").unwrap();
     fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_doorbell"), bin.join("doorbell")).unwrap();
     let folder = stage.path().join("the results");
+    // "PASS 2 nodes" of one that was dead: what it had measured another day lay there still.
+    let old = results(&stage, &[("gone", "passed")]);
+    fs::rename(old, &folder).unwrap();
     let (script, status) = said(
         &stage,
         &[
@@ -189,8 +192,18 @@ fn what_slurm_and_kubernetes_get_runs_each_node_whole_and_alone() {
     let job: Value = serde_json::from_str(&job).unwrap();
     assert_eq!(job["spec"]["completionMode"], "Indexed");
     assert_eq!(job["spec"]["completions"], 40);
-    let script = job["spec"]["template"]["spec"]["containers"][0]["command"][2].as_str().unwrap();
-    assert!(script.starts_with("doorbell gate --max 50us --quiet --name \"$NODE\""), "{script}");
+    let container = &job["spec"]["template"]["spec"]["containers"][0];
+    // Without a shell, which the image of crates/lab/package has not; each pod's file is its own, in a folder of its job's.
+    let words: Vec<&str> =
+        container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(words[..6], ["doorbell", "gate", "--max", "50us", "--quiet", "--name"]);
+    assert_eq!(words[6..], ["$(NODE)", "--output", "/results/$(NODE).$(JOB_COMPLETION_INDEX).json"]);
+    assert_eq!(container["volumeMounts"][0]["subPathExpr"], "my results/$(JOB)");
+    for outside in ["/results", "a/../../b", "a$(NODE)"] {
+        let (text, status) =
+            said(&stage, &[&ways[..], &["--nodes", "2", "--results", outside, "--", "gate"]].concat());
+        assert_eq!(status, Some(2), "{outside}: {text}");
+    }
 }
 
 #[test]
@@ -205,4 +218,82 @@ fn names_that_would_be_options_or_break_a_line_are_refused() {
         let (text, status) = said(&stage, arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {text}");
     }
+}
+
+/// A pipe in the folder had kept the verdict waiting for ever: each node may write there.
+#[test]
+fn what_is_no_regular_file_is_named_and_not_waited_for() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed")]);
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.json")).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(folder.join("more")).unwrap();
+    fs::rename(folder.join("a.json"), folder.join("a.JSON")).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for told in ["PASS 1 node\n", "pipe.json: no regular file", "1 in all, the first", "more"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+/// "PASS 1 node" of a list that was empty, because what should have written it was not there.
+#[test]
+fn an_empty_list_of_nodes_is_wrong_usage_and_who_is_not_in_a_list_is_not_counted() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "failed")]);
+    let asked = stage.path().join("asked");
+    let path = folder.to_str().unwrap();
+    let verdict = ["fleet", "verdict", path, "--nodes", asked.to_str().unwrap()];
+    fs::write(&asked, "\n").unwrap();
+    let (text, status) = said(&stage, &verdict);
+    assert_eq!((text.contains("no node is named there"), status), (true, Some(2)), "{text}");
+    fs::write(&asked, "a\n").unwrap();
+    let (text, status) = said(&stage, &verdict);
+    assert_eq!((text.as_str(), status), ("PASS 1 node\nNot asked, and not counted: b.\n", Some(0)));
+}
+
+/// A name of 100,000 letters had made the verdict of two files 300 kB, and one without a name had stood for all others without.
+#[test]
+fn a_result_of_no_node_is_named_and_shown_in_few_words() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed")]);
+    let mut result: Value = serde_json::from_slice(&fs::read(folder.join("a.json")).unwrap()).unwrap();
+    result["name"] = json!("x".repeat(100_000));
+    fs::write(folder.join("long.json"), result.to_string()).unwrap();
+    result["name"] = json!("");
+    result["machine"]["host"] = Value::Null;
+    fs::write(folder.join("nameless.json"), result.to_string()).unwrap();
+    result["name"] = json!("clock");
+    result["started_at_unix_ns"] = json!(u64::MAX);
+    result["finished_at_unix_ns"] = json!(u64::MAX);
+    fs::write(folder.join("clock.json"), result.to_string()).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for told in ["PASS 1 node\n", "100000 bytes", "nameless.json: it names neither", "which is yet to come"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(text.len() < 2000, "{text}");
+}
+
+/// `--plan '$HOME/plan.toml'` had been read by the shell that runs the loop, and a command in it been run there.
+#[test]
+fn no_word_of_the_verb_is_read_by_a_shell_on_its_way_to_the_node() {
+    let stage = Stage::new();
+    let here = stage.path().display();
+    let program = |name: &str, script: String| {
+        let path = stage.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("ssh", "while [ \"$1\" = -o ]; do shift 2; done\nexec sh -c \"$2\"".to_owned());
+    program("doorbell", format!("[ \"$1\" = fleet ] || printf '%s\\n' \"$@\" >'{here}/words'"));
+    let plan = format!("$(touch '{here}/smuggled')`touch '{here}/smuggled'`\"$HOME\\n'1");
+    let (script, status) = said(&stage, &["fleet", "plan", "ssh", "n1", "--", "ping", "--plan", &plan]);
+    assert_eq!(status, Some(0), "{script}");
+    let path = format!("{here}:{}", std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).env("PATH", path).current_dir(stage.path()).output().unwrap();
+    let words = fs::read_to_string(stage.path().join("words")).unwrap();
+    assert_eq!(words, format!("ping\n--plan\n{plan}\n--quiet\n--name\nn1\n--output\n-\n"), "{script}");
+    assert!(!stage.path().join("smuggled").exists(), "{script}");
 }

@@ -12,7 +12,7 @@ pub struct Args {
     /// How many nodes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
-    /// The image that has doorbell and a shell
+    /// The image that has doorbell, as crates/lab/package/container makes it
     #[arg(long, value_name = "IMAGE")]
     image: String,
     /// The PersistentVolumeClaim for the results; many nodes write to it
@@ -25,16 +25,33 @@ pub struct Args {
 /// Where the claim is mounted.
 const MOUNTED: &str = "/results";
 
-/// One pod a node, none of which takes the place of another; a verdict that fails its node is a result and does not end the job.
+/// A folder in the claim: relative, and none above it; `$` would be expanded.
+fn folder(text: &str) -> Result<&str, Usage> {
+    let inside = !text.starts_with('/') && text.split('/').all(|part| !part.is_empty() && part != "..");
+    if !inside || text.contains('$') {
+        return Err(Usage(format!(
+            "--results {text}: a folder in the claim is wanted, as in results or fleet/monday"
+        )));
+    }
+    Ok(text)
+}
+
+/// One pod a node, none of which takes the place of another; a verdict that fails its node is a result, and its pod's failure ends no other. No
+/// shell is needed in the image. Each job has a folder of its own, where no older result can stand for a node that gave none; each pod has a
+/// file of its own, since one that was waiting for a free node may come to one that has been measured.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, image, claim, order } = args;
-    let line = order.on_a_node("\"$NODE\"", &format!("\"{MOUNTED}/$NODE.json\""))?;
-    let script = format!("{line}; status=$?; case $status in 3 | 4) exit 0 ;; esac; exit $status");
+    let results = folder(&order.results)?;
+    let mut words: Vec<String> = order.words()?.into_iter().map(|word| word.replace('$', "$$")).collect();
+    let file = format!("{MOUNTED}/$(NODE).$(JOB_COMPLETION_INDEX).json");
+    words.extend(["--quiet", "--name", "$(NODE)", "--output", &file].map(str::to_owned));
+    let field =
+        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     let labels = json!({"app.kubernetes.io/name": "doorbell"});
     let job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": format!("doorbell-{}", order.verb()), "labels": labels},
+        "metadata": {"generateName": format!("doorbell-{}-", order.verb()), "labels": labels},
         "spec": {
             "completionMode": "Indexed",
             "completions": nodes,
@@ -51,9 +68,9 @@ pub fn plan(args: &Args) -> Result<String, Usage> {
                     "containers": [{
                         "name": "doorbell",
                         "image": image,
-                        "command": ["sh", "-c", script],
-                        "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-                        "volumeMounts": [{"name": "results", "mountPath": MOUNTED, "subPath": order.results}],
+                        "command": words,
+                        "env": [field("NODE", "spec.nodeName"), field("JOB", "metadata.labels['job-name']")],
+                        "volumeMounts": [{"name": "results", "mountPath": MOUNTED, "subPathExpr": format!("{results}/$(JOB)")}],
                     }],
                     "volumes": [{"name": "results", "persistentVolumeClaim": {"claimName": claim}}],
                 },

@@ -42,9 +42,12 @@ pub fn plan(args: &Args) -> Result<String, Usage> {
          # A node that fails its verdict ends with 3: the others go on.\n\
          results={results}\n\
          mkdir -p \"$results\"\n\
+         nodes=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\") || exit\n\
+         # What a node measured another day says nothing of it today.\n\
+         for node in $nodes; do rm -f \"$results/$node.json\"; done\n\
          srun --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=0 sh -c {line} \"$results\"\n\
          # A node without a result is none that passed.\n\
-         scontrol show hostnames \"$SLURM_JOB_NODELIST\" | doorbell fleet verdict \"$results\" --nodes -\n",
+         echo \"$nodes\" | doorbell fleet verdict \"$results\" --nodes -\n",
         verb = order.verb(),
         results = quoted(&order.results),
         line = quoted(&format!("exec {line}")),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A loop over ssh.
 
+use std::time::Duration;
+
 use super::super::usage::Usage;
 use super::order::{Order, quoted};
+use doorbell_results::quantity::duration;
 
 /// Arguments of `doorbell fleet plan ssh`.
 #[derive(Debug, clap::Args)]
@@ -13,6 +16,9 @@ pub struct Args {
     /// How many at a time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     at_once: u32,
+    /// How long a node may take, after which it has no result; one that no longer answers is given up after a minute
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
+    at_most: Duration,
     #[command(flatten)]
     order: Order,
 }
@@ -26,14 +32,21 @@ fn node(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A file is there when it is whole; who could not be reached has none and is named. The verdicts' own statuses, 3 and 4, are results.
+/// Stands for a node's name until the line is quoted: no word of a command line has this letter.
+const NAME: &str = "\u{0}";
+
+/// A file is there when it is whole; who could not be reached has none and is named, an older one's file is gone before the node is asked. The
+/// verdicts' own statuses, 3 and 4, are results.
 pub fn plan(args: &Args) -> Result<String, Usage> {
-    let Args { nodes, at_once, order } = args;
-    // A node's name needs no quotes, so that it can stand in what ssh hands to the node's shell.
-    let line = order.on_a_node("$1", "-")?;
-    let far = line.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
+    let Args { nodes, at_once, at_most, order } = args;
+    // Every word is the node's shell's to read, none this one's; a node's name needs no quotes there.
+    let line = order.on_a_node(NAME, "-")?;
+    let far = quoted(&line).replace(NAME, "'\"$1\"'");
+    let seconds = at_most.as_secs().max(1);
     let one = format!(
-        "ssh -o BatchMode=yes \"$1\" \"{far}\" >\"$0/$1.part\"\n\
+        "rm -f \"$0/$1.json\"\n\
+         limit='timeout --foreground {seconds}'; $limit true 2>/dev/null || limit=\n\
+         $limit ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 \"$1\" {far} >\"$0/$1.part\" </dev/null\n\
          case $? in 0 | 3 | 4) [ ! -s \"$0/$1.part\" ] || exec mv \"$0/$1.part\" \"$0/$1.json\" ;; esac\n\
          rm -f \"$0/$1.part\"; echo \"$1: no result\" >&2; exit 1"
     );
