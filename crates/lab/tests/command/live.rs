@@ -215,3 +215,30 @@ fn metrics_are_scraped_with_a_token_that_outlives_the_server() {
     let once = stage.doorbell(&["top", "--metrics"]).output().unwrap();
     assert!(String::from_utf8(once.stdout).unwrap().contains(&own));
 }
+
+/// 64 connections that said a letter each had kept the owner of the token out for as long as they liked.
+#[test]
+fn who_holds_connections_open_and_shows_no_token_keeps_nobody_out() {
+    let stage = Stage::new();
+    let server = Server::begin(&stage, &[]);
+    let mut held = Vec::new();
+    for _ in 0..200 {
+        let mut stream = server.connect();
+        // One that has been hung up on is no matter here.
+        let _ = stream.write_all(b"G");
+        held.push(stream);
+    }
+    for _ in 0..20 {
+        let page = server.answer("GET /TOKEN/", "");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        // Each that is gone comes again.
+        held.push(server.connect());
+    }
+    let mut looks = server.looks();
+    assert!(looks.next().is_some());
+    // A stream of who knows the token is not among those that make room.
+    for _ in 0..200 {
+        held.push(server.connect());
+    }
+    assert!(looks.nth(2).is_some());
+}

@@ -4,10 +4,12 @@
 //! Nothing can be written through it: it knows GET and HEAD, and reads no body. Who asks must know the token. A page of elsewhere can
 //! neither guess that nor reach this by a name that it had rebound to this address: the host asked for must be an address, `localhost` or a name that
 //! was allowed. Each connection is one request, answered by a thread of its own; one that reads slowly is sent the newest look when it comes round,
-//! and keeps nobody else waiting.
+//! and keeps nobody else waiting. Those that have not shown the token have places of their own, and when these are taken the oldest of them is hung
+//! up on: whoever holds many open and says nothing keeps nobody out who asks at once.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,15 +18,22 @@ use doorbell_report::live::Format;
 
 use super::token::Token;
 
-/// Connections at once, and how many of them may be streams of looks.
+/// Connections at once of those who have shown the token, and how many of them may be streams of looks.
 const CONNECTIONS: usize = 64;
 const STREAMS: usize = 16;
+
+/// Connections at once of those who have not, and the threads that there may be of them: one that was hung up on needs a moment to end.
+const STRANGERS: usize = 64;
+const THREADS: usize = 2 * STRANGERS;
 
 /// The longest head of a request. A browser's has some 600 bytes.
 const LONGEST_HEAD: usize = 8 << 10;
 
 /// How long a head may take to come, and a piece of an answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long who is refused may take to have read why.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// With nothing new for so long a stream is sent a comment: that finds out who has gone.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -57,7 +66,36 @@ struct Shared {
     admission: Admission,
     port: u16,
     connections: AtomicUsize,
+    /// Threads of those who have not shown the token.
+    strange: AtomicUsize,
+    strangers: Strangers,
     looks: Looks,
+}
+
+/// The connections of those who have not shown the token, the oldest first, each with its number.
+#[derive(Default)]
+struct Strangers(Mutex<VecDeque<(u64, TcpStream)>>);
+
+impl Strangers {
+    /// Takes one in; where there are too many the oldest is hung up on.
+    fn take(&self, number: u64, stream: TcpStream) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= STRANGERS
+            && let Some((_, oldest)) = all.pop_front()
+        {
+            // One that has gone by itself needs no hanging up.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        all.push_back((number, stream));
+    }
+
+    /// Lets one go, which has ended or shown the token; whether it had not been hung up on before.
+    fn release(&self, number: u64) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.len();
+        all.retain(|(other, _)| *other != number);
+        all.len() < count
+    }
 }
 
 /// The newest look, and who waits for the next.
@@ -91,8 +129,15 @@ impl Server {
     pub(super) fn begin(listener: TcpListener, content: Content, admission: Admission) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
         let looks = Looks::default();
-        let server =
-            Self(Arc::new(Shared { content, admission, port, connections: AtomicUsize::new(0), looks }));
+        let server = Self(Arc::new(Shared {
+            content,
+            admission,
+            port,
+            connections: AtomicUsize::new(0),
+            strange: AtomicUsize::new(0),
+            strangers: Strangers::default(),
+            looks,
+        }));
         let serving = server.clone();
         std::thread::Builder::new().name("accept".to_owned()).spawn(move || serving.accept(&listener))?;
         Ok(server)
@@ -111,25 +156,30 @@ impl Server {
     }
 
     fn accept(&self, listener: &TcpListener) {
-        loop {
+        for number in 0.. {
             let Ok((stream, _)) = listener.accept() else {
                 // Out of descriptors, mostly: those that are served give theirs back.
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             };
             let shared = Arc::clone(&self.0);
-            // One thread more for each that is refused would be no limit.
-            if shared.connections.load(Relaxed) >= CONNECTIONS {
-                continue;
+            let Ok(own) = stream.try_clone() else { continue };
+            // One thread more for each that comes would be no limit. Those that were hung up on end at once.
+            while shared.strange.load(Relaxed) >= THREADS {
+                std::thread::sleep(Duration::from_millis(1));
             }
+            shared.strange.fetch_add(1, Relaxed);
+            shared.strangers.take(number, own);
             let serving = std::thread::Builder::new().name("serve".to_owned()).stack_size(256 << 10);
             let served = serving.spawn(move || {
-                if let Some(_place) = Place::take(&shared.connections, CONNECTIONS) {
-                    // Who leaves, or sends what is no request, ends nobody but himself.
-                    let _ = shared.serve(stream);
-                }
+                let place = Place(&shared.strange);
+                // Who leaves, or sends what is no request, ends nobody but himself.
+                let _ = shared.serve(stream, number, place);
+                shared.strangers.release(number);
             });
             if served.is_err() {
+                self.0.strange.fetch_sub(1, Relaxed);
+                self.0.strangers.release(number);
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
@@ -318,14 +368,27 @@ impl Admission {
 }
 
 impl Shared {
-    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, mut stream: TcpStream, number: u64, place: Place<'_>) -> io::Result<()> {
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         let (answer, head_only) = match request(&mut stream)? {
             Ok(request) => (self.admission.answer(&request, self.port), request.method == "HEAD"),
             Err(status) => (Answer::Refused(status), false),
         };
+        let mut known = None;
+        if !matches!(answer, Answer::Refused(_)) {
+            if !self.strangers.release(number) {
+                return Ok(());
+            }
+            drop(place);
+            known = Place::take(&self.connections, CONNECTIONS);
+        }
         let policy = &self.content.page.1;
+        let answer = match answer {
+            Answer::Refused(status) => Answer::Refused(status),
+            _ if known.is_none() => Answer::Refused(Status::TooMany),
+            answer => answer,
+        };
         match answer {
             Answer::Page => {
                 let more = format!("Content-Security-Policy: {policy}; frame-ancestors 'none'\r\n");
@@ -403,15 +466,19 @@ fn send(
         stream.write_all(body.as_bytes())?;
     }
     // What the other side still sends would make the kernel throw away what it has not yet taken of this.
-    stream.shutdown(std::net::Shutdown::Write)?;
-    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.shutdown(Shutdown::Write)?;
+    let end = Instant::now() + FAREWELL;
     let mut rest = [0; 1024];
-    for _ in 0..16 {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        stream.set_read_timeout(Some(left))?;
         if !stream.read(&mut rest).is_ok_and(|length| length > 0) {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Where to listen: an address with a port, or a port alone, which is one of this machine for itself.
