@@ -13,6 +13,10 @@ export BUILT=$out/doorbell
 fail() { echo "51-package: $*" >&2; exit 1; }
 
 package=$(crates/lab/package/deb "$out/one")
+# Paths begin where it is called, as every tool's do.
+tree=$PWD
+(cd "$out" && BUILT=doorbell "$tree/crates/lab/package/deb" here >/dev/null && BUILT=doorbell DESTDIR=staged "$tree/crates/lab/install" prefix >/dev/null)
+[ -s "$out/here/$(basename "$package")" ] && [ -x "$out/staged$out/prefix/bin/doorbell" ] || fail "paths do not begin where it is called"
 again=$(crates/lab/package/deb "$out/two")
 cmp "$package" "$again" || fail "two packages of one commit differ"
 dpkg-deb -x "$package" "$out/root"
@@ -58,6 +62,23 @@ else
 fi
 [ -s "$out/summary" ] || fail "the step has no summary"
 ! step "$out/gone.json" "p50>+5%" || fail "a baseline that is not there is no failure"
+"$(ci/readers)/bin/python" -c 'import ruamel.yaml
+print("\n".join(ruamel.yaml.YAML(typ="safe").load(open("crates/lab/ci/gitlab.yml"))["wake-ups"]["script"]))' >"$out/gitlab.sh"
+# Each line of an input counts, and a result never takes its baseline's place.
+mkdir "$out/fake"
+printf '#!/bin/sh\nprintf "%%s " "$@" >"%s"\n' "$out/words" >"$out/fake/doorbell"
+chmod +x "$out/fake/doorbell"
+BASELINE=b.json FAIL_IF=$'p50>+5%\np99>+10%\n lost>0' ARGUMENTS=$'--anyway\n--quiet' RESULT=$out/result.json DOORBELL=$out/fake/doorbell \
+    crates/lab/ci/github >"$out/said" 2>&1 || fail "$(cat "$out/said")"
+grep -q -- '--fail-if p50>+5% --fail-if p99>+10% --fail-if lost>0 --anyway --quiet $' "$out/words" || fail "words were lost: $(cat "$out/words")"
+# What the job of GitLab CI is told by who includes it.
+(cd "$out" && BASELINE=ci/w.json FAIL_IF="p50>+5% lost>0" PATH=$out/fake:$PATH sh -e gitlab.sh)
+grep -q -- '--baseline ci/w.json --fail-if p50>+5% --fail-if lost>0 ' "$out/words" || fail "the job of GitLab does not take its variables: $(cat "$out/words")"
+(cd "$out" && PATH=$out/fake:$PATH sh -e gitlab.sh)
+grep -q -- '--baseline wake-ups.json --fail-if p50>+5% --quiet ' "$out/words" || fail "the job of GitLab has other defaults: $(cat "$out/words")"
+cp "$out/baseline.json" "$out/kept.json"
+! BASELINE=$out/kept.json RESULT=$out/../$(basename "$out")/kept.json DOORBELL=$BUILT crates/lab/ci/github >"$out/said" 2>&1 || fail "a result is written over its baseline"
+cmp "$out/baseline.json" "$out/kept.json" || fail "the baseline is gone"
 # An input is never part of a script.
 step "$out/baseline.json" '$(touch "$out/smuggled")' || true
 [ ! -e "$out/smuggled" ] || fail "an input was run"
