@@ -19,6 +19,7 @@ use windows_sys::Win32::System::Threading::{
     SetThreadGroupAffinity,
 };
 
+use crate::counter;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::cpu_list::CpuList;
@@ -51,16 +52,56 @@ pub(crate) fn raw_ns() -> u64 {
     monotonic_ns()
 }
 
-/// Windows' own performance counter is the time-stamp counter wherever that is invariant (the same page).
+/// Whether the time-stamp counters of all CPUs are in step, which an invariant counter need not be, and Windows, unlike Linux, does not tell. Wine's
+/// performance counter is Linux's monotonic clock, and says nothing of what Linux found the counters to be worth.
 pub(crate) fn trusts_counter(_counter: &str) -> bool {
-    true
+    wine().is_none() && in_step(affinity().iter().flat_map(CpuList::iter))
+}
+
+/// How far a CPU's counter may be from the first one's, by the performance counter, nanoseconds: that steps by 100.
+const IN_STEP_NS: f64 = 2_000.0;
+
+/// Whether the time-stamp counter of each of `cpus` and the performance counter go together; the thread is left where it may run now.
+fn in_step(cpus: impl Iterator<Item = u32>) -> bool {
+    let mut before = GROUP_AFFINITY { Mask: 0, Group: 0, Reserved: [0; 3] };
+    // The shortest of several readings: the thread may be set aside between the two counters.
+    let both = || {
+        let readings = (0..16).map(|_| {
+            let (first, count, last) = (monotonic_ns(), counter::count(), monotonic_ns());
+            (last - first, first as f64 + (last - first) as f64 / 2.0, count as f64)
+        });
+        readings.min_by_key(|(took, ..)| *took).map_or((0.0, 0.0), |(_, ns, count)| (ns, count))
+    };
+    let mut readings = Vec::new();
+    for cpu in cpus {
+        let Some(affinity) = one_cpu(cpu) else { return false };
+        let kept = if readings.is_empty() { &raw mut before } else { ptr::null_mut() };
+        // SAFETY: the handle names the calling thread, and both structures live through the call.
+        if unsafe { SetThreadGroupAffinity(GetCurrentThread(), &raw const affinity, kept) } == 0 {
+            break;
+        }
+        readings.push((cpu, both()));
+    }
+    let Some(&(first, (ns_0, count_0))) = readings.first() else { return false };
+    // Long enough for the rate: a step of the performance counter in it is two hundred-thousandths.
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let (ns_1, count_1) = if pin(first).is_ok() { both() } else { (ns_0, count_0) };
+    // SAFETY: as above; what was kept is what the thread had.
+    unsafe { SetThreadGroupAffinity(GetCurrentThread(), &raw const before, ptr::null_mut()) };
+    let rate = (count_1 - count_0) / (ns_1 - ns_0);
+    let off = |(ns, count): (f64, f64)| ((count - count_0) / rate - (ns - ns_0)).abs();
+    rate > 0.0 && readings.iter().all(|(_, reading)| off(*reading) < IN_STEP_NS)
+}
+
+/// `cpu` alone.
+fn one_cpu(cpu: u32) -> Option<GROUP_AFFINITY> {
+    let (group, bit) = (cpu / GROUP, cpu % GROUP);
+    Some(GROUP_AFFINITY { Mask: 1 << bit, Group: u16::try_from(group).ok()?, Reserved: [0; 3] })
 }
 
 /// Keeps the calling thread on `cpu`.
 pub fn pin(cpu: u32) -> io::Result<()> {
-    let (group, bit) = (cpu / GROUP, cpu % GROUP);
-    let group = u16::try_from(group).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let affinity = GROUP_AFFINITY { Mask: 1 << bit, Group: group, Reserved: [0; 3] };
+    let affinity = one_cpu(cpu).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: the handle names the calling thread, and `affinity` lives through the call.
     match unsafe { SetThreadGroupAffinity(GetCurrentThread(), &raw const affinity, ptr::null_mut()) } {
         0 => Err(io::Error::last_os_error()),
@@ -251,4 +292,19 @@ pub(crate) fn machine(clock: Clock, measure: impl FnOnce(&mut Machine)) -> Machi
     };
     measure(&mut machine);
     machine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_the_kernel_below_trusts_are_in_step_and_the_thread_may_run_where_it_could() {
+        let before = affinity();
+        // A busy machine may set the thread aside in each reading of a try.
+        assert!((0..100).any(|_| in_step(before.iter().flat_map(CpuList::iter))));
+        assert_eq!(affinity(), before);
+        assert!(!in_step(std::iter::empty()), "of no CPU nothing was seen");
+        assert!(wine().is_none() || !trusts_counter("tsc"), "Wine tells nothing of counters");
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! os_sync_wait_on_address: macOS's sleep on the value of a word.
 
-use doorbell_harness::sync_wait_on_address::AddressLink;
+use doorbell_harness::sync_wait_on_address::{AddressLink, available};
 
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable};
 
@@ -28,6 +28,8 @@ impl Mechanism for SyncWaitOnAddress {
     }
 
     fn available(_: &Host) -> Result<(), Unavailable> {
-        Ok(())
+        let lacking =
+            || Unavailable::because("this system has no os_sync_wait_on_address, which came with macOS 14.4");
+        available().then_some(()).ok_or_else(lacking)
     }
 }
