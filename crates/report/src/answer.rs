@@ -249,7 +249,10 @@ fn trust(answer: &Answer) -> Vec<String> {
     lines.push(format!(
         "{} trials: {}, {}, {}.",
         trust.trials,
-        count(trust.interfered, "with interference to the last try"),
+        trust.interfered.map_or_else(
+            || "interference not told here".to_owned(),
+            |interfered| count(interfered, "with interference to the last try")
+        ),
         count(trust.implausible, "with figures that cannot be true"),
         count(trust.broken, "hung or failed")
     ));

@@ -91,13 +91,13 @@ pub fn verdict(result: &ResultFile) -> Verdict {
 
 /// How far to trust it, in a sentence.
 fn believed(trust: &Trust, result: &ResultFile) -> String {
-    let mut parts = vec![match trust.measured {
-        0 => "nothing was measured".to_owned(),
-        measured => format!(
-            "other work interfered with {} of {} trials",
-            count(trust.interfered as u64),
-            count(measured as u64)
-        ),
+    let measured = count(trust.measured as u64);
+    let mut parts = vec![match (trust.measured, trust.interfered) {
+        (0, _) => "nothing was measured".to_owned(),
+        (_, Some(interfered)) => {
+            format!("other work interfered with {} of {measured} trials", count(interfered as u64))
+        }
+        (_, None) => format!("whether other work interfered with the {measured} trials is not told here"),
     }];
     if trust.implausible > 0 {
         parts.push(format!("{} gave figures that cannot be true", count(trust.implausible as u64)));

@@ -31,3 +31,21 @@ fn nothing_is_said_to_have_interfered_with_what_was_not_measured() {
     }
     assert_eq!(trust(&result), "Trust: nothing was measured, 6 hung or failed.");
 }
+
+/// "Trust: other work interfered with 0 of 14 trials" stood under a fan-out of Windows, which tells nobody what others took of a CPU.
+#[test]
+fn where_the_system_tells_nothing_of_other_work_no_number_of_trials_is_said_to_be_free_of_it() {
+    let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
+    assert_eq!(trust(&result), "Trust: other work interfered with 0 of 6 trials.");
+    for record in &mut result.records {
+        record.environment.foreign_share = None;
+        record.environment.steal_share = None;
+    }
+    let told = "Trust: whether other work interfered with the 6 trials is not told here.";
+    assert_eq!(trust(&result), told);
+    // What was seen is told all the same.
+    let words = || "planted".to_owned();
+    let name = INTERFERENCE.name.to_owned();
+    result.records[0].warnings.push(Warning { name, cause: words(), effect: words(), cure: words() });
+    assert_eq!(trust(&result), "Trust: other work interfered with 1 of 6 trials.");
+}

@@ -120,8 +120,8 @@ pub struct Trust {
     pub trials: usize,
     /// Trials that measured something, whether or not it can be true; a cut one too.
     pub measured: usize,
-    /// Those of them that others interfered with to their last try.
-    pub interfered: usize,
+    /// Those of them that others interfered with to their last try; none where the system told of no trial what others took.
+    pub interfered: Option<usize>,
     /// Trials whose figures could not be true.
     pub implausible: usize,
     /// Trials that hung or failed.
@@ -332,6 +332,7 @@ pub fn trusted(result: &ResultFile) -> Trust {
 fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     let ran: Vec<_> =
         result.records.iter().filter(|record| !matches!(record.outcome, Outcome::Skipped { .. })).collect();
+    let measured = || ran.iter().filter(|record| record.outcome.measured());
     let count = |wanted: fn(&Outcome) -> bool| ran.iter().filter(|record| wanted(&record.outcome)).count();
     let broken = |outcome: &Outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. });
     let harness = variants.iter().find(|variant| back_to_back(variant) && variant.is_harness());
@@ -349,11 +350,10 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
         harness_ns: harness.and_then(|variant| p50_ns(variant, Quantity::RoundTrip)),
         over_bare: over_bare(result, variants),
         trials: ran.len(),
-        measured: ran.iter().filter(|record| record.outcome.measured()).count(),
-        interfered: ran
-            .iter()
-            .filter(|record| record.outcome.measured() && record.had_interference())
-            .count(),
+        measured: measured().count(),
+        interfered: measured()
+            .any(|record| record.tells_interference())
+            .then(|| measured().filter(|record| record.had_interference()).count()),
         implausible: count(|outcome| matches!(outcome, Outcome::Implausible { .. })),
         broken: count(broken),
         provisional: provisional(result),

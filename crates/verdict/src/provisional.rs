@@ -42,7 +42,7 @@ mod tests {
         }
         result.records[5].outcome = Outcome::Partial;
         let trust = trusted(&result);
-        assert_eq!((trust.interfered, trust.measured), (6, 6));
+        assert_eq!((trust.interfered, trust.measured), (Some(6), 6));
         assert_eq!(trust.provisional, Some(Provisional { trials: 6, of: 6 }));
     }
 }

@@ -98,6 +98,12 @@ impl Record {
             .iter()
             .any(|warning| [INTERFERENCE, CPU_STEAL, THROTTLED].iter().any(|kind| kind.name == warning.name))
     }
+
+    /// Whether the system told what others took: where it tells nothing, no warning says nothing.
+    pub fn tells_interference(&self) -> bool {
+        let Environment { foreign_share, steal_share, .. } = &self.environment;
+        foreign_share.is_some() || steal_share.is_some() || self.had_interference()
+    }
 }
 
 /// One number with its name, unit and formula.
