@@ -80,3 +80,49 @@ pub fn build(architecture: &'static Architecture) -> Result<(), CrossError> {
         Err(cause) => Err(CrossError::NoSource { path, cause }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::thread;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::process::{Group, Process};
+
+    /// A build that was stopped went on: its script was killed, the script's Cargo was not.
+    #[test]
+    fn a_build_that_is_stopped_takes_its_cargo_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = |name: &str, script: String| {
+            let path = folder.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        let here = folder.path().display();
+        program("rustc", format!("echo {here}"));
+        program("aarch64-linux-gnu-gcc", String::new());
+        program("cargo", format!("echo $$ >{here}/part; mv {here}/part {here}/number; exec sleep 1000"));
+        let path = format!("{here}:{}", std::env::var("PATH").unwrap());
+        let mut command = Command::new(BUILD);
+        command.arg("aarch64").env("PATH", path).env("CARGO_TARGET_DIR", folder.path()).stdout(Stdio::null());
+        let build = Process::start(command.stdin(Stdio::null()), &[], Group::Ours, None).unwrap();
+        let start = Instant::now();
+        let number = loop {
+            if let Ok(number) = fs::read_to_string(folder.path().join("number")) {
+                break number;
+            }
+            assert!(start.elapsed() < ANSWER * 5, "Cargo was not started");
+            thread::sleep(Duration::from_millis(5));
+        };
+        drop(build);
+        let stat = Path::new("/proc").join(number.trim()).join("stat");
+        // What nobody has reaped yet is dead too.
+        while fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
+            assert!(start.elapsed() < ANSWER * 10, "Cargo still runs");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
