@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# promtool and the node exporter, into the folder that ci/prometheus names: two programs out of two packages.
+# Prometheus, promtool and the node exporter, into the folder that ci/prometheus names: three programs out of two packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 home=$(ci/prometheus)
-[ -e "$home/complete" ] && exit 0
+[ -x "$home/prometheus" ] && exit 0
 case $home in
     *[0-9]*) ;;
     *) # This machine has no lists of packages yet.
@@ -17,5 +17,4 @@ trap 'rm -rf "$fetched"' EXIT
 (cd "$fetched" && apt-get -qq -o APT::Sandbox::User= download prometheus prometheus-node-exporter)
 for package in "$fetched"/*.deb; do dpkg-deb -x "$package" "$fetched"; done
 mkdir -p "$home"
-mv "$fetched"/usr/bin/{promtool,prometheus-node-exporter} "$home/"
-touch "$home/complete"
+mv "$fetched"/usr/bin/{promtool,prometheus-node-exporter,prometheus} "$home/"
