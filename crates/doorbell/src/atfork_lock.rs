@@ -14,7 +14,7 @@
 use crate::order::Order;
 use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Shared by all who hold a lock, had alone by the thread that forks.
@@ -84,7 +84,7 @@ fn register() {
 fn enrol() -> bool {
     // SAFETY: the handlers may run in any thread that forks, before and after. Fails only without memory; then a fork is
     // as it would be without this.
-    unsafe { libc::pthread_atfork(Some(close), Some(open), Some(open_in_child)) == 0 }
+    unsafe { libc::pthread_atfork(Some(close), Some(open), Some(open)) == 0 }
 }
 
 /// The gate, closed.
@@ -101,32 +101,6 @@ thread_local! {
     /// How many of the handlers of the fork under way in this thread have closed the gate and not opened it. More than
     /// one if they were registered more than once.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// How often a child in the line from the first process of this program to this one was forked since handlers were
-/// registered.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-/// Tells a process from the one that it was forked from, whatever their numbers. Forks are counted from the first call on.
-pub(crate) fn generation() -> u32 {
-    register();
-    GENERATION.load(Ordering::Relaxed)
-}
-
-/// Counts what may have changed for every end of a channel in this process: the death of a peer, and that this is a forked
-/// child by now. An end compares it with what it last looked at, once a call: one load of a word that hardly ever changes.
-static NEWS: AtomicU32 = AtomicU32::new(0);
-
-/// How much has happened so far that every end must look at.
-#[inline(always)]
-pub(crate) fn news() -> u32 {
-    // Acquire: pairs with `tell_news`; what the news is of was written before.
-    NEWS.load(Ordering::Acquire)
-}
-
-/// Makes every end in this process look whether its peer died, or whether it is still its own.
-pub(crate) fn tell_news() {
-    NEWS.fetch_add(1, Ordering::Release);
 }
 
 unsafe extern "C" fn close() {
@@ -152,17 +126,9 @@ unsafe extern "C" fn open() {
     drop(gate);
 }
 
-unsafe extern "C" fn open_in_child() {
-    // Once or more for each fork: what counts is that it is another.
-    GENERATION.fetch_add(1, Ordering::Relaxed);
-    tell_news();
-    // SAFETY: as the handler of the parent.
-    unsafe { open() };
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ForkMutex, enrol, generation};
+    use super::{ForkMutex, enrol};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::thread;
@@ -221,19 +187,6 @@ mod tests {
                 in_a_child(|| *LOCK.lock() == 2)
             }));
             assert_eq!(*LOCK.lock(), 1);
-        });
-    }
-
-    /// A process that is number 1 of its container may have a child that is number 1 of another.
-    #[test]
-    fn a_child_is_of_another_generation_than_its_parent_and_so_is_its_child() {
-        bounded(|| {
-            let ours = generation();
-            assert!(in_a_child(|| {
-                let childs = generation();
-                childs != ours && in_a_child(|| ![ours, childs].contains(&generation()))
-            }));
-            assert_eq!(generation(), ours);
         });
     }
 

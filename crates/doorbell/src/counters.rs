@@ -246,7 +246,11 @@ fn add(counter: &AtomicU64, more: u64) {
 
 impl Drop for Counters {
     fn drop(&mut self) {
-        if let Some(entry) = self.entry() {
+        // A forked child's copy is of an entry of its parent, who counts on.
+        if let Some((shared, _)) = &self.place
+            && shared.process.is_current_generation()
+            && let Some(entry) = self.entry()
+        {
             entry.used.store(0, Ordering::Release);
         }
     }

@@ -64,6 +64,7 @@ mod cpu;
 mod deadline;
 mod error;
 mod fd;
+mod generation;
 pub mod mapping;
 mod membarrier;
 mod memory_options;

@@ -6,8 +6,8 @@
 //! fence is run there, and one wake-up in a million was seen to be lost.) A thread that is not running has passed a fence when
 //! it was switched away from.
 
-use crate::atfork_lock::generation;
 use crate::error::WaitError;
+use crate::generation::generation;
 use crate::mapping::Scope;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use std::sync::atomic::{AtomicU64, Ordering};

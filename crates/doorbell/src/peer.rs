@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is at the other end, whether it still lives, and how far it is trusted.
 
-use crate::atfork_lock::{ForkMutex, tell_news};
+use crate::atfork_lock::ForkMutex;
+use crate::generation::tell_news;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::VecDeque;
 use std::fmt;

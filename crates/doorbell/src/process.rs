@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which process this is.
 
-use crate::atfork_lock;
+use crate::generation;
 
 /// Tells a process from those forked from it, which have copies of all its memory.
 ///
 /// The number alone does not: a process that is number 1 in a PID namespace may have a child that is number 1 in
-/// another. The generation alone does not either: `clone` and `vfork` called by hand pass its counting by.
+/// another. The generation alone does not either: `vfork`'s child has its parent's, and a child by `clone` has where the kernel
+/// empties no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     number: u32,
@@ -16,7 +17,7 @@ pub(crate) struct Process {
 impl Process {
     /// The calling process.
     pub(crate) fn current() -> Self {
-        Self { number: std::process::id(), generation: atfork_lock::generation() }
+        Self { number: std::process::id(), generation: generation::generation() }
     }
 
     /// The same in one word, which is never 0: no process has the number 0.
@@ -24,9 +25,10 @@ impl Process {
         u64::from(self.number) << 32 | u64::from(self.generation)
     }
 
-    /// As [`is_current`](Self::is_current), without a system call: a child made by calling `clone` by hand is not told apart.
+    /// As [`is_current`](Self::is_current), without a system call, by one load: as good from Linux 4.14 on.
+    #[inline(always)]
     pub(crate) fn is_current_generation(self) -> bool {
-        self.generation == atfork_lock::generation()
+        generation::is_current(self.generation)
     }
 
     /// Is this the calling process?

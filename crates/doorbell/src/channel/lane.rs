@@ -4,9 +4,9 @@
 use super::bulk;
 use super::directory::control;
 use super::error::AttachError;
-use crate::atfork_lock::news;
 use crate::bell_state::BellState;
 use crate::error::WaitError;
+use crate::generation::{news, news_to_keep};
 use crate::mapping::Mapping;
 use crate::origin::Hold;
 use crate::peer::{Lives, PeerId, Trust};
@@ -313,7 +313,8 @@ impl End {
         if self.is_ours() { Ok(()) } else { Err(WaitError::Forked) }
     }
 
-    /// As `is_ours`, for nearly every message: a child made by calling `clone` by hand is not told apart.
+    /// As `is_ours`, for nearly every message.
+    #[inline(always)]
     pub(super) fn is_ours_at_once(&self) -> bool {
         self.process.is_current_generation()
     }
@@ -336,7 +337,7 @@ pub(super) struct Partner {
     lives: Arc<Lives>,
     word: u32,
     /// Of this process, when `departed` last looked.
-    news: u32,
+    news: u64,
     word_at_departure: u32,
 }
 
@@ -368,7 +369,7 @@ pub(super) enum Departure {
 
 impl Partner {
     pub(super) fn new(state: &BellState) -> Self {
-        Self { news: news(), lives: Arc::clone(state.lives()), word: 0, word_at_departure: 0 }
+        Self { news: news_to_keep(), lives: Arc::clone(state.lives()), word: 0, word_at_departure: 0 }
     }
 
     /// May anything have happened to it since `departed` last looked?
@@ -390,7 +391,7 @@ impl Partner {
             return Some(Departure::Forked);
         }
         let lives = &self.lives;
-        let news = news();
+        let news = news_to_keep();
         let now = word.load(Ordering::Acquire);
         let departure = match Attachment::of(now) {
             // Also if it has hung up since: it had left before.

@@ -302,10 +302,11 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     #[cold]
     #[inline(never)]
     fn announce(&mut self) {
-        let Self { lane, index, fence, .. } = self;
-        if index.unannounced() == 0 {
+        // What a forked child has a copy of is its parent's to tell of.
+        if self.index.unannounced() == 0 || !self.is_ours_at_once() {
             return;
         }
+        let Self { lane, index, fence, .. } = self;
         let (words, wanted) = (lane.message_words(), &lane.control().message_wanted);
         let enough = || index.reaches(wanted.load(Ordering::Relaxed));
         let left_out = fence.is_left_out();

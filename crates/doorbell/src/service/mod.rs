@@ -368,7 +368,7 @@ impl Service {
             }
             // If something came after all, its file says so.
             Ok(false) => Ok(None),
-            // We are a child made by calling `clone` by hand.
+            // We are a child whose page no kernel emptied (`generation`).
             Err(RecvError::Forked) => Err(WaitError::Forked.into()),
             Err(error) => {
                 self.turned_away += u64::from(!matches!(error, RecvError::Closed | RecvError::PeerGone(_)));

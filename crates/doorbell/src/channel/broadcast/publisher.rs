@@ -4,13 +4,13 @@
 use super::error::JoinError;
 use super::log::LogMemory;
 use super::subscriber::Subscriber;
-use crate::atfork_lock::news;
 use crate::bell_state::BellState;
 use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
 use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, SendError};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::generation::{news, news_to_keep};
 use crate::mapping::MapError;
 use crate::peer::{PeerId, Trust, Trusted};
 use crate::process::Process;
@@ -85,7 +85,7 @@ pub struct Publisher<W: Wait = Adaptive> {
     /// How far the floor may go before anybody must be asked.
     free: u64,
     /// Of this process, when the subscribers were last asked.
-    news: u32,
+    news: u64,
     process: Process,
     next_number: u64,
     ended: Vec<(u64, Ended)>,
@@ -136,7 +136,7 @@ impl<W: Wait + Default> Publisher<W> {
             segments: Vec::new(),
             process: Process::current(),
             free: 0,
-            news: news(),
+            news: news_to_keep(),
             next_number: 0,
             ended: Vec::new(),
             interruptible: false,
@@ -445,7 +445,7 @@ impl<W: Wait> Publisher<W> {
     #[cold]
     #[inline(never)]
     fn blocker_among_all(&mut self, floor: u64) -> Option<usize> {
-        self.news = news();
+        self.news = news_to_keep();
         let moves = floor != self.index.floor();
         // Nobody can be further behind than the tail.
         let mut free = self.index.tail();
