@@ -80,6 +80,7 @@ pub mod rendezvous;
 pub mod select;
 pub mod service;
 mod tokens;
+mod user;
 pub mod wait;
 mod watch;
 

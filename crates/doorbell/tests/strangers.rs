@@ -251,6 +251,40 @@ fn another_users_process_is_hung_up_on_though_the_path_lets_it_through() {
     assert!(stranger.wait().unwrap().success());
 }
 
+/// Not a test: what a process does that the kernel shows everybody as one user, itself among them.
+#[test]
+fn child_that_knows_nobody() {
+    let Ok(path) = env::var(ROLE) else { return };
+    let refused = Join::default().at(&path).map(drop).unwrap_err();
+    assert!(matches!(refused, RendezvousError::UnknownUser { .. }), "{refused:?}");
+    // Said by number it may be anybody too.
+    let listed = Users::Listed([rustix::process::geteuid().as_raw()].into());
+    let refused = Join::default().host(listed).at(&path).map(drop).unwrap_err();
+    assert!(matches!(refused, RendezvousError::UnknownUser { .. }), "{refused:?}");
+    Join::default().host(Users::Anyone).at(path).map(drop).unwrap();
+}
+
+/// Whoever had no number here had the same as this process, which took it for its own user's.
+#[test]
+fn who_has_no_number_in_our_user_namespace_is_not_taken_for_our_user() {
+    let mut command = Command::new(env::current_exe().unwrap());
+    let path = scratch("nobody-known");
+    command.args(["--exact", "child_that_knows_nobody"]).env(ROLE, &path).stdout(Stdio::null());
+    // SAFETY: one system call, which is async-signal-safe; an error made of an error number takes no memory.
+    unsafe {
+        // A user namespace without a map: everybody in it and outside has one number.
+        command.pre_exec(|| Ok(rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER)?));
+    }
+    let host = socket::Host::bind(&path).unwrap();
+    let mut stranger = match command.spawn() {
+        Ok(stranger) => stranger,
+        Err(error) => return doorbell_skipped::skip(format!("no user namespace can be made: {error}")),
+    };
+    // The kernel shows the host whose it is: this user's. The first two hang up.
+    assert_eq!(serve(&host, 1).len(), 1);
+    assert!(stranger.wait().unwrap().success());
+}
+
 /// Root joined a name that another user owned, and died when that user cut the file off.
 #[test]
 fn a_name_of_another_user_or_that_others_may_write_is_not_joined() {

@@ -259,7 +259,9 @@ impl From<RendezvousError> for Failure {
             RendezvousError::Violation(_) => (DOORBELL_VIOLATION, 0),
             RendezvousError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
             RendezvousError::Refused => (DOORBELL_REFUSED, 0),
-            RendezvousError::OtherUser { .. } | RendezvousError::Writable { .. } => (DOORBELL_OTHER_USER, 0),
+            RendezvousError::OtherUser { .. }
+            | RendezvousError::UnknownUser { .. }
+            | RendezvousError::Writable { .. } => (DOORBELL_OTHER_USER, 0),
             RendezvousError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
             RendezvousError::Owned => (DOORBELL_OWNED, 0),
             RendezvousError::NoOwner => (DOORBELL_NO_OWNER, 0),

@@ -184,6 +184,12 @@ pub enum RendezvousError {
         /// Which.
         uid: u32,
     },
+    /// The other side is a process of a user without a number in this process's user namespace, as many are: it may be anybody.
+    /// Nothing was sent to it.
+    UnknownUser {
+        /// What the kernel shows in place of the number.
+        uid: u32,
+    },
     /// The file of a name may be written, and so be cut off, by others than its owner.
     Writable {
         /// Its rights.
@@ -220,6 +226,10 @@ impl fmt::Display for RendezvousError {
             Self::OtherUser { uid } => write!(
                 f,
                 "the other side is a process of user {uid}, with whom no memory is shared; say so by `Users` if it is to be"
+            ),
+            Self::UnknownUser { uid } => write!(
+                f,
+                "the other side is a process of a user who has no number in this user namespace (the kernel shows {uid}), and may be anybody's; run both sides in one user namespace, or let it in by `Users::Chosen`"
             ),
             Self::Writable { mode } => write!(
                 f,

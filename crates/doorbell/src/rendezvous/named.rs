@@ -306,7 +306,7 @@ impl Joined {
 fn check_owner(file: &OwnedFd, owners: &Users) -> Result<(), RendezvousError> {
     let there = fstat(file).map_err(os("fstat"))?;
     if !owners.has(there.st_uid) {
-        return Err(RendezvousError::OtherUser { uid: there.st_uid });
+        return Err(Users::refusal(there.st_uid));
     }
     let mode = Mode::from_raw_mode(there.st_mode);
     if mode.intersects(Mode::WGRP | Mode::WOTH) && !matches!(owners, Users::Anyone) {

@@ -3,6 +3,7 @@
 
 use super::RendezvousError;
 use crate::peer::Peer;
+use crate::user::{is_ours, may_be_anybody};
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,10 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Users {
     /// This process's own user, and root, who can do as it likes with our memory in any case.
+    ///
+    /// In a user namespace that does not know all users, those that it does not know have one number together, 65534 as a rule.
+    /// A process of that number may be anybody's, and is not let in: not by this, though this process have the number too, nor by
+    /// `Listed`.
     #[default]
     Same,
     /// These users, by number. Root is not among them unless it is named.
@@ -24,20 +29,28 @@ pub enum Users {
 
 impl Users {
     /// # Errors
-    /// [`RendezvousError::OtherUser`] if `peer` is none of them.
+    /// [`RendezvousError::OtherUser`] or [`RendezvousError::UnknownUser`] if `peer` is none of them.
     pub(super) fn check(&self, peer: &Peer) -> Result<(), RendezvousError> {
         let admitted = match self {
             Self::Chosen(admits) => admits(peer),
             _ => self.has(peer.uid()),
         };
-        if admitted { Ok(()) } else { Err(RendezvousError::OtherUser { uid: peer.uid() }) }
+        if admitted { Ok(()) } else { Err(Self::refusal(peer.uid())) }
+    }
+
+    /// What is said of the user `uid`, who is none of them.
+    pub(super) fn refusal(uid: u32) -> RendezvousError {
+        match may_be_anybody(uid) {
+            true => RendezvousError::UnknownUser { uid },
+            false => RendezvousError::OtherUser { uid },
+        }
     }
 
     /// Is the user `uid` among them, as far as that can be said without a process?
     pub(super) fn has(&self, uid: u32) -> bool {
         match self {
-            Self::Same => uid == 0 || uid == rustix::process::geteuid().as_raw(),
-            Self::Listed(users) => users.contains(&uid),
+            Self::Same => is_ours(uid) || (uid == 0 && !may_be_anybody(uid)),
+            Self::Listed(users) => users.contains(&uid) && !may_be_anybody(uid),
             Self::Anyone => true,
             Self::Chosen(_) => false,
         }
