@@ -64,6 +64,7 @@ mod cpu;
 mod deadline;
 mod error;
 mod fd;
+mod folder;
 mod generation;
 pub mod mapping;
 mod membarrier;

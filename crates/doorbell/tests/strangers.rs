@@ -285,6 +285,58 @@ fn who_has_no_number_in_our_user_namespace_is_not_taken_for_our_user() {
     assert!(stranger.wait().unwrap().success());
 }
 
+/// Not a test: what a user does whose folder in /tmp another user made first.
+#[test]
+fn child_whose_folder_is_taken() {
+    let Ok(taken) = env::var(ROLE) else { return };
+    let mut service = doorbell::listen("clock").unwrap();
+    assert_eq!(
+        service.path(),
+        Path::new(&env::var("HOME").unwrap()).join(".local/state/doorbell/clock.sock")
+    );
+    let client = thread::spawn(|| doorbell::connect("clock").unwrap().send(b"hello"));
+    assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"hello");
+    client.join().unwrap().unwrap();
+    assert!(doorbell::service::names().unwrap().contains(&"clock".to_owned()));
+    let folders = doorbell::service::folders();
+    let seen = folders.iter().find(|folder| folder.path == Path::new(&taken)).unwrap();
+    assert_eq!(seen.state, doorbell::service::FolderState::OtherUsers { uid: NOBODY });
+    // Without a home of its own it is told whose folder it is.
+    // SAFETY: this process runs this test alone, and no other thread of it looks at the environment.
+    unsafe { env::set_var("HOME", "/nowhere") };
+    let told = doorbell::listen("clock").map(drop).unwrap_err();
+    assert!(matches!(told, RendezvousError::NoFolder { .. }), "{told:?}");
+    assert!(told.to_string().contains(&format!("{taken} is user {NOBODY}'s")), "{told}");
+}
+
+/// Whoever made the folder first took all names of another user from it.
+#[test]
+fn a_folder_that_a_stranger_made_keeps_nobodys_services_from_their_clients() {
+    use std::os::unix::fs::{DirBuilderExt, chown};
+    if !rustix::process::geteuid().is_root() {
+        return doorbell_skipped::skip("to start another user's process takes root");
+    }
+    // A user whom nobody else has, and its home.
+    let user = 100_000 + std::process::id();
+    let taken = PathBuf::from(format!("/tmp/doorbell-{user}"));
+    let home = PathBuf::from(format!("/tmp/doorbell-home-{user}"));
+    for (folder, owner) in [(&taken, NOBODY), (&home, user)] {
+        fs::DirBuilder::new().mode(0o700).create(folder).unwrap();
+        chown(folder, Some(owner), Some(owner)).unwrap();
+    }
+    let program =
+        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
+    let mut command = Command::new(program);
+    command.args(["--exact", "child_whose_folder_is_taken", "--test-threads", "1"]);
+    command.env(ROLE, &taken).env("HOME", &home).env_remove("DOORBELL_RUNTIME_DIR").stdout(Stdio::null());
+    let served = command.uid(user).gid(user).status().unwrap();
+    for folder in [&taken, &home] {
+        fs::remove_dir_all(folder).unwrap();
+    }
+    assert!(served.success());
+}
+
 /// Root joined a name that another user owned, and died when that user cut the file off.
 #[test]
 fn a_name_of_another_user_or_that_others_may_write_is_not_joined() {

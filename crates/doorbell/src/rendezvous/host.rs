@@ -18,7 +18,7 @@ use doorbell_core::layout::{MAJOR, REQUIRED_FEATURES};
 use doorbell_core::violation::PeerViolation;
 use rustix::event::epoll;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, chmod, fchmod, open, stat};
+use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, lstat, open, stat, unlink};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
 use rustix::net::{SocketAddrUnix, SocketFlags};
 use std::marker::PhantomData;
@@ -110,10 +110,10 @@ enum Step {
 impl Host {
     /// Binds `path` for processes of this one's user and root's: the socket file gets the rights 0600.
     ///
-    /// A socket file that a dead host left is replaced; one with a living host is not.
+    /// A socket file that a dead host left is replaced; one with a living host is not, nor any other file.
     ///
     /// # Errors
-    /// [`RendezvousError::Owned`] if another process listens there; [`RendezvousError::Os`].
+    /// [`RendezvousError::Owned`] if another process listens there; [`RendezvousError::NoSocket`]; [`RendezvousError::Os`].
     pub fn bind(path: impl AsRef<Path>) -> Result<Self, RendezvousError> {
         let users = Users::default();
         let mode = users.mode();
@@ -140,6 +140,11 @@ impl Host {
 }
 
 impl<T: Trust> Host<T> {
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.door.path
+    }
+
     /// Waits for the next process and offers it `segment`: a new one, to share with nobody else, or one that others
     /// have joined before. It is offered to one caller at a time; [`accept_with`](Self::accept_with) has one for each.
     ///
@@ -245,12 +250,15 @@ impl Door {
         let _lock = PathLock::take(path)?;
         match rustix::net::bind(&listener, &address) {
             Err(Errno::ADDRINUSE) => {
-                // Whoever has more callers than fit its queue lives: not waited for, with the lock held.
-                match rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address) {
-                    Err(Errno::CONNREFUSED) => {}
-                    _ => return Err(RendezvousError::Owned),
+                // A file, or a link, is refused as a dead host's socket is.
+                let there = lstat(path).map_err(os("lstat"))?;
+                if FileType::from_raw_mode(there.st_mode) != FileType::Socket {
+                    return Err(RendezvousError::NoSocket { path: path.to_owned() });
                 }
-                rustix::fs::unlink(path).map_err(os("unlink"))?;
+                if is_served(path)? {
+                    return Err(RendezvousError::Owned);
+                }
+                unlink(path).map_err(os("unlink"))?;
                 rustix::net::bind(&listener, &address).map_err(os("bind"))?;
             }
             result => result.map_err(os("bind"))?,
@@ -399,6 +407,13 @@ impl Door {
     }
 }
 
+/// Does anybody listen at `path`? Whoever has more callers than fit its queue does, and is not waited for.
+pub(crate) fn is_served(path: &Path) -> Result<bool, RendezvousError> {
+    let address = SocketAddrUnix::new(path).map_err(os("connect"))?;
+    let answer = rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address);
+    Ok(!matches!(answer, Err(Errno::CONNREFUSED | Errno::NOENT)))
+}
+
 /// A descriptor to give up.
 fn spare() -> Result<OwnedFd, RendezvousError> {
     open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(os("open"))
@@ -505,7 +520,7 @@ impl Drop for Door {
         if self.process.is_current()
             && stat(&self.path).is_ok_and(|there| (there.st_dev, there.st_ino) == self.file)
         {
-            let _ = rustix::fs::unlink(&self.path);
+            let _ = unlink(&self.path);
         }
     }
 }
@@ -556,6 +571,22 @@ mod tests {
     use rustix::io::Errno;
     use rustix::net::{SocketAddrUnix, SocketFlags};
     use std::time::Duration;
+
+    /// A listener that was given a file's name by mistake removed the file: to be refused is how a dead host's socket looks.
+    #[test]
+    fn a_file_that_is_no_socket_is_not_taken_for_what_a_dead_host_left() {
+        let path = std::env::temp_dir().join(format!("doorbell-file-{}", std::process::id()));
+        std::fs::write(&path, "years of work").unwrap();
+        let refused = Host::bind(&path).map(drop);
+        assert_eq!(refused, Err(RendezvousError::NoSocket { path: path.clone() }));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "years of work");
+        let link = path.with_extension("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(Host::bind(&link).map(drop), Err(RendezvousError::NoSocket { path: link.clone() }));
+        for path in [path, link] {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
 
     /// `connect` slept for as long as the host did not accept; and in `bind` with the path's lock held.
     #[test]

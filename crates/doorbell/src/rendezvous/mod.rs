@@ -49,6 +49,7 @@ use crate::aio::Signaller;
 use crate::bell::Bell;
 use crate::bell_state::{BellState, initialise_semaphores};
 use crate::error::HungUp;
+use crate::folder::Folder;
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
 use crate::origin::{Hold, Origin};
@@ -65,10 +66,12 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::fmt;
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use crate::memory_options::MemoryOptions;
 pub(crate) use hold::{AttachContext, ConnectionHold};
+pub(crate) use host::is_served;
 pub use join::Join;
 use socket::{JOIN_PATIENCE, new_socket};
 pub use users::Users;
@@ -195,6 +198,16 @@ pub enum RendezvousError {
         /// Its rights.
         mode: u32,
     },
+    /// A file lies there that is no socket, and is not removed for one.
+    NoSocket {
+        /// Where.
+        path: PathBuf,
+    },
+    /// No folder is this user's alone in which a service of a name could listen, or be looked for.
+    NoFolder {
+        /// Where there could be one, and what is there.
+        looked: Vec<Folder>,
+    },
     /// The name has a living owner.
     Owned,
     /// There is no such name, or its owner is gone.
@@ -249,6 +262,17 @@ impl fmt::Display for RendezvousError {
                 f,
                 "the offer's lanes need {bells} bells and {payload} bytes of payload; make the offer by `Offer::of_lanes`"
             ),
+            Self::NoSocket { path } => {
+                write!(f, "{} is a file that is no socket; remove it, or choose another path", path.display())
+            }
+            Self::NoFolder { looked } => {
+                let looked: Vec<_> = looked.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "no folder is this user's alone to hold the sockets of names: {}; or name a folder by DOORBELL_RUNTIME_DIR",
+                    looked.join("; ")
+                )
+            }
             Self::Owned => f.write_str("the name has a living owner; join it, or choose another name"),
             Self::NoOwner => f.write_str("nobody owns the name; start the owner first, as this user if it is a name without a path"),
             Self::HungUp => f.write_str(

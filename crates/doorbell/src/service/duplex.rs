@@ -115,7 +115,8 @@ impl<'a> IntoIterator for &'a mut Duplex {
     }
 }
 
-/// Connects to the service `name` of this user or root; see [`listen`](super::listen).
+/// Connects to the service `name` of this user or root; see [`listen`](super::listen). It is looked for in each of the
+/// [folders](super::folders) that are this user's alone.
 ///
 /// # Errors
 /// [`RendezvousError::NoOwner`] if nobody listens there now ([`connect_timeout`] waits for somebody); else as
@@ -145,5 +146,11 @@ pub fn connect_timeout(name: impl AsRef<Path>, timeout: Duration) -> Result<Dupl
 /// # Errors
 /// As [`connect`].
 pub fn connect_by(name: impl AsRef<Path>, join: &Join) -> Result<Duplex, RendezvousError> {
-    Duplex::over(&join.at(name::path(name.as_ref())?)?, REQUESTS, ANSWERS)
+    for path in name::paths(name.as_ref())? {
+        match join.at(path) {
+            Err(RendezvousError::NoOwner) => {}
+            connection => return Duplex::over(&connection?, REQUESTS, ANSWERS),
+        }
+    }
+    Err(RendezvousError::NoOwner)
 }

@@ -8,6 +8,7 @@
 use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
 use crate::channel::look_at_lane;
+use crate::folder::Folder;
 use crate::mapping::Mapping;
 use crate::rendezvous::{MOST_MEMORY, RendezvousError};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use std::path::{Path, PathBuf};
 pub struct Found {
     /// The services, by name.
     pub services: Vec<Served>,
+    /// The folders in which names are looked for, and what is there.
+    pub folders: Vec<Folder>,
     /// How many processes may not be looked into: other users', or protected ones. Some may be services or clients.
     pub closed: usize,
 }
@@ -29,8 +32,10 @@ pub struct Found {
 /// A service, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its name, or the path it listens at, if that is not in this user's folder.
+    /// Its name, or the path it listens at, if that is not in one of this user's folders.
     pub name: String,
+    /// The path it listens at: its end, if it is too long for the name of a memfd and in no folder of this user's.
+    pub path: PathBuf,
     /// The process that listens. `None` if nobody does, or if it may not be looked into.
     pub process: Option<u32>,
     /// Those it shares memory with.
@@ -77,7 +82,7 @@ pub(super) fn label(path: &Path) -> String {
     format!("{PREFIX}{}", text.get(from.unwrap_or(0)..).unwrap_or_default())
 }
 
-/// The services of this user's folder, and those at other paths that have clients, of all processes that may be looked into.
+/// The services of this user's folders, and those at other paths that have clients, of all processes that may be looked into.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("doorbell-inspect-{}", std::process::id()));
@@ -91,11 +96,10 @@ pub(super) fn label(path: &Path) -> String {
 /// ```
 ///
 /// # Errors
-/// [`RendezvousError::Os`] if the folder of the names cannot be read.
+/// [`RendezvousError::Os`] if a folder of names cannot be read.
 pub fn inspect() -> Result<Found, RendezvousError> {
     let mut paths: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for name in name::names()? {
-        let path = name::path(Path::new(&name))?;
+    for (_, path) in name::sockets()? {
         paths.insert(label(&path), path);
     }
     let sockets = listening();
@@ -131,27 +135,26 @@ pub fn inspect() -> Result<Found, RendezvousError> {
         }
     }
     let mut services: BTreeMap<String, Served> = BTreeMap::new();
-    let shown = |label: &str| {
-        let path =
-            paths.get(label).map(|path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
-        path.unwrap_or_else(|| label.trim_start_matches(PREFIX).to_owned())
-    };
-    for label in paths.keys() {
+    let served = |label: &str| {
         let process = listeners.get(label).copied();
-        services.insert(label.clone(), Served { name: shown(label), process, clients: Vec::new() });
-    }
+        let (name, path) = match paths.get(label) {
+            Some(path) => (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), path.clone()),
+            None => {
+                let path = label.trim_start_matches(PREFIX);
+                (path.to_owned(), PathBuf::from(path))
+            }
+        };
+        Served { name, path, process, clients: Vec::new() }
+    };
+    services.extend(paths.keys().map(|label| (label.clone(), served(label))));
     for ((label, _), (link, mut processes)) in memory {
         let process = listeners.get(&label).copied();
         processes.retain(|shared_by| Some(*shared_by) != process);
         let Some([requests, answers]) = occupancy(&link) else { continue };
-        let served = services.entry(label.clone()).or_insert_with(|| Served {
-            name: shown(&label),
-            process,
-            clients: Vec::new(),
-        });
+        let served = services.entry(label.clone()).or_insert_with(|| served(&label));
         served.clients.push(ClientSeen { processes, requests, answers });
     }
-    Ok(Found { services: services.into_values().collect(), closed })
+    Ok(Found { services: services.into_values().collect(), folders: name::folders(), closed })
 }
 
 /// The sockets that listen at paths, by their numbers.

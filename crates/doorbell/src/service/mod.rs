@@ -27,9 +27,10 @@ mod duplex;
 mod inspect;
 mod name;
 
+pub use crate::folder::{Folder, FolderState};
 pub use duplex::{Duplex, connect, connect_by, connect_timeout};
 pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
-pub use name::{VARIABLE, names};
+pub use name::{VARIABLE, folders, names};
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
 use crate::deadline::Deadline;
@@ -70,11 +71,12 @@ impl Default for Listen {
 
 /// Listens at the service `name` of this user. A name with a slash in it is a path.
 ///
-/// Names are sockets in `/run/user/UID/doorbell` or, where there is no such folder, in `/tmp/doorbell-UID`;
-/// [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
+/// Names are sockets in the first of the [folders] that is this user's alone: `/run/user/UID/doorbell`, which there is while the user
+/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell`. [`Service::path`] says
+/// which it is; clients look in all of them. [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
 ///
 /// # Errors
-/// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::Os`].
+/// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::NoFolder`]; [`RendezvousError::Os`].
 pub fn listen(name: impl AsRef<Path>) -> Result<Service, RendezvousError> {
     Listen::default().at(name)
 }
@@ -88,9 +90,11 @@ impl Listen {
         let capacity = self.capacity;
         let lanes = Lanes::new(2, 2, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 2, capacity })?;
         let mode = self.mode.unwrap_or_else(|| self.users.mode());
-        let path = name::path(name.as_ref())?;
+        let name = name.as_ref();
+        let path = name::path_to_listen_at(name)?;
         let label = inspect::label(&path);
-        let host = Host::bind_for(path, self.users, mode)?;
+        let host = Host::bind_for(&path, self.users, mode)?;
+        name::check_alone(name, &path)?;
         let os = |call| move |errno| RendezvousError::Os { call, errno };
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(os("epoll_create1"))?;
         let data = epoll::EventData::new_u64(DOOR);
@@ -185,6 +189,11 @@ struct Client {
 }
 
 impl Service {
+    /// The path at which it listens.
+    pub fn path(&self) -> &Path {
+        self.host.path()
+    }
+
     /// Waits for the next client, which is this caller's alone: [`recv`](Self::recv) does not hear of it.
     ///
     /// # Errors

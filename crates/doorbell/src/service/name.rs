@@ -1,80 +1,247 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a service of a name listens.
+//! Where a service of a name listens, and where its clients look for it.
+//!
+//! A name is a socket in a folder of this user's alone. Which folder that can be depends on who is logged in: `/run/user/UID` comes
+//! with a user's first login and goes with the last, so that what cron started listens elsewhere; and `/tmp/doorbell-UID` may be made
+//! by another user first. A service takes the first folder that is its user's; clients look in all that are. So they meet, whoever
+//! was started how, and a stranger's folder keeps nobody from anybody. (A name in the abstract namespace of sockets would be no
+//! better: whoever comes first has it.)
 
-use crate::rendezvous::RendezvousError;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, mkdirat, statat};
+use crate::folder::{Folder, FolderState};
+use crate::rendezvous::{RendezvousError, is_served};
+use crate::user;
 use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+use std::env;
+use std::fs::symlink_metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The folder in which this user's services listen, if it is not `/run/user/UID/doorbell` or `/tmp/doorbell-UID`. For tests, and
-/// for services that several users share.
+/// The one folder in which this user's services listen and are looked for, if it is to be another than those that [`folders`] has.
+/// For tests, and for services that several users share: whose it is is not looked at.
 pub const VARIABLE: &str = "DOORBELL_RUNTIME_DIR";
 
 /// What a service's socket is called behind its name.
 const SUFFIX: &str = ".sock";
 
-/// The path of a service. A name with a slash is a path already; any other is looked for in the folder of this user.
-pub(super) fn path(name: &Path) -> Result<PathBuf, RendezvousError> {
+/// Where services of a user may listen, the first choice first.
+#[derive(Debug)]
+struct Places {
+    /// By [`VARIABLE`]: then nowhere else.
+    named: Option<PathBuf>,
+    /// Made by the login.
+    runtime: PathBuf,
+    /// Where anybody can make anything, until the machine starts anew.
+    shared: PathBuf,
+    /// Where nobody else can. Outlives the machine's restart, so it is the last choice.
+    home: Option<PathBuf>,
+}
+
+impl Places {
+    fn of_this_user() -> Self {
+        let user = rustix::process::geteuid().as_raw();
+        Self {
+            named: env::var_os(VARIABLE).filter(|named| !named.is_empty()).map(PathBuf::from),
+            runtime: PathBuf::from(format!("/run/user/{user}")),
+            shared: PathBuf::from(format!("/tmp/doorbell-{user}")),
+            home: env::home_dir().filter(|home| home.is_absolute()),
+        }
+    }
+
+    fn in_home(home: &Path) -> PathBuf {
+        home.join(".local/state/doorbell")
+    }
+
+    /// Where clients look, if what is there is this user's.
+    fn folders(&self) -> Vec<Folder> {
+        if let Some(named) = &self.named {
+            return vec![Folder { path: named.clone(), state: FolderState::Named }];
+        }
+        let home = self.home.as_deref().map(Self::in_home);
+        let places = [self.runtime.join("doorbell"), self.shared.clone()].into_iter().chain(home);
+        places.map(Folder::look).collect()
+    }
+
+    /// Paths at which a service of the file name `file` may listen.
+    fn paths(&self, file: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
+        let (ours, others): (Vec<_>, Vec<_>) = self.folders().into_iter().partition(Folder::is_used);
+        if ours.is_empty() && others.iter().any(|folder| folder.state != FolderState::Nothing) {
+            return Err(RendezvousError::NoFolder { looked: others });
+        }
+        let mut paths: Vec<_> = ours.into_iter().map(|folder| folder.path.join(file)).collect();
+        // Nobody listens at what is too long to be an address. If all are, whoever uses one says so.
+        let fits = |path: &PathBuf| SocketAddrUnix::new(path).is_ok();
+        if paths.iter().any(fits) {
+            paths.retain(fits);
+        }
+        Ok(paths)
+    }
+
+    /// The folder for a service that begins, made if need be.
+    fn choose(&self) -> Result<PathBuf, RendezvousError> {
+        if let Some(named) = &self.named {
+            return Ok(named.clone());
+        }
+        let mut looked = Vec::new();
+        for place in [self.runtime.join("doorbell"), self.shared.clone()] {
+            let folder = Folder::make(place);
+            if folder.is_used() {
+                return Ok(folder.path);
+            }
+            looked.push(folder);
+        }
+        if let Some(home) = self.home.as_deref() {
+            // Folders are made in this user's own home only: another's may have been left in the environment.
+            let own = symlink_metadata(home).is_ok_and(|home| user::is_ours(home.uid()));
+            let mut path = home.to_owned();
+            for part in [".local", "state"] {
+                path.push(part);
+                if own {
+                    Folder::make(path.clone());
+                }
+            }
+            let path = Self::in_home(home);
+            let folder = if own { Folder::make(path) } else { Folder::look(path) };
+            if folder.is_used() {
+                return Ok(folder.path);
+            }
+            looked.push(folder);
+        }
+        Err(RendezvousError::NoFolder { looked })
+    }
+}
+
+/// The file that is the socket of `name`, unless that is a path already, as it is if it has a slash.
+fn file(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().as_encoded_bytes().contains(&b'/') {
-        return Ok(name.to_owned());
+        return None;
     }
     let mut file = name.as_os_str().to_owned();
     file.push(SUFFIX);
-    Ok(folder()?.join(file))
+    Some(file.into())
 }
 
-/// The folder, which is made if it is not there. Nobody but this user can have put anything into it.
+/// Where a service `name` may listen: where its clients look for it, in this order.
+pub(super) fn paths(name: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
+    file(name).map_or_else(|| Ok(vec![name.to_owned()]), |file| Places::of_this_user().paths(&file))
+}
+
+/// The path for a service `name` that begins.
 ///
-/// Which of two it is does not depend on the environment, but on whether this user is logged in: `/run/user/UID` comes with the
-/// first login and goes with the last. A service that was started without one (by cron) is not found by a client in a terminal,
-/// unless the user lingers (`loginctl enable-linger`) or both name the folder, or a path.
-fn folder() -> Result<PathBuf, RendezvousError> {
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
-        return Ok(named.into());
-    }
-    let user = rustix::process::geteuid().as_raw();
-    let runtime = PathBuf::from(format!("/run/user/{user}"));
-    let folder = match is_ours(&runtime) {
-        Ok(true) => runtime.join("doorbell"),
-        _ => PathBuf::from(format!("/tmp/doorbell-{user}")),
-    };
-    match mkdirat(CWD, &folder, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(RendezvousError::Os { call: "mkdir", errno }),
-    }
-    // Whoever came first in /tmp may be another user.
-    match is_ours(&folder) {
-        Ok(true) => Ok(folder),
-        Ok(false) => Err(RendezvousError::Os {
-            call: "stat: the folder of the names is another user's",
-            errno: Errno::PERM,
-        }),
-        Err(errno) => Err(RendezvousError::Os { call: "stat", errno }),
-    }
+/// # Errors
+/// [`RendezvousError::NoFolder`]; [`RendezvousError::Owned`] if one serves the name in another folder.
+pub(super) fn path_to_listen_at(name: &Path) -> Result<PathBuf, RendezvousError> {
+    let Some(file) = file(name) else { return Ok(name.to_owned()) };
+    let path = Places::of_this_user().choose()?.join(file);
+    check_alone(name, &path)?;
+    Ok(path)
 }
 
-/// Is it a folder, no link, that nobody but this user may write?
-fn is_ours(folder: &Path) -> Result<bool, Errno> {
-    let there = statat(CWD, folder, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(there.st_mode) == FileType::Directory
-        && there.st_uid == rustix::process::geteuid().as_raw()
-        && !Mode::from_raw_mode(there.st_mode).intersects(Mode::WGRP | Mode::WOTH))
+/// Does anybody serve `name` elsewhere than at `path`? To be asked again once `path` is served: of two that begin at once in two
+/// folders one finds the other.
+///
+/// # Errors
+/// [`RendezvousError::Owned`] if so.
+pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousError> {
+    for other in paths(name)?.into_iter().filter(|other| other != path) {
+        if is_served(&other)? {
+            return Err(RendezvousError::Owned);
+        }
+    }
+    Ok(())
+}
+
+/// The folders in which services of this user listen and are looked for, in this order, and what is there: `/run/user/UID/doorbell`,
+/// `/tmp/doorbell-UID`, `~/.local/state/doorbell`; or the one that [`VARIABLE`] names.
+pub fn folders() -> Vec<Folder> {
+    Places::of_this_user().folders()
 }
 
 /// The names of this user's services, those of dead ones among them.
 ///
 /// # Errors
-/// [`RendezvousError::Os`] if the folder cannot be read.
+/// [`RendezvousError::Os`] if a folder cannot be read.
 pub fn names() -> Result<Vec<String>, RendezvousError> {
+    let mut names: Vec<_> = sockets()?.into_iter().map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// The names of this user's services, and their paths.
+pub(super) fn sockets() -> Result<Vec<(String, PathBuf)>, RendezvousError> {
     let failed = |error: std::io::Error| RendezvousError::Os {
         call: "readdir",
         errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
     };
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder()?).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        names.extend(name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).map(str::to_owned));
+    let mut sockets = Vec::new();
+    for folder in folders().into_iter().filter(Folder::is_used) {
+        for entry in std::fs::read_dir(folder.path).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|file| file.to_str()?.strip_suffix(SUFFIX));
+            sockets.extend(name.map(str::to_owned).map(|name| (name, path.clone())));
+        }
     }
-    names.sort();
-    Ok(names)
+    Ok(sockets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Places, file};
+    use crate::folder::FolderState;
+    use crate::rendezvous::RendezvousError;
+    use std::fs::{Permissions, create_dir, create_dir_all, remove_dir_all, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    /// Places of a user in a folder of the test, with a home, and not logged in.
+    fn places(test: &str) -> (Places, PathBuf) {
+        let scratch = std::env::temp_dir().join(format!("doorbell-names-{test}-{}", std::process::id()));
+        let home = scratch.join("home");
+        create_dir_all(&home).unwrap();
+        let (runtime, shared) = (scratch.join("run"), scratch.join("tmp"));
+        (Places { named: None, runtime, shared, home: Some(home) }, scratch)
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_a_path_and_any_other_a_socket_in_a_folder() {
+        assert_eq!(file(Path::new("/tmp/clock")), None);
+        assert_eq!(file(Path::new("./clock")), None);
+        assert_eq!(file(Path::new("clock")), Some(PathBuf::from("clock.sock")));
+    }
+
+    /// Who was started without a login was looked for where nobody was.
+    #[test]
+    fn who_began_before_a_login_is_found_after_it() {
+        let (places, scratch) = places("login");
+        assert_eq!(places.choose().unwrap(), places.shared);
+        create_dir(&places.runtime).unwrap();
+        let file = Path::new("clock.sock");
+        assert_eq!(places.paths(file).unwrap(), [places.shared.join(file)]);
+        assert_eq!(places.choose().unwrap(), places.runtime.join("doorbell"));
+        // In both from now on, and the new one first.
+        let both = [places.runtime.join("doorbell").join(file), places.shared.join(file)];
+        assert_eq!(places.paths(file).unwrap(), both);
+        remove_dir_all(scratch).unwrap();
+    }
+
+    /// Every name was refused from then on.
+    #[test]
+    fn a_folder_that_is_not_ours_alone_is_passed_by_for_one_in_our_home_which_clients_find() {
+        let (places, scratch) = places("taken");
+        create_dir(&places.shared).unwrap();
+        set_permissions(&places.shared, Permissions::from_mode(0o777)).unwrap();
+        let chosen = places.choose().unwrap();
+        assert_eq!(chosen, scratch.join("home/.local/state/doorbell"));
+        let file = Path::new("clock.sock");
+        assert_eq!(places.paths(file).unwrap(), [chosen.join(file)]);
+        // Without a home it is said whose fault it is.
+        let homeless = Places { home: None, ..places };
+        let told = homeless.choose().unwrap_err();
+        let RendezvousError::NoFolder { looked } = &told else { panic!("{told:?}") };
+        assert_eq!(looked[1].state, FolderState::Open { mode: 0o777 });
+        assert!(told.to_string().contains("chmod 700"), "{told}");
+        assert!(matches!(homeless.paths(file), Err(RendezvousError::NoFolder { .. })));
+        remove_dir_all(scratch).unwrap();
+    }
 }

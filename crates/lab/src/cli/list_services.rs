@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use doorbell::service::{ClientSeen, Found, Occupancy, inspect};
+use doorbell::service::{ClientSeen, Folder, FolderState, Found, Occupancy, inspect};
 use serde_json::{Value, json};
 
 use super::common::{Exit, Terminal};
@@ -17,8 +17,8 @@ use doorbell_report::unit::count;
     doorbell list-services                  names, processes, clients, and what lies in their rings\n  \
     doorbell list-services --json | jq '.services[].clients[].requests.messages'\n\n\
     WHAT IS SEEN\n  \
-    The services of this user's folder ($DOORBELL_RUNTIME_DIR, else /run/user/UID/doorbell or /tmp/doorbell-UID), and those at\n  \
-    other paths that have clients. Nothing is asked of them: the memory that a service shares with a client shows among the\n  \
+    The services of this user's folders ($DOORBELL_RUNTIME_DIR, else /run/user/UID/doorbell, /tmp/doorbell-UID and\n  \
+    ~/.local/state/doorbell, as far as they are this user's alone), and those at other paths that have clients. Nothing is asked of them: the memory that a service shares with a client shows among the\n  \
     open files of both, and is read. Messages are those sent whose room was not given back yet; drops are as the sender says.")]
 pub struct Args {
     /// One JSON object
@@ -44,12 +44,23 @@ fn text(found: &Found, style: &Style) -> String {
     } else {
         table(found).render(style)
     };
+    let aside = |text: &str| style.paint(Role::Aside, &style.wrap(text, 0));
+    let in_use: Vec<_> = found.folders.iter().filter(|folder| folder.is_used()).collect();
+    if !in_use.is_empty() {
+        let paths: Vec<_> = in_use.iter().map(|folder| folder.path.display().to_string()).collect();
+        text.push_str(&aside(&format!("Names are sockets in {}.", paths.join(", "))));
+    }
+    for folder in &found.folders {
+        if !folder.is_used() && folder.state != FolderState::Nothing {
+            text.push_str(&aside(&format!("Passed by: {folder}.")));
+        }
+    }
     if found.closed > 0 {
         let more = format!(
             "{} processes may not be looked into: other users', or protected from tracing. Some may be services or clients.",
             count(found.closed as u64)
         );
-        text.push_str(&style.paint(Role::Aside, &style.wrap(&more, 0)));
+        text.push_str(&aside(&more));
     }
     text
 }
@@ -103,8 +114,10 @@ fn as_json(found: &Found) -> Value {
         .iter()
         .map(|served| {
             let clients: Vec<_> = served.clients.iter().map(client).collect();
-            json!({"name": served.name, "pid": served.process, "clients": clients})
+            json!({"name": served.name, "path": served.path.to_string_lossy(), "pid": served.process, "clients": clients})
         })
         .collect();
-    json!({"services": services, "closed": found.closed})
+    let folder = |folder: &Folder| json!({"path": folder.path.to_string_lossy(), "used": folder.is_used(), "said": folder.to_string()});
+    let folders: Vec<_> = found.folders.iter().map(folder).collect();
+    json!({"services": services, "folders": folders, "closed": found.closed})
 }
