@@ -353,3 +353,27 @@ fn a_child_gets_no_file_of_its_parents_ends() {
         }));
     }
 }
+
+/// It was registered with the runtime first, and had its parent's waiter slot by then.
+#[cfg(feature = "tokio")]
+#[test]
+fn a_child_that_would_await_its_parents_end_takes_no_waiter_slot_for_it() {
+    let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let mut receiver = Some(Receiver::at(&segment, 0).unwrap());
+    assert!(in_a_child(by_fork, || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let end = receiver.take().unwrap();
+        runtime.block_on(async { doorbell::Async::new(end).map(drop) }) == Err(WaitError::Forked)
+    }));
+    // There is one.
+    receiver.unwrap().file().unwrap();
+}
+
+/// What it took by a handle that was made before the fork it never gave back.
+#[test]
+fn a_child_gives_back_the_waiter_slot_that_it_took_by_its_parents_bell() {
+    let segment = Segment::for_children(&Offer { bells: 1, eventfds: 1, ..Offer::default() }).unwrap();
+    let mut bell = segment.bell(0);
+    assert!(in_a_child(by_fork, || bell.take().unwrap().into_fd().is_ok()));
+    bell.unwrap().into_fd().unwrap();
+}

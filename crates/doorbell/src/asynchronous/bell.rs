@@ -25,6 +25,11 @@ use std::num::NonZeroU32;
 pub type AsyncBell<W = Adaptive> = Async<Bell<W>>;
 
 impl<W: Wait> Listen for Bell<W> {
+    /// Children ring and wait by their parent's bells.
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        Ok(())
+    }
+
     fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         let ready = self.arm()?;
         Ok((!ready).then(|| once(self.listener())))

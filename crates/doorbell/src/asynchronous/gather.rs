@@ -8,6 +8,10 @@ use crate::peer::Trust;
 use crate::wait::{Listener, Wait};
 
 impl<T: Trust, W: Wait> Listen for Gather<T, W> {
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        Gather::check_ours(self)
+    }
+
     fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         let ready = self.arm()?;
         Ok((!ready).then(|| Gather::listeners(self)))

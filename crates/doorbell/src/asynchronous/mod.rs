@@ -98,6 +98,12 @@ impl<E: Listen> Awaitable for E {}
 
 /// What `Async` needs of an end.
 pub trait Listen {
+    /// Before anything is taken for it.
+    ///
+    /// # Errors
+    /// [`WaitError::Forked`] if it is a forked child's copy.
+    fn check_ours(&mut self) -> Result<(), WaitError>;
+
     /// Before the task sleeps: consumes tokens, arms, and looks whether there is something after all. If not, the waiters of
     /// which one gets a token when there is. `length` is that of the message that is to be sent.
     ///
@@ -122,6 +128,10 @@ pub trait OverBytes {
 
 #[cfg(any(feature = "zerocopy", feature = "serde"))]
 impl<E: OverBytes> Listen for E {
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        self.over().check_ours()
+    }
+
     fn before_sleep(
         &mut self,
         length: u64,
@@ -141,12 +151,13 @@ impl<E: Awaitable> Async<E> {
     /// Registers `end` with the runtime of the calling task, in which it stays whoever awaits it.
     ///
     /// # Errors
-    /// [`WaitError::NoWaiterSlot`]; [`WaitError::Os`] if the runtime cannot watch the file.
+    /// [`WaitError::NoWaiterSlot`]; [`WaitError::Forked`]; [`WaitError::Os`] if the runtime cannot watch the file.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does. (Where I/O is not enabled, an
     /// end that waits for nobody yet, a [`Gather`](crate::channel::Gather) without lanes, does so when it first waits.)
     pub fn new(mut end: E) -> Result<Self, WaitError> {
+        end.check_ours()?;
         let mut files = Files::new();
         files.watch(end.listeners())?;
         Ok(Self { files, end, slept: false })
@@ -235,6 +246,10 @@ mod tests {
     struct Teaser;
 
     impl Listen for Teaser {
+        fn check_ours(&mut self) -> Result<(), WaitError> {
+            Ok(())
+        }
+
         fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
             Ok(None::<std::iter::Empty<&mut Listener>>)
         }

@@ -8,6 +8,10 @@ use crate::error::WaitError;
 use crate::wait::{Listener, Wait};
 
 impl<W: Wait> Listen for Publisher<W> {
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        Publisher::check_ours(self)
+    }
+
     fn before_sleep(
         &mut self,
         length: u64,

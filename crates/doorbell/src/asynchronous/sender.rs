@@ -9,6 +9,10 @@ use crate::wait::{Listener, Wait};
 use std::iter::once;
 
 impl<T: Trust, W: Wait> Listen for Sender<T, W> {
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        Sender::check_ours(self)
+    }
+
     fn before_sleep(
         &mut self,
         length: u64,

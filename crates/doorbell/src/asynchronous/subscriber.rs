@@ -10,6 +10,10 @@ use crate::wait::{Listener, Wait};
 use std::iter::once;
 
 impl<T: Trust, W: Wait> Listen for Subscriber<T, W> {
+    fn check_ours(&mut self) -> Result<(), WaitError> {
+        Subscriber::check_ours(self)
+    }
+
     fn before_sleep(&mut self, _: u64) -> Result<Option<impl Iterator<Item = &mut Listener>>, WaitError> {
         let ready = self.arm()?;
         Ok((!ready).then(|| once(self.listener())))

@@ -446,12 +446,16 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             .collect())
     }
 
-    fn take_slots(&mut self) -> Result<(), WaitError> {
+    /// As `End::check_ours`, of each lane.
+    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
         // One system call for all lanes.
         let current = Process::current();
-        if !self.readers.iter().flatten().all(|reader| reader.is_of(current)) {
-            return Err(WaitError::Forked);
-        }
+        let ours = self.readers.iter().flatten().all(|reader| reader.is_of(current));
+        if ours { Ok(()) } else { Err(WaitError::Forked) }
+    }
+
+    fn take_slots(&mut self) -> Result<(), WaitError> {
+        self.check_ours()?;
         self.bells.iter_mut().try_for_each(|(_, listener)| listener.slots().take_eventfd().map(drop))
     }
 

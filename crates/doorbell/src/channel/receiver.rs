@@ -134,6 +134,12 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         Message::new(&mut self.reader, found)
     }
 
+    /// As `End::check_ours`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
+        self.reader.check_ours()
+    }
+
     #[cfg(feature = "tokio")]
     pub(crate) fn listener(&mut self) -> &mut Listener {
         &mut self.listener

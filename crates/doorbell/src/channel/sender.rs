@@ -467,6 +467,12 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Slot::new(self, room)
     }
 
+    /// As `End::check_ours`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
+        self.end.check_ours()
+    }
+
     #[cfg(feature = "tokio")]
     pub(crate) fn listener(&mut self) -> &mut Listener {
         &mut self.listener

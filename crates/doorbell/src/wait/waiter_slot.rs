@@ -17,7 +17,7 @@ pub(crate) struct WaiterSlots {
     state: Arc<BellState>,
     eventfd: Option<u32>,
     semaphore: Option<u32>,
-    /// A forked child has a copy, which holds no waiter slot.
+    /// Whose they are: a forked child has a copy, which holds no waiter slot.
     process: Process,
     /// While a waiter slot is held: when this process hangs up on who made the segment, that one gives its waiter slots to others. Given
     /// up last.
@@ -40,6 +40,7 @@ impl WaiterSlots {
         if let Some(held) = self.eventfd() {
             return Ok(held);
         }
+        self.forget_parents();
         let slots = self.state.eventfd_slots();
         let none = WaitError::NoWaiterSlot { kind: "eventfd", slots };
         let hold = self.state.origin().hold()?;
@@ -53,6 +54,14 @@ impl WaiterSlots {
         self.eventfd().ok_or(none)
     }
 
+    /// Before a slot is taken. In a forked child what else is held is its parent's, and only this slot is to be given back.
+    fn forget_parents(&mut self) {
+        if !self.process.is_current_generation() {
+            let process = Process::current();
+            (self.eventfd, self.semaphore, self.hold, self.process) = (None, None, None, process);
+        }
+    }
+
     pub(crate) fn state(&self) -> &Arc<BellState> {
         &self.state
     }
@@ -64,6 +73,7 @@ impl WaiterSlots {
             return Err(WaitError::Unsupported { what, errno: Errno::PERM });
         }
         if self.semaphore.is_none() {
+            self.forget_parents();
             let slots = WAITER_SLOTS as usize;
             let hold = self.state.origin().hold()?;
             let index = take(&self.state, slots, slots)

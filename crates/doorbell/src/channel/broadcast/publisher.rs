@@ -403,11 +403,14 @@ impl<W: Wait> Publisher<W> {
         self.arm(length as u64)?.map(Listener::file).transpose()
     }
 
+    /// As `End::check_ours`.
+    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
+        if self.process.is_current() { Ok(()) } else { Err(WaitError::Forked) }
+    }
+
     /// As `listen`: the waiter whose file it is.
     pub(crate) fn arm(&mut self, length: u64) -> Result<Option<&mut Listener>, WaitError> {
-        if !self.process.is_current() {
-            return Err(WaitError::Forked);
-        }
+        self.check_ours()?;
         for _ in 0..MOST_TURNS {
             let Ok(floor) = self.floor_for(length) else { break };
             let Some(at) = self.blocker(floor) else { break };

@@ -271,6 +271,12 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         Ok(true)
     }
 
+    /// As `End::check_ours`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
+        self.end.check_ours()
+    }
+
     #[cfg(feature = "tokio")]
     pub(crate) fn listener(&mut self) -> &mut Listener {
         &mut self.listener
@@ -345,6 +351,10 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
 
     /// Tells the publisher how far we are.
     fn release(&mut self) {
+        // What a forked child has read of its copy is not what its parent has.
+        if !self.end.is_ours_at_once() {
+            return;
+        }
         let (before, now) = (self.released, self.index.cursor());
         let control = self.lane.control();
         fault::point();
