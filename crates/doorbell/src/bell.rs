@@ -4,13 +4,14 @@
 use crate::bell_state::{BellState, initialise_semaphores};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::holder::Holder;
 use crate::mapping::{MapError, Mapping};
 use crate::origin::Origin;
 use crate::peer::Lives;
 use crate::select::{Parts, Source};
 use crate::tokens::{Files, Tokens};
 use crate::wait::{Adaptive, Listener, Token, Wait, WaitEntry};
-use doorbell_core::layout::Plan;
+use doorbell_core::layout::{MAKER, Plan};
 use doorbell_core::wake::{Waiter, listen};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -126,9 +127,8 @@ impl Bell {
         initialise_semaphores(&mapping);
         let slots = eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize);
         let files = Files::new(Tokens::Eventfds, slots, mapping.scope()).map_err(MapError::from)?;
-        let holder = std::process::id();
-        let (lives, origin) = (Arc::new(Lives::default()), Arc::new(Origin::default()));
-        let state = BellState::new(Arc::new(mapping), 0, files, lives, origin, holder);
+        let origin = Arc::new(Origin::new(Holder::Given(MAKER)));
+        let state = BellState::new(Arc::new(mapping), 0, files, Arc::new(Lives::default()), origin);
         Ok(Self::at(Arc::new(state.expect("a mapping planned with one bell has bell 0"))))
     }
 }

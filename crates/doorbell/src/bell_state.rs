@@ -31,8 +31,6 @@ pub struct BellState {
     lives: Arc<Lives>,
     /// Whom this process has the bell from.
     origin: Arc<Origin>,
-    /// What this process writes where it takes a waiter slot.
-    holder: u32,
 }
 
 // SAFETY: the record is only reached through atomics, and lives in `mapping`.
@@ -48,10 +46,9 @@ impl BellState {
         files: Files,
         lives: Arc<Lives>,
         origin: Arc<Origin>,
-        holder: u32,
     ) -> Option<Self> {
         let record = NonNull::from(mapping.bell(index)?);
-        Some(Self { record, mapping, files, lives, origin, holder })
+        Some(Self { record, mapping, files, lives, origin })
     }
 
     /// The bell in shared memory.
@@ -187,7 +184,7 @@ impl BellState {
     }
 
     pub(crate) fn holder(&self) -> u32 {
-        self.holder
+        self.origin.holder(&self.mapping)
     }
 }
 

@@ -66,6 +66,7 @@ mod error;
 mod fd;
 mod folder;
 mod generation;
+mod holder;
 pub mod mapping;
 mod membarrier;
 mod memory_options;

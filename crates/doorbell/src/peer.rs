@@ -21,6 +21,12 @@ pub struct PeerId {
 impl PeerId {
     /// One that this process has not met, and knows of by others: the owner of a name, or another joiner of its segment.
     pub const UNMET: Self = Self { number: 0, pid: 0 };
+
+    /// The next that this process meets.
+    pub(crate) fn met(pid: u32) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), pid }
+    }
 }
 
 impl fmt::Display for PeerId {
@@ -178,6 +184,13 @@ impl Lives {
         // Release: pairs with `deaths` and `unreported`, which read `gone` and what was settled afterwards.
         self.deaths.fetch_add(1, Ordering::Release);
         tell_news();
+    }
+
+    /// Whoever comes by the number `holder` now is not the dead one who had it.
+    pub(crate) fn forget(&self, holder: u32) {
+        // 0 is nobody's number.
+        let counted = &mut self.gone.lock().counted;
+        counted.iter_mut().filter(|late| late.holder == holder).for_each(|late| late.holder = 0);
     }
 
     /// A peer that was met and did not die is no longer counted.

@@ -41,7 +41,7 @@ thread_local! {
 
 static OURS: ForkMutex<Option<Arc<Watcher>>> = ForkMutex::new(None);
 
-/// While this lives, the socket is watched.
+/// A file that is watched.
 pub(crate) struct Watch {
     watcher: Arc<Watcher>,
     number: u64,
@@ -55,6 +55,17 @@ impl fmt::Debug for Watch {
 
 /// Runs `on_death` when the other end of `socket` hangs up, once. If it has already, at once.
 pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, Errno> {
+    // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and would wake the thread
+    // for ever.
+    watch_for(epoll::EventFlags::RDHUP, socket, on_death)
+}
+
+/// As `watch`, when the process of `pidfd` ends.
+pub(crate) fn watch_exit(pidfd: BorrowedFd<'_>, on_exit: OnDeath) -> Result<Watch, Errno> {
+    watch_for(epoll::EventFlags::IN, pidfd, on_exit)
+}
+
+fn watch_for(events: epoll::EventFlags, file: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, Errno> {
     let watcher = ours()?;
     let number = {
         let mut next = watcher.next.lock();
@@ -63,10 +74,9 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
         next.on_death.insert(number, on_death);
         number
     };
-    // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and would wake the thread
-    // for ever. ONESHOT: so would a HUP that was told already, for as long as the connection is kept.
-    let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
-    let added = epoll::add(&watcher.epoll, socket, epoll::EventData::new_u64(number), events);
+    // ONESHOT: what was told already would wake the thread for as long as the file is kept.
+    let events = events | epoll::EventFlags::ONESHOT;
+    let added = epoll::add(&watcher.epoll, file, epoll::EventData::new_u64(number), events);
     if let Err(errno) = added {
         watcher.next.lock().on_death.remove(&number);
         return Err(errno);
@@ -75,9 +85,9 @@ pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, 
 }
 
 impl Watch {
-    /// Stops watching `socket`. Gives back what was to be run, if it has not been; what is being run has ended on return, unless it
+    /// Stops watching `file`. Gives back what was to be run, if it has not been; what is being run has ended on return, unless it
     /// is what calls this.
-    pub(crate) fn end(&self, socket: BorrowedFd<'_>) -> Option<OnDeath> {
+    pub(crate) fn end(&self, file: BorrowedFd<'_>) -> Option<OnDeath> {
         // A forked child has the same epoll, in which its parent's registration lies.
         if !self.watcher.process.is_current() {
             return None;
@@ -92,8 +102,8 @@ impl Watch {
             // It frees what a dead peer held and wakes who waits: a matter of microseconds, unless its thread has lost its CPU.
             std::thread::sleep(Duration::from_micros(50));
         };
-        // Cannot fail while the caller holds the socket; and there is nobody to tell.
-        let _ = epoll::delete(&self.watcher.epoll, socket);
+        // Cannot fail while the caller holds the file; and there is nobody to tell.
+        let _ = epoll::delete(&self.watcher.epoll, file);
         on_death
     }
 }

@@ -46,7 +46,8 @@ pub struct Directory {
     lanes: AtomicU32,
     capacity: AtomicU64,
     receivers: AtomicU32,
-    reserved: [AtomicU32; 25],
+    namespace: AtomicU32,
+    reserved: [AtomicU32; 24],
 }
 
 /// What the two sides of a lane share beside the ring. Each line has one writer.
@@ -85,6 +86,7 @@ const _: () = {
     assert!(offset_of!(Directory, lanes) == 12);
     assert!(offset_of!(Directory, capacity) == 16);
     assert!(offset_of!(Directory, receivers) == 24);
+    assert!(offset_of!(Directory, namespace) == 28);
 
     assert!(size_of::<LogHeader>() == 256);
     assert!(offset_of!(LogHeader, magic) == 0);
@@ -292,13 +294,20 @@ impl Lanes {
 }
 
 impl Directory {
-    /// Creator: writes the directory of a fresh, zeroed payload nobody else has yet.
-    pub fn write(&self, lanes: &Lanes) {
+    /// Creator: writes the directory of a fresh, zeroed payload nobody else has yet. If `namespace` is not 0, it is the PID namespace
+    /// by whose processes' numbers ends are taken.
+    pub fn write(&self, lanes: &Lanes, namespace: u32) {
+        self.namespace.store(namespace, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
         self.lanes.store(lanes.lanes, Ordering::Relaxed);
         self.capacity.store(lanes.capacity.get(), Ordering::Relaxed);
         self.receivers.store(lanes.receivers, Ordering::Relaxed);
         self.magic.store(MAGIC, Ordering::Relaxed);
+    }
+
+    /// The PID namespace by whose processes' numbers ends are taken; 0 if they are taken by numbers that were given.
+    pub fn namespace(&self) -> u32 {
+        self.namespace.load(Ordering::Relaxed)
     }
 
     /// Everybody else: copies the directory out once and checks the copy against the mapping it is in.
@@ -410,7 +419,7 @@ mod tests {
     fn what_was_written_is_read_back() {
         let directory = directory();
         let lanes = Lanes::new(3, 1, 5000).unwrap();
-        directory.write(&lanes);
+        directory.write(&lanes, 0);
         assert_eq!(directory.read(4, lanes.payload_size()), Ok(lanes));
         assert_eq!(lanes.capacity().get(), 8192);
         assert_eq!(lanes.payload_size(), 4096 + 3 * 8192);
@@ -420,7 +429,7 @@ mod tests {
     fn lanes_of_another_release_are_told_apart_from_a_lie() {
         let directory = directory();
         let lanes = Lanes::new(1, 1, 64).unwrap();
-        directory.write(&lanes);
+        directory.write(&lanes, 0);
         directory.version.store(1, Ordering::Relaxed);
         let refused = directory.read(2, lanes.payload_size());
         assert_eq!(refused, Err(LayoutError::Version { theirs: 1, ours: VERSION }));
@@ -440,7 +449,7 @@ mod tests {
     fn lanes_without_their_bells_or_their_memory_are_refused() {
         let directory = directory();
         let lanes = Lanes::new(2, 2, 4096).unwrap();
-        directory.write(&lanes);
+        directory.write(&lanes, 0);
         assert!(directory.read(3, lanes.payload_size()).is_err());
         assert!(directory.read(4, lanes.payload_size() - 1).is_err());
     }

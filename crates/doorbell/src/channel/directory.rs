@@ -31,13 +31,24 @@ pub(super) fn control<'a>(
     Ok(unsafe { &*at.as_ptr().cast::<Control>() })
 }
 
-/// Describes `lanes` in a fresh mapping. False if there is no room for them.
-pub(crate) fn write_directory(mapping: &Mapping, lanes: &Lanes) -> Result<bool, PeerViolation> {
+/// Describes `lanes` in a fresh mapping, whose users take ends by their processes' numbers in `namespace`, if that is not 0. False if
+/// there is no room for them.
+pub(crate) fn write_directory(
+    mapping: &Mapping,
+    lanes: &Lanes,
+    namespace: u32,
+) -> Result<bool, PeerViolation> {
     let fits = mapping.plan().bells >= lanes.bells() && mapping.plan().payload_size >= lanes.payload_size();
     if fits {
-        directory(mapping)?.write(lanes);
+        directory(mapping)?.write(lanes, namespace);
     }
     Ok(fits)
+}
+
+/// The PID namespace whose processes' numbers are those of the users of a mapping's lanes. 0: they are others.
+pub(crate) fn read_namespace(mapping: &Mapping) -> Result<u32, PeerViolation> {
+    let channels = mapping.plan().features & FEATURE_CHANNELS != 0;
+    if channels { directory(mapping).map(Directory::namespace) } else { Ok(0) }
 }
 
 /// The lanes of a mapping, if it has any.

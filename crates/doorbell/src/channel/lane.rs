@@ -11,7 +11,7 @@ use crate::mapping::Mapping;
 use crate::origin::Hold;
 use crate::peer::{Lives, PeerId, Trust};
 use crate::process::Process;
-use crate::rendezvous::AttachContext;
+use crate::rendezvous::{AttachContext, Processes};
 use doorbell_core::channel::lane::{Found, Room, Shared};
 use doorbell_core::channel::layout::{Attachment, Control};
 use doorbell_core::fault;
@@ -46,6 +46,8 @@ pub(super) struct Lane {
     _mapping: Arc<Mapping>,
     /// As long as it is held, nobody is given the end that is held here.
     _hold: Option<Arc<dyn Hold>>,
+    /// Where no hold tells of the other side's death, who does.
+    processes: Option<Arc<Processes>>,
 }
 
 // SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
@@ -56,7 +58,7 @@ unsafe impl Sync for Lane {}
 
 impl Lane {
     pub(super) fn new(attach_context: AttachContext<'_>, number: u32) -> Result<Self, AttachError> {
-        let AttachContext { segment, hold } = attach_context;
+        let AttachContext { segment, hold, processes } = attach_context;
         let lanes = segment.lanes().ok_or(AttachError::NoChannels)?;
         let missing = AttachError::NoLane { lane: number, lanes: lanes.lanes() };
         if number >= lanes.lanes() {
@@ -76,6 +78,7 @@ impl Lane {
             room_state: state(lanes.room_bell(number))?,
             _mapping: Arc::clone(segment.mapping()),
             _hold: hold,
+            processes,
         })
     }
 
@@ -286,16 +289,24 @@ pub(super) struct End {
 }
 
 impl End {
-    /// Takes the end whose word is `word`.
-    pub(super) fn take(word: &AtomicU32, holder: u32, lane: u32) -> Result<Self, AttachError> {
+    /// Takes the end of `lane`, the number of which is `number`, whose word is `word`.
+    pub(super) fn take(lane: &Lane, word: &AtomicU32, number: u32) -> Result<Self, AttachError> {
+        let holder = lane.room_state.holder();
         let ours = Attachment::word(holder);
-        fault::point();
-        word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| match Attachment::of(word) {
-            Attachment::Never | Attachment::Left(_) | Attachment::Died(_) => Some(ours),
-            Attachment::Holder(_) => None,
-        })
-        .map(|_| Self { holder, process: Process::current() })
-        .map_err(|_| AttachError::Taken { lane })
+        loop {
+            fault::point();
+            let taken =
+                word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| match Attachment::of(word) {
+                    Attachment::Never | Attachment::Left(_) | Attachment::Died(_) => Some(ours),
+                    Attachment::Holder(_) => None,
+                });
+            let Err(word) = taken else { return Ok(Self { holder, process: Process::current() }) };
+            // Nobody may have met its holder yet, who could have freed it.
+            match (Attachment::of(word), &lane.processes) {
+                (Attachment::Holder(there), Some(processes)) if processes.has_ended(there) => {}
+                _ => return Err(AttachError::Taken { lane: number }),
+            }
+        }
     }
 
     /// Is it this process's, and not a copy of what the process that forked this one has?
@@ -335,6 +346,8 @@ impl End {
 #[derive(Debug)]
 pub(super) struct Partner {
     lives: Arc<Lives>,
+    /// Where nobody tells of its death unasked, whom to ask.
+    processes: Option<Arc<Processes>>,
     word: u32,
     /// Of this process, when `departed` last looked.
     news: u64,
@@ -368,8 +381,13 @@ pub(super) enum Departure {
 }
 
 impl Partner {
-    pub(super) fn new(state: &BellState) -> Self {
-        Self { news: news_to_keep(), lives: Arc::clone(state.lives()), word: 0, word_at_departure: 0 }
+    /// That of whoever has an end of `lane`, which waits at `theirs`. If it is to be asked for, so are we: it is woken to look.
+    pub(super) fn new(lane: &Lane, theirs: &BellState) -> Self {
+        let (lives, processes) = (Arc::clone(theirs.lives()), lane.processes.clone());
+        if processes.is_some() {
+            theirs.announce();
+        }
+        Self { news: news_to_keep(), lives, processes, word: 0, word_at_departure: 0 }
     }
 
     /// May anything have happened to it since `departed` last looked?
@@ -397,7 +415,12 @@ impl Partner {
             // Also if it has hung up since: it had left before.
             Attachment::Left(_) => Some(Departure::Left),
             Attachment::Died(holder) => Some(Departure::Gone(lives.name(holder).unwrap_or(PeerId::UNMET))),
-            Attachment::Holder(holder) => lives.gone(holder).map(Departure::Gone),
+            Attachment::Holder(holder) => {
+                if let Some(processes) = &self.processes {
+                    processes.watch(holder);
+                }
+                lives.gone(holder).map(Departure::Gone)
+            }
             Attachment::Never => None,
         };
         let departure = departure.or_else(|| lives.all_gone().map(Departure::Gone));

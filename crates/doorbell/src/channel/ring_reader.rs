@@ -35,7 +35,7 @@ pub(super) struct RingReader {
 impl RingReader {
     pub(super) fn on(attach_context: AttachContext<'_>, number: u32) -> Result<Self, AttachError> {
         let lane = Lane::new(attach_context, number)?;
-        let end = End::take(&lane.control().receiver, lane.message_state.holder(), number)?;
+        let end = End::take(&lane, &lane.control().receiver, number)?;
         let index = match lane::Receiver::attach(lane.capacity(), &lane) {
             Ok(index) => index,
             Err(violation) => {
@@ -43,7 +43,7 @@ impl RingReader {
                 return Err(violation.into());
             }
         };
-        let sender = Partner::new(&lane.message_state);
+        let sender = Partner::new(&lane, &lane.room_state);
         let can = membarrier::can_run(lane.message_state.mapping().scope());
         fault::point();
         // Release: pairs with `Fence::leave_out`.

@@ -114,7 +114,7 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
             return Err(AttachError::Untrusted);
         }
         let lane = Lane::new(attach_context, number)?;
-        let end = End::take(&lane.control().sender, lane.room_state.holder(), number)?;
+        let end = End::take(&lane, &lane.control().sender, number)?;
         let index = match lane::Sender::attach(lane.capacity(), &lane) {
             Ok(index) => index,
             Err(violation) => {
@@ -122,7 +122,7 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
                 return Err(violation.into());
             }
         };
-        let receiver = Partner::new(&lane.room_state);
+        let receiver = Partner::new(&lane, &lane.message_state);
         let listener = Listener::new(&lane.room_state, W::NAME);
         let way = W::default();
         let fence = Fence::new(index.tail());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The connection to a peer, and who keeps it.
 
-use super::{RendezvousError, Segment, os};
+use super::{Processes, RendezvousError, Segment, os};
 use crate::error::HungUp;
 use crate::origin::Hold;
 use crate::process::Process;
@@ -81,11 +81,13 @@ fn has_hung_up(file: BorrowedFd<'_>) -> bool {
 pub(crate) struct AttachContext<'a> {
     pub(crate) segment: &'a Segment,
     pub(crate) hold: Option<Arc<dyn Hold>>,
+    /// Where no hold tells of deaths, who does.
+    pub(crate) processes: Option<Arc<Processes>>,
 }
 
 impl Segment {
     /// Fails as [`Origin::hold`](crate::origin::Origin::hold) does.
     pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
-        Ok(AttachContext { segment: self, hold: self.origin.hold()? })
+        Ok(AttachContext { segment: self, hold: self.origin.hold()?, processes: self.processes.clone() })
     }
 }

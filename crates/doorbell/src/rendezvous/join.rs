@@ -9,6 +9,7 @@ use super::{
     Connection, MOST_EVENTFDS, RendezvousError, Segment, Side, Users, c_library_feature, most_memory,
     new_socket, os,
 };
+use crate::holder::Holder;
 use crate::mapping::Mapping;
 use crate::peer::{Trust, Untrusted};
 use doorbell_core::layout::{
@@ -251,7 +252,7 @@ fn take_offer(
         }
         of_bells.push(of_bell.into_iter().collect());
     }
-    Ok(Segment::assemble(mapping, of_bells, holder)?)
+    Ok(Segment::assemble(mapping, of_bells, Holder::Given(holder))?)
 }
 
 /// A pipe or a terminal in place of an eventfd could block a ring for ever, or print it.

@@ -21,6 +21,7 @@
 //! | a bell, or a channel, between threads | none; 1 for each waiter that was asked for a file, or waits by [`Eventfd`](crate::wait::Eventfd) |
 //! | a segment between processes, on either side | 1 for the memory, 1 for each waiter slot of each bell ([`Offer::eventfds`]) |
 //! | a connection, on either side | 1 for the socket, 1 that names the process (Linux 6.5) |
+//! | a process met at a lane without a connection ([`Segment::for_children`]) | 1 that names it |
 //!
 //! Two lanes have four bells, so a client of a [service](crate::service) takes 7 on either side: at the usual limit of 1024 a service
 //! has some 140 clients, and asks for more by `setrlimit`. Who waits for nothing in an event loop offers no eventfds, and takes 3.
@@ -42,6 +43,7 @@ mod join;
 pub mod named;
 mod packet;
 mod path_lock;
+mod processes;
 pub mod socket;
 mod users;
 
@@ -50,6 +52,7 @@ use crate::bell::Bell;
 use crate::bell_state::{BellState, initialise_semaphores};
 use crate::error::HungUp;
 use crate::folder::Folder;
+use crate::holder::{self, Holder};
 use crate::mapping::{MapError, Mapping};
 use crate::memory_options::{Refusal, apply};
 use crate::origin::{Hold, Origin};
@@ -57,7 +60,6 @@ use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
 use crate::tokens::{Files, Tokens};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
-use doorbell_core::fault;
 use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, MAKER, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
@@ -73,6 +75,8 @@ pub use crate::memory_options::MemoryOptions;
 pub(crate) use hold::{AttachContext, ConnectionHold};
 pub(crate) use host::is_served;
 pub use join::Join;
+pub(crate) use processes::Processes;
+use processes::bury;
 use socket::{JOIN_PATIENCE, new_socket};
 pub use users::Users;
 
@@ -92,6 +96,10 @@ pub struct Offer {
     pub features: u64,
     /// The lanes of the channels in the payload; see [`Offer::of_lanes`].
     pub lanes: Option<Lanes>,
+    /// Are deaths told at the lanes of memory that processes share without connections ([`Segment::for_children`],
+    /// [`Segment::to_be_adopted`])? Then each process has one more thread, which sleeps, from the first other on that it meets at a
+    /// lane. They are, if nothing else is said.
+    pub tells_deaths: bool,
     /// Wishes about the memory.
     pub memory: MemoryOptions,
 }
@@ -107,6 +115,7 @@ impl Offer {
             payload: lanes.payload_size(),
             features: FEATURE_CHANNELS,
             lanes: Some(lanes),
+            tells_deaths: true,
             memory: MemoryOptions::default(),
         }
     }
@@ -122,6 +131,7 @@ impl Default for Offer {
             payload: 0,
             features: 0,
             lanes: None,
+            tells_deaths: true,
             memory: MemoryOptions::default(),
         }
     }
@@ -323,6 +333,8 @@ pub struct Segment {
     /// Copied out of the payload's directory once, and checked.
     lanes: Option<Lanes>,
     origin: Arc<Origin>,
+    /// Of memory with lanes whose users are known by their processes.
+    processes: Option<Arc<Processes>>,
 }
 
 impl Segment {
@@ -334,8 +346,23 @@ impl Segment {
         Self::in_file("doorbell", offer)
     }
 
+    /// As [`new`](Self::new), for processes of this program that [adopt](Self::adopt) its [`descriptors`](Self::descriptors), and for
+    /// forked children. Whoever takes an end of a lane is known by its process: a death is told at the lane's other end, and frees
+    /// what the dead one held. (One that ends before it takes an end is not known; nor is one in another PID namespace, or where there is
+    /// no `/proc`.)
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn to_be_adopted(offer: &Offer) -> Result<Self, RendezvousError> {
+        Self::made("doorbell", offer, holder::namespace())
+    }
+
     /// As `new`, in memory that is called `name` where others look for it.
     pub(crate) fn in_file(name: &str, offer: &Offer) -> Result<Self, RendezvousError> {
+        Self::made(name, offer, None)
+    }
+
+    fn made(name: &str, offer: &Offer, namespace: Option<u32>) -> Result<Self, RendezvousError> {
         if offer.tokens != Tokens::Eventfds {
             return Err(os("user interrupts between processes that do not inherit the segment")(
                 Errno::OPNOTSUPP,
@@ -352,7 +379,7 @@ impl Segment {
             result => result?,
         };
         refused.extend(apply(&mapping, &offer.memory));
-        let mut segment = Self::furnish(mapping, offer)?;
+        let mut segment = Self::furnish(mapping, offer, namespace)?;
         segment.refused = refused;
         Ok(segment)
     }
@@ -363,27 +390,30 @@ impl Segment {
     /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
     pub fn for_threads(offer: &Offer) -> Result<Self, RendezvousError> {
         let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
-        Self::furnish(Mapping::for_threads(plan)?, offer)
+        Self::furnish(Mapping::for_threads(plan)?, offer, None)
     }
 
-    /// A segment that this process shares with the children it forks from now on. `offer.memory` says nothing here.
+    /// A segment that this process shares with the children it forks from now on. `offer.memory` says nothing here. Deaths are told
+    /// as with [`to_be_adopted`](Self::to_be_adopted).
     ///
     /// # Errors
     /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
     pub fn for_children(offer: &Offer) -> Result<Self, RendezvousError> {
         let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
-        Self::furnish(Mapping::for_children(plan)?, offer)
+        Self::furnish(Mapping::for_children(plan)?, offer, holder::namespace())
     }
 
-    /// Puts into fresh memory what `offer` asks for.
-    fn furnish(mapping: Mapping, offer: &Offer) -> Result<Self, RendezvousError> {
+    /// Puts into fresh memory what `offer` asks for. With lanes, whose users are known by their processes of `namespace` if there is
+    /// one.
+    fn furnish(mapping: Mapping, offer: &Offer, namespace: Option<u32>) -> Result<Self, RendezvousError> {
         let Offer { bells, eventfds, .. } = *offer;
+        let namespace = namespace.filter(|_| offer.tells_deaths && offer.lanes.is_some());
         if eventfds > WAITER_SLOTS {
             return Err(RendezvousError::TooMany { bells, eventfds, most: WAITER_SLOTS * bells });
         }
         initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes
-            && !crate::channel::write_directory(&mapping, lanes)?
+            && !crate::channel::write_directory(&mapping, lanes, namespace.unwrap_or(0))?
         {
             let (bells, payload) = (lanes.bells(), lanes.payload_size());
             return Err(RendezvousError::NoRoomForLanes { bells, payload });
@@ -391,25 +421,39 @@ impl Segment {
         let of_bell =
             |_| Files::new(offer.tokens, eventfds as usize, mapping.scope()).map_err(MapError::from);
         let eventfds_of_all = (0..bells).map(of_bell).collect::<Result<Vec<_>, _>>()?;
-        let mut segment = Self::assemble(mapping, eventfds_of_all, MAKER)?;
+        let holder = namespace.map(Holder::process);
+        let mut segment = Self::assemble(mapping, eventfds_of_all, holder.unwrap_or(Holder::Given(MAKER)))?;
         segment.eventfds_per_bell = eventfds;
         Ok(segment)
     }
 
     /// Puts together what another process made.
-    fn assemble(mapping: Mapping, eventfds: Vec<Files>, holder: u32) -> Result<Self, MapError> {
+    fn assemble(mapping: Mapping, eventfds: Vec<Files>, holder: Holder) -> Result<Self, MapError> {
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
-        let origin = Arc::new(Origin::default());
-        let states = (0..mapping.plan().bells)
+        let origin = Arc::new(Origin::new(holder));
+        let states: Vec<_> = (0..mapping.plan().bells)
             .zip(eventfds)
             .filter_map(|(index, eventfds)| {
                 let (lives, origin) = (Arc::clone(&lives), Arc::clone(&origin));
-                BellState::new(Arc::clone(&mapping), index, eventfds, lives, origin, holder).map(Arc::new)
+                BellState::new(Arc::clone(&mapping), index, eventfds, lives, origin).map(Arc::new)
             })
             .collect();
-        Ok(Self { mapping, states, eventfds_per_bell: 0, lives, refused: Vec::new(), lanes, origin })
+        let processes = lanes.filter(|_| origin.says_process()).map(|lanes| {
+            let (mapping, lives, origin) = (Arc::clone(&mapping), Arc::clone(&lives), Arc::clone(&origin));
+            Processes::new(mapping, lanes, states.clone(), lives, origin)
+        });
+        Ok(Self {
+            mapping,
+            states,
+            eventfds_per_bell: 0,
+            lives,
+            refused: Vec::new(),
+            lanes,
+            origin,
+            processes,
+        })
     }
 
     /// What [`adopt`](Self::adopt) takes in another process: the memory, and the eventfds of all bells in order. `None` for memory
@@ -427,7 +471,7 @@ impl Segment {
     }
 
     /// A segment that a process of the same program made, by its [`descriptors`](Self::descriptors), however they came here. No
-    /// connection tells of anybody's death.
+    /// connection tells of anybody's death; the kernel does, if it was made [to be adopted](Self::to_be_adopted).
     ///
     /// # Safety
     /// All who have the descriptors follow the protocol for as long as the segment lives.
@@ -444,7 +488,10 @@ impl Segment {
         let per_bell = eventfds.len() / bells;
         let mut eventfds = eventfds.into_iter();
         let of_bells = (0..bells).map(|_| eventfds.by_ref().take(per_bell).collect()).collect();
-        let holder = mapping.next_holder();
+        let holder = match crate::channel::read_namespace(&mapping)? {
+            0 => Holder::Given(mapping.next_holder()),
+            namespace => Holder::process(namespace),
+        };
         Ok(Self::assemble(mapping, of_bells, holder)?)
     }
 
@@ -521,20 +568,8 @@ impl Segment {
     /// waiter slots and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
     /// with others.
     fn peer_died(&self, peer: PeerId, holder: u32, side: Side) {
-        use std::sync::atomic::Ordering;
-        self.lives.died(peer, holder, || {
-            if side == Side::Host {
-                if let Some(lanes) = &self.lanes {
-                    crate::channel::vacate(&self.mapping, lanes, &self.states, holder);
-                }
-                for slot in self.states.iter().flat_map(|state| &state.record().slot_holders) {
-                    fault::point();
-                    let _ = slot.compare_exchange(holder, 0, Ordering::Release, Ordering::Relaxed);
-                }
-            }
-        });
-        // It may have been about to wake somebody.
-        self.states.iter().for_each(|state| state.wake_everybody());
+        let (lanes, settles) = (self.lanes.as_ref(), side == Side::Host);
+        bury(&self.mapping, lanes, &self.states, &self.lives, peer, holder, settles);
     }
 
     /// This process hangs up on a peer that was alive.
@@ -595,7 +630,7 @@ impl<T: Trust> Connection<T> {
     /// As [`Segment::attach_context`], and keeps this connection's hold too.
     pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
         let AttachContext { segment, .. } = self.segment().attach_context()?;
-        Ok(AttachContext { segment, hold: Some(self.hold.clone()) })
+        Ok(AttachContext { segment, hold: Some(self.hold.clone()), processes: None })
     }
 
     /// The segment shared with the peer.

@@ -21,6 +21,7 @@
 
 use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, Users, os};
 use crate::bell_state::initialise_semaphores;
+use crate::holder::Holder;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
 use crate::peer::{PeerId, Trusted};
@@ -131,10 +132,10 @@ impl Owner {
         let mapping = Mapping::of_new_file(file, plan, plan.size())?;
         initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes {
-            crate::channel::write_directory(&mapping, lanes)?;
+            crate::channel::write_directory(&mapping, lanes, 0)?;
         }
         let refused = apply(&mapping, &offer.memory);
-        let mut segment = Segment::assemble(mapping, no_eventfds(plan.bells), MAKER)?;
+        let mut segment = Segment::assemble(mapping, no_eventfds(plan.bells), Holder::Given(MAKER))?;
         segment.refused = refused;
         // Unlike a rename, a link replaces nobody.
         link(making, path).map_err(os("link"))?;
@@ -287,7 +288,7 @@ pub unsafe fn join_of(path: impl AsRef<Path>, owners: &Users) -> Result<Joined, 
     let mapping = Mapping::of_existing_file(file)?;
     let bells = mapping.plan().bells;
     let holder = mapping.next_holder();
-    let segment = Arc::new(Segment::assemble(mapping, no_eventfds(bells), holder)?);
+    let segment = Arc::new(Segment::assemble(mapping, no_eventfds(bells), Holder::Given(holder))?);
     let under = segment.admit::<Trusted>()?;
     segment.lives.met();
     let hold = segment.watch_over(PeerId::UNMET, life, under, MAKER, Side::Joiner)?;

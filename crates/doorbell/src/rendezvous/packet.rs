@@ -15,7 +15,6 @@ use rustix::net::{
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(super) const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
@@ -157,10 +156,9 @@ fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
 
 /// What the kernel says about the other end.
 pub(super) fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, RendezvousError> {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
     let credentials = peer_credentials(socket).map_err(os("SO_PEERCRED"))?;
     let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid).unwrap_or(0));
-    let id = PeerId { number: NEXT.fetch_add(1, Ordering::Relaxed), pid };
+    let id = PeerId::met(pid);
     let pidfd = match child {
         // The socket pair was made by this process, and that is what the socket would answer. The child is not
         // reaped yet: the caller holds it.

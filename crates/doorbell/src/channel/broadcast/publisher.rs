@@ -224,7 +224,7 @@ impl<W: Wait> Publisher<W> {
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
         let lane = Lane::new(attach_context, lane_number)?;
-        let end = End::take(&lane.control().sender, lane.room_state.holder(), lane_number)?;
+        let end = End::take(&lane, &lane.control().sender, lane_number)?;
         let cursor = self.index.tail();
         let control = lane.control();
         fault::point();
@@ -233,7 +233,7 @@ impl<W: Wait> Publisher<W> {
         // What is left of an earlier subscription is none of this one's business.
         control.dropped.store(0, Ordering::Relaxed);
         forget_departed(&control.receiver, &lane.room_state);
-        let subscriber = Partner::new(&lane.room_state);
+        let subscriber = Partner::new(&lane, &lane.message_state);
         let mut listener = Listener::new(&lane.room_state, W::NAME);
         listener.set_interruptible(self.interruptible);
         let number = self.next_number;

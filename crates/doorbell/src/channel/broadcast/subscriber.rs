@@ -78,9 +78,9 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
         let index =
             broadcast::Subscriber::new(log.capacity(), cursor, published).map_err(JoinError::Violation)?;
         let lane = Lane::new(attach_context, number)?;
-        let end = End::take(&lane.control().receiver, lane.message_state.holder(), number)?;
+        let end = End::take(&lane, &lane.control().receiver, number)?;
         let listener = Listener::new(&lane.message_state, W::NAME);
-        let publisher = Partner::new(&lane.message_state);
+        let publisher = Partner::new(&lane, &lane.room_state);
         Ok(Self {
             log,
             index,

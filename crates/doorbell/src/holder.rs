@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The number by which a process takes ends of lanes and waiter slots.
+//!
+//! In memory that a process made or was given over a connection it is a number given with the memory. In memory that processes of
+//! one program share without connections it says which process it is, so that each can ask the kernel for the others' ends:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0 to 21 | the process's number, in the PID namespace that the memory's directory names |
+//! | 22 to 28 | when it began, modulo 127, in the kernel's ticks: of a number that is used again; 127 if it cannot tell |
+//! | 29 | set |
+
+use crate::generation::{self, generation};
+use crate::mapping::Mapping;
+use doorbell_core::layout::MOST_HOLDERS;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::stat;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs::read_to_string;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// `PID_MAX_LIMIT` of linux/threads.h: numbers are below.
+const MOST_PROCESSES: u32 = 1 << 22;
+const BEGUN: u32 = 22;
+const UNKNOWN: u32 = 127;
+const IS_PROCESS: u32 = 1 << 29;
+const _: () = assert!(IS_PROCESS | UNKNOWN << BEGUN | (MOST_PROCESSES - 1) == MOST_HOLDERS - 1);
+
+/// How this process comes by its number in one memory.
+#[derive(Debug)]
+pub(crate) enum Holder {
+    /// It was given one.
+    Given(u32),
+    /// By its own number, if it is in this PID namespace.
+    Process {
+        namespace: u32,
+        /// The number, behind the generation to which it belongs: a forked child has another.
+        known: AtomicU64,
+    },
+}
+
+impl Holder {
+    /// In memory whose directory names the PID namespace `namespace`.
+    pub(crate) fn process(namespace: u32) -> Self {
+        Self::Process { namespace, known: AtomicU64::new(0) }
+    }
+
+    /// The number in `mapping`.
+    pub(crate) fn number(&self, mapping: &Mapping) -> u32 {
+        let (namespace, known) = match self {
+            Self::Given(number) => return *number,
+            Self::Process { namespace, known } => (*namespace, known),
+        };
+        let before = known.load(Ordering::Relaxed);
+        if before != 0 && generation::is_current((before >> 32) as u32) {
+            return before as u32;
+        }
+        // Who cannot be named there takes one that names nobody.
+        let number = ours(namespace).unwrap_or_else(|| mapping.next_holder());
+        let now = u64::from(generation()) << 32 | u64::from(number);
+        match known.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => number,
+            // Another thread was faster.
+            Err(there) => there as u32,
+        }
+    }
+}
+
+/// This process's PID namespace. `None` where there is no `/proc`.
+pub(crate) fn namespace() -> Option<u32> {
+    u32::try_from(stat("/proc/self/ns/pid").ok()?.st_ino).ok().filter(|number| *number != 0)
+}
+
+/// The number of this process, if it is in `namespace`.
+fn ours(namespace: u32) -> Option<u32> {
+    let process = Some(std::process::id()).filter(|_| self::namespace() == Some(namespace))?;
+    (process < MOST_PROCESSES).then(|| IS_PROCESS | begun(process).unwrap_or(UNKNOWN) << BEGUN | process)
+}
+
+/// When `process` began, as far as it is told in a number.
+fn begun(process: u32) -> Option<u32> {
+    let stat = read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // proc_pid_stat(5): the second field, in parentheses, may hold anything; the time is the 22nd.
+    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
+    u32::try_from(ticks % u64::from(UNKNOWN)).ok()
+}
+
+/// What the kernel says of the process that a number names.
+#[derive(Debug)]
+pub(crate) enum Process {
+    /// It has ended.
+    Ended,
+    /// It lives, as far as it is told now, and this becomes readable when it ends.
+    Lives(OwnedFd),
+    /// The number names none, or the kernel cannot say (before Linux 5.3, or without descriptors).
+    Unknown,
+}
+
+/// The process's number in `number`, if it names one.
+pub(crate) fn process_of(number: u32) -> Option<u32> {
+    (number & IS_PROCESS != 0 && number < MOST_HOLDERS).then_some(number & (MOST_PROCESSES - 1))
+}
+
+/// Asks for the process that `number` names. Only in the namespace to which it belongs.
+pub(crate) fn look(number: u32) -> Process {
+    let Some(process) = process_of(number) else { return Process::Unknown };
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return Process::Unknown };
+    let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        // No process; or a thread's number by now.
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Process::Ended,
+        Err(_) => return Process::Unknown,
+    };
+    let then = number >> BEGUN & UNKNOWN;
+    // After it was opened: what has this number now is what was opened, or has ended since.
+    let is_another = then != UNKNOWN && begun(process).is_some_and(|now| now != then);
+    if is_another || has_ended(&pidfd) { Process::Ended } else { Process::Lives(pidfd) }
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)), Ok(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BEGUN, IS_PROCESS, Process, UNKNOWN, look, namespace, ours, process_of};
+    use std::process::Command;
+
+    #[test]
+    fn a_number_names_its_process_while_that_lives_and_no_other_that_has_its_number_later() {
+        let here = namespace().unwrap();
+        let number = ours(here).unwrap();
+        assert_eq!(process_of(number), Some(std::process::id()));
+        assert!(matches!(look(number), Process::Lives(_)));
+        assert_eq!(ours(here + 1), None, "in another namespace it would name another");
+        // One that began at another time had the number before.
+        let before = number ^ 1 << BEGUN;
+        assert!(matches!(look(before), Process::Ended));
+        // What cannot tell when it began is not doubted.
+        assert!(matches!(look(number | UNKNOWN << BEGUN), Process::Lives(_)));
+        let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let number = IS_PROCESS | UNKNOWN << BEGUN | child.id();
+        assert!(matches!(look(number), Process::Lives(_)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(look(number), Process::Ended));
+        assert!(matches!(look(7), Process::Unknown), "a number that was given names nobody");
+    }
+}
