@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Answers each message of any client with the same, until one says "end". Usage: serve NAME
- * With clients of its own it is a test: serve NAME COUNT starts COUNT of them, each of which is answered 100 times.
+ * With clients of its own it is a test: serve NAME COUNT starts COUNT of them, each of which is answered 100 times. They and the
+ * service are this user's, and of nobody else's.
  */
 #include "check.h"
 
@@ -15,8 +16,16 @@ static int client(const char *name)
 	doorbell_receiver *receiver;
 	char answer[64];
 	size_t length;
+	uint32_t us = geteuid(), them = us + 1;
+	struct doorbell_users others = {.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &them};
 
 	check(doorbell_connect(name, doorbell_after(60000000000), &sender, &receiver));
+	doorbell_sender_free(sender);
+	doorbell_receiver_free(receiver);
+	if (doorbell_connect_to(name, &others, 0, &sender, &receiver) != DOORBELL_OTHER_USER)
+		return 1;
+	others.listed = &us;
+	check(doorbell_connect_to(name, &others, 0, &sender, &receiver));
 	for (int i = 0; i < 100; i++) {
 		check(doorbell_sender_send(sender, &i, sizeof i, DOORBELL_FOREVER));
 		check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), answer, sizeof answer,
@@ -37,6 +46,8 @@ int main(int argc, char **argv)
 	size_t length;
 	uint64_t who;
 	int clients = argc > 2 ? atoi(argv[2]) : 0, ends = 0, status;
+	uint32_t us = geteuid();
+	struct doorbell_users own = {.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &us};
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: serve NAME [COUNT]\n");
@@ -45,7 +56,12 @@ int main(int argc, char **argv)
 	for (int i = 0; i < clients; i++)
 		if (fork() == 0)
 			return client(argv[1]);
-	check(doorbell_listen(argv[1], &service));
+	if (clients == 0)
+		check(doorbell_listen(argv[1], &service));
+	else
+		check(doorbell_listen_for(argv[1], &own, -1, &service));
+	check(doorbell_service_path(service, message, sizeof message));
+	printf("listening at %s\n", message);
 	while (ends < (clients ? clients : 1)) {
 		check(doorbell_service_recv(service, DOORBELL_FOREVER, message, sizeof message, &length, &who));
 		if (length == 3 && memcmp(message, "end", 3) == 0)

@@ -116,6 +116,21 @@
 #define DOORBELL_END_WRITABLE 6
 
 /**
+ * This process's own user, and root.
+ */
+#define DOORBELL_USERS_SAME 0
+
+/**
+ * Anybody whom the rights of the socket file let through.
+ */
+#define DOORBELL_USERS_ANYONE 1
+
+/**
+ * Those of `listed` alone: root is not among them unless it is there.
+ */
+#define DOORBELL_USERS_LISTED 2
+
+/**
  * How a call ended. Later releases may add values; none changes its number.
  */
 typedef enum doorbell_status {
@@ -472,6 +487,27 @@ typedef struct doorbell_end {
    */
   const void *handle;
 } doorbell_end;
+
+/**
+ * With whose processes memory is shared. All zero is DOORBELL_USERS_SAME.
+ *
+ * The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They may be anybody, and are none of
+ * DOORBELL_USERS_SAME nor of `listed`.
+ */
+typedef struct doorbell_users {
+  /**
+   * DOORBELL_USERS_SAME, or another.
+   */
+  uint32_t kind;
+  /**
+   * How many numbers `listed` has.
+   */
+  uint32_t count;
+  /**
+   * Numbers of users; read during the call. NULL if there are none.
+   */
+  const uint32_t *listed;
+} doorbell_users;
 
 #ifdef __cplusplus
 extern "C" {
@@ -1222,6 +1258,23 @@ enum doorbell_status doorbell_listen(const char *name,
                                      struct doorbell_service **service);
 
 /**
+ * As doorbell_listen(), for clients that are processes of `users`. The socket file gets the rights `mode`; those that follow from
+ * `users` if that is negative: 0600 for DOORBELL_USERS_SAME, else 0666.
+ */
+enum doorbell_status doorbell_listen_for(const char *name,
+                                         const struct doorbell_users *users,
+                                         int32_t mode,
+                                         struct doorbell_service **service);
+
+/**
+ * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it. DOORBELL_TOO_LONG if that is too
+ * little; DOORBELL_IN_USE while another thread uses the handle.
+ */
+enum doorbell_status doorbell_service_path(const struct doorbell_service *service,
+                                           char *to,
+                                           size_t size);
+
+/**
  * Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER if nobody listens there
  * by then.
  */
@@ -1229,6 +1282,15 @@ enum doorbell_status doorbell_connect(const char *name,
                                       uint64_t deadline,
                                       struct doorbell_sender **sender,
                                       struct doorbell_receiver **receiver);
+
+/**
+ * As doorbell_connect(), with a service that is a process of `users`: DOORBELL_OTHER_USER if it is another's.
+ */
+enum doorbell_status doorbell_connect_to(const char *name,
+                                         const struct doorbell_users *users,
+                                         uint64_t deadline,
+                                         struct doorbell_sender **sender,
+                                         struct doorbell_receiver **receiver);
 
 /**
  * Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.

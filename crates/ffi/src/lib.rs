@@ -20,3 +20,4 @@ mod pointer;
 pub mod rendezvous;
 pub mod select;
 pub mod service;
+pub mod users;

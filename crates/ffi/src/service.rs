@@ -6,11 +6,14 @@ use crate::channel::{doorbell_receiver, doorbell_sender};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
 use crate::pointer::{Out, bytes, free, lent, path};
+use crate::users::{doorbell_users, users};
 use doorbell::channel;
+use doorbell::rendezvous::Join;
 use doorbell::select::Selectable;
-use doorbell::service::{self, ClientId, Duplex, Service};
+use doorbell::service::{self, ClientId, Duplex, Listen, Service};
 use std::ffi::{c_char, c_void};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -23,8 +26,6 @@ pub(crate) struct Serving {
     service: Service,
     /// Received, and too long for the caller's memory.
     kept: Option<(ClientId, Vec<u8>)>,
-    /// Those that C knows by number.
-    known: Vec<ClientId>,
 }
 
 impl Locked for Serving {
@@ -66,7 +67,53 @@ pub unsafe extern "C" fn doorbell_listen(
         // SAFETY: the header's contract.
         let (name, out) = unsafe { (path(name)?, Out::new(service, "service")?) };
         let service = service::listen(name)?;
-        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None, known: Vec::new() })));
+        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
+        Ok(())
+    })
+}
+
+/// As doorbell_listen(), for clients that are processes of `users`. The socket file gets the rights `mode`; those that follow from
+/// `users` if that is negative: 0600 for DOORBELL_USERS_SAME, else 0666.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_listen_for(
+    name: *const c_char,
+    users: *const doorbell_users,
+    mode: i32,
+    service: *mut *mut doorbell_service,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (name, users, out) = unsafe { (path(name)?, self::users(users)?, Out::new(service, "service")?) };
+        let service = Listen { users, mode: u32::try_from(mode).ok(), ..Listen::default() }.at(name)?;
+        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
+        Ok(())
+    })
+}
+
+/// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it. DOORBELL_TOO_LONG if that is too
+/// little; DOORBELL_IN_USE while another thread uses the handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_service_path(
+    service: *const doorbell_service,
+    to: *mut c_char,
+    size: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let service = unsafe { lent(service, "service")? };
+        if to.is_null() {
+            return Err(Failure::null("to"));
+        }
+        let serving = lock(&service.0)?;
+        let path = serving.service.path().as_os_str().as_bytes();
+        if path.len() >= size {
+            return Err(Failure::too_long(path.len() + 1, size));
+        }
+        // SAFETY: `size` bytes are valid for writes (contract), and the path has fewer.
+        unsafe {
+            to.cast::<u8>().copy_from_nonoverlapping(path.as_ptr(), path.len());
+            to.cast::<u8>().add(path.len()).write(0);
+        }
         Ok(())
     })
 }
@@ -80,15 +127,29 @@ pub unsafe extern "C" fn doorbell_connect(
     sender: *mut *mut doorbell_sender,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
+    // SAFETY: the header's contract.
+    unsafe { doorbell_connect_to(name, std::ptr::null(), deadline, sender, receiver) }
+}
+
+/// As doorbell_connect(), with a service that is a process of `users`: DOORBELL_OTHER_USER if it is another's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_connect_to(
+    name: *const c_char,
+    users: *const doorbell_users,
+    deadline: u64,
+    sender: *mut *mut doorbell_sender,
+    receiver: *mut *mut doorbell_receiver,
+) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (name, to, from) =
-            unsafe { (path(name)?, Out::new(sender, "sender")?, Out::new(receiver, "receiver")?) };
+        let (name, users) = unsafe { (path(name)?, self::users(users)?) };
+        // SAFETY: the header's contract.
+        let (to, from) = unsafe { (Out::new(sender, "sender")?, Out::new(receiver, "receiver")?) };
         let timeout = match deadline {
             crate::bell::DOORBELL_FOREVER => Duration::MAX,
             deadline => Duration::from_nanos(deadline.saturating_sub(crate::bell::now())),
         };
-        put(service::connect_timeout(name, timeout)?, to, from);
+        put(service::connect_by_timeout(name, &Join::default().host(users), timeout)?, to, from);
         Ok(())
     })
 }
@@ -157,11 +218,6 @@ pub unsafe extern "C" fn doorbell_service_recv(
             // SAFETY: `size` bytes are valid for writes (contract), and the message has no more.
             unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), to.cast::<u8>(), message.len()) };
         }
-        if !serving.known.contains(&who) {
-            let Serving { service, known, .. } = &mut *serving;
-            known.retain(|known| service.clients().any(|(there, _)| there == *known));
-            known.push(who);
-        }
         client.put(who.number());
         Ok(came(Some(()), |()| {}))
     })
@@ -180,8 +236,8 @@ pub unsafe extern "C" fn doorbell_service_send(
         // SAFETY: the header's contract.
         let (service, message) = unsafe { (lent(service, "service")?, bytes(message.cast(), length)?) };
         let mut serving = lock(&service.0)?;
-        let client = serving.known.iter().find(|known| known.number() == client).copied();
-        let client = client.ok_or(channel::SendError::Closed)?;
+        let there = serving.service.clients().map(|(there, _)| there).find(|there| there.number() == client);
+        let client = there.ok_or(channel::SendError::Closed)?;
         Ok(serving.service.send(client, message)?)
     })
 }

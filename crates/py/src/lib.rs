@@ -20,6 +20,7 @@ mod select;
 mod sender;
 mod service;
 mod subscriber;
+mod users;
 
 use pyo3::prelude::*;
 

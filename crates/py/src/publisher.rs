@@ -65,9 +65,18 @@ impl Publisher {
 
     #[pyo3(signature = (message, timeout = None))]
     fn publish(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
-        let message = message.copy(py)?;
+        let (bytes, copied);
+        bytes = message.bytes(py)?;
+        let message = match bytes.borrowed() {
+            Ok(bytes) => bytes,
+            // A log is written from what can be borrowed.
+            Err(_) => {
+                copied = message.copy(py)?;
+                &copied
+            }
+        };
         let published = blocking::wait(py, timeout, |until| {
-            self.with(|publisher| match publisher.publish_deadline(&message, until.map(Deadline::at)) {
+            self.with(|publisher| match publisher.publish_deadline(message, until.map(Deadline::at)) {
                 Ok(()) => Ok(Stretch::Came(())),
                 Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
                     Ok(Stretch::Nothing)

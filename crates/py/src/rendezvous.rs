@@ -8,6 +8,7 @@ use crate::error::{of_rendezvous, of_violation};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::subscriber::Subscriber;
+use crate::users::Users;
 use doorbell::channel::{self, Lanes};
 use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -73,6 +74,13 @@ impl Segment {
         let offer = offer(bells, payload, lanes, lane_capacity)?;
         let offer = Offer { eventfds, memory, ..offer };
         Ok(Self(Arc::new(rendezvous::Segment::new(&offer).map_err(of_rendezvous)?)))
+    }
+
+    /// One for `lanes` senders and one receiver, each end of whichever process takes it.
+    #[staticmethod]
+    fn _to_be_adopted(lanes: u32, lane_capacity: u64) -> PyResult<Self> {
+        let offer = offer(0, 0, lanes.max(1), lane_capacity)?;
+        Ok(Self(Arc::new(rendezvous::Segment::to_be_adopted(&offer).map_err(of_rendezvous)?)))
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {
@@ -302,8 +310,10 @@ impl Host {
 #[pymethods]
 impl Host {
     #[new]
-    fn new(path: PathBuf) -> PyResult<Self> {
-        let host = socket::Host::bind(path).map_err(of_rendezvous)?;
+    #[pyo3(signature = (path, *, users = Users::default(), mode = None))]
+    fn new(path: PathBuf, users: Users, mode: Option<u32>) -> PyResult<Self> {
+        let mode = mode.unwrap_or_else(|| users.0.mode());
+        let host = socket::Host::bind_for(path, users.0, mode).map_err(of_rendezvous)?;
         Ok(Self { host: Mutex::new(Some(Arc::new(host))) })
     }
 
@@ -356,9 +366,10 @@ fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
 
 /// Meets the host at a path.
 #[pyfunction]
-#[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY))]
-pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64) -> PyResult<Connection> {
-    py.detach(|| Join::default().most_memory(most_memory).at(path)).map(Connection::of).map_err(of_rendezvous)
+#[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY, users = Users::default()))]
+pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64, users: Users) -> PyResult<Connection> {
+    let join = Join::default().most_memory(most_memory).host(users.0);
+    py.detach(|| join.at(path)).map(Connection::of).map_err(of_rendezvous)
 }
 
 /// The child's part of a rendezvous with its parent.

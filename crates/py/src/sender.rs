@@ -2,7 +2,7 @@
 //! The sending end of a lane, and messages that are written where they will lie.
 
 use crate::blocking::{self, Stretch};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Bytes};
 use crate::changes::Changes;
 use crate::error::{closed, of_attach, of_send, of_wait};
 use crate::handle::Handle;
@@ -17,6 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 use std::time::Instant;
 
 const _: () = {
@@ -27,9 +28,9 @@ const _: () = {
 
 /// What Python does with a sender, whomever it trusts.
 trait Deliver: Send + std::fmt::Debug {
-    fn send(&mut self, message: &[u8], until: Option<Instant>) -> Result<bool, SendError>;
-    fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError>;
-    fn push(&mut self, message: &[u8]) -> Result<bool, SendError>;
+    fn send(&mut self, message: &Bytes<'_>, until: Option<Instant>) -> Result<bool, SendError>;
+    fn try_send(&mut self, message: &Bytes<'_>) -> Result<bool, SendError>;
+    fn push(&mut self, message: &Bytes<'_>) -> Result<bool, SendError>;
     fn ring(&mut self);
     fn longest(&mut self) -> u64;
     fn listen(&mut self, length: usize) -> Result<bool, WaitError>;
@@ -42,16 +43,34 @@ trait Deliver: Send + std::fmt::Debug {
 }
 
 impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T, Adaptive>> {
-    fn send(&mut self, message: &[u8], until: Option<Instant>) -> Result<bool, SendError> {
-        sent(self.free().send_deadline(message, until.map(Deadline::at)))
+    fn send(&mut self, message: &Bytes<'_>, until: Option<Instant>) -> Result<bool, SendError> {
+        let sender = self.free();
+        sent(match message.borrowed() {
+            Ok(bytes) => sender.send_deadline(bytes, until.map(Deadline::at)),
+            Err(changing) => reserve(sender, changing.length(), until).and_then(|mut slot| {
+                changing.copy_to(&mut slot);
+                slot.commit()
+            }),
+        })
     }
 
-    fn try_send(&mut self, message: &[u8]) -> Result<bool, SendError> {
-        sent(self.free().try_send(message))
+    fn try_send(&mut self, message: &Bytes<'_>) -> Result<bool, SendError> {
+        sent(try_send(self.free(), message))
     }
 
-    fn push(&mut self, message: &[u8]) -> Result<bool, SendError> {
-        sent(self.free().push(message))
+    fn push(&mut self, message: &Bytes<'_>) -> Result<bool, SendError> {
+        let sender = self.free();
+        sent(match message.borrowed() {
+            Ok(bytes) => sender.push(bytes),
+            Err(changing) => {
+                // Its drop would ring for each message.
+                let mut batch = ManuallyDrop::new(sender.batch());
+                batch.try_reserve(changing.length()).and_then(|mut slot| {
+                    changing.copy_to(&mut slot);
+                    slot.commit()
+                })
+            }
+        })
     }
 
     fn ring(&mut self) {
@@ -71,12 +90,7 @@ impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T,
     }
 
     fn reserve(&mut self, most: usize, until: Option<Instant>) -> Result<Option<usize>, SendError> {
-        let sender = self.free();
-        let reserved = match until {
-            Some(until) => sender.reserve_deadline(most, Deadline::at(until)),
-            None => sender.reserve(most),
-        };
-        match reserved {
+        match reserve(self.free(), most, until) {
             Ok(mut slot) => {
                 let at = slot.as_mut_ptr() as usize;
                 self.lent = Some(slot);
@@ -95,6 +109,32 @@ impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T,
         match (self.lent.take(), length) {
             (Some(slot), Some(length)) => slot.commit_first(length),
             _ => Ok(()),
+        }
+    }
+}
+
+fn reserve<T: Trust>(
+    sender: &mut channel::Sender<T>,
+    most: usize,
+    until: Option<Instant>,
+) -> Result<channel::Slot<'_, T, Adaptive>, SendError> {
+    match until {
+        Some(until) => sender.reserve_deadline(most, Deadline::at(until)),
+        None => sender.reserve(most),
+    }
+}
+
+/// Sends `message` if there is room, without another copy.
+pub(crate) fn try_send<T: Trust>(
+    sender: &mut channel::Sender<T>,
+    message: &Bytes<'_>,
+) -> Result<(), SendError> {
+    match message.borrowed() {
+        Ok(bytes) => sender.try_send(bytes),
+        Err(changing) => {
+            let mut slot = sender.try_reserve(changing.length())?;
+            changing.copy_to(&mut slot);
+            slot.commit()
         }
     }
 }
@@ -143,7 +183,7 @@ impl Sender {
     }
 
     /// Waits while there is no room.
-    fn send_patiently(&self, py: Python<'_>, message: &[u8], timeout: Option<f64>) -> PyResult<bool> {
+    fn send_patiently(&self, py: Python<'_>, message: &Bytes<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let sent = blocking::wait(py, timeout, |until| {
             self.with(|sender| match sender.send(message, until) {
                 Ok(true) => Ok(Stretch::Came(())),
@@ -158,7 +198,7 @@ impl Sender {
     fn push_all(&self, py: Python<'_>, messages: &[Buffer], timeout: Option<f64>) -> PyResult<usize> {
         let begun = Instant::now();
         for (number, message) in messages.iter().enumerate() {
-            let message = message.copy(py)?;
+            let message = message.bytes(py)?;
             if !self.with(|sender| sender.push(&message).map_err(of_send))? {
                 let left = timeout.map(|timeout| timeout - begun.elapsed().as_secs_f64());
                 if !self.send_patiently(py, &message, left)? {
@@ -178,7 +218,7 @@ fn reserved() -> PyErr {
 impl Sender {
     #[pyo3(signature = (message, timeout = None))]
     fn send(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
-        let message = message.copy(py)?;
+        let message = message.bytes(py)?;
         // With room there is no trip without the lock.
         if self.with(|sender| sender.try_send(&message).map_err(of_send))? {
             return Ok(true);
@@ -203,7 +243,7 @@ impl Sender {
     }
 
     fn try_send(&self, py: Python<'_>, message: Buffer) -> PyResult<bool> {
-        let message = message.copy(py)?;
+        let message = message.bytes(py)?;
         self.with(|sender| sender.try_send(&message).map_err(of_send))
     }
 

@@ -3,14 +3,18 @@
 
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
+use crate::changes::Changes;
 use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::receiver::Receiver;
-use crate::sender::Sender;
-use doorbell::channel::SendError;
+use crate::sender::{Sender, try_send};
+use crate::users::Users;
+use doorbell::channel::{self, SendError};
+use doorbell::peer::Untrusted;
+use doorbell::rendezvous::Join;
 use doorbell::select::Selectable;
-use doorbell::service::{self, ClientId, ServiceError};
+use doorbell::service::{self, ServiceError};
 use doorbell::{Deadline, rendezvous};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,18 +26,15 @@ use std::time::{Duration, Instant};
 /// A name, and the clients that came to it.
 #[pyclass(frozen, subclass, module = "doorbell")]
 #[derive(Debug)]
-pub(crate) struct Service(Handle<Option<Serving>>);
-
-#[derive(Debug)]
-struct Serving {
-    service: service::Service,
-    /// Those whom Python knows by number.
-    known: Vec<ClientId>,
+pub(crate) struct Service {
+    /// `None` once closed.
+    service: Handle<Option<service::Service>>,
+    changes: Changes,
 }
 
-impl Locked for Option<Serving> {
+impl Locked for Option<service::Service> {
     fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
-        Ok(&mut self.as_mut().ok_or_else(closed)?.service)
+        Ok(self.as_mut().ok_or_else(closed)?)
     }
 }
 
@@ -43,11 +44,36 @@ fn closed() -> PyErr {
 
 impl Service {
     pub(crate) fn locked(&self) -> PyResult<impl Locked + '_> {
-        self.0.lock()
+        self.service.lock()
     }
 
-    fn with<R>(&self, run: impl FnOnce(&mut Serving) -> PyResult<R>) -> PyResult<R> {
-        run(self.0.lock()?.as_mut().ok_or_else(closed)?)
+    fn with<R>(&self, run: impl FnOnce(&mut service::Service) -> PyResult<R>) -> PyResult<R> {
+        run(self.service.lock()?.as_mut().ok_or_else(closed)?)
+    }
+
+    /// As `with`, for what may hang up on a client, for whom a task may be waiting.
+    fn with_clients<R>(&self, run: impl FnOnce(&mut service::Service) -> PyResult<R>) -> PyResult<R> {
+        self.with(|service| {
+            let before = service.turned_away();
+            let result = run(service);
+            if service.turned_away() != before {
+                self.changes.tell();
+            }
+            result
+        })
+    }
+
+    /// As `with`, with the sending end to a client.
+    fn with_sender<R>(
+        &self,
+        client: u64,
+        run: impl FnOnce(&mut channel::Sender<Untrusted>) -> PyResult<R>,
+    ) -> PyResult<R> {
+        self.with(|service| {
+            let there = service.clients().map(|(there, _)| there).find(|there| there.number() == client);
+            let sender = there.and_then(|there| service.sender(there));
+            run(sender.ok_or_else(|| of_send(SendError::Closed))?)
+        })
     }
 }
 
@@ -71,11 +97,22 @@ fn ends(duplex: service::Duplex) -> Ends {
 #[pymethods]
 impl Service {
     #[new]
-    #[pyo3(signature = (name, *, capacity = 65536, most_clients = 1024))]
-    fn new(name: PathBuf, capacity: u64, most_clients: usize) -> PyResult<Self> {
-        let listen = service::Listen { capacity, most_clients, ..service::Listen::default() };
+    #[pyo3(signature = (name, *, capacity = 65536, most_clients = 1024, users = Users::default(), mode = None))]
+    fn new(
+        name: PathBuf,
+        capacity: u64,
+        most_clients: usize,
+        users: Users,
+        mode: Option<u32>,
+    ) -> PyResult<Self> {
+        let listen = service::Listen { capacity, users: users.0, mode, most_clients };
         let service = listen.at(name).map_err(of_rendezvous)?;
-        Ok(Self(Handle::new(Some(Serving { service, known: Vec::new() }))))
+        Ok(Self { service: Handle::new(Some(service)), changes: Changes::default() })
+    }
+
+    #[getter]
+    fn path(&self) -> PyResult<PathBuf> {
+        self.with(|service| Ok(service.path().to_owned()))
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -85,40 +122,46 @@ impl Service {
         timeout: Option<f64>,
     ) -> PyResult<Option<(u64, Bound<'py, PyBytes>)>> {
         let came = blocking::wait(py, timeout, |until| {
-            self.with(|serving| {
+            self.with_clients(|service| {
                 let mut message = Vec::new();
                 let deadline = until.map(Deadline::at);
-                let client = serving.service.recv_into(&mut message, deadline).map_err(of_service)?;
-                Ok(client.map_or(Stretch::Nothing, |client| {
-                    let Serving { service, known } = serving;
-                    if !known.contains(&client) {
-                        known.retain(|known| service.clients().any(|(there, _)| there == *known));
-                        known.push(client);
-                    }
-                    Stretch::Came((client.number(), message))
-                }))
+                let client = service.recv_into(&mut message, deadline).map_err(of_service)?;
+                Ok(client.map_or(Stretch::Nothing, |client| Stretch::Came((client.number(), message))))
             })
         })?;
         Ok(came.map(|(client, message)| (client, PyBytes::new(py, &message))))
     }
 
     fn send(&self, py: Python<'_>, client: u64, message: Buffer) -> PyResult<bool> {
-        let message = message.copy(py)?;
-        self.with(|serving| {
-            let known = serving.known.iter().find(|known| known.number() == client).copied();
-            match known.map_or(Err(SendError::Closed), |known| serving.service.send(known, &message)) {
-                Ok(()) => Ok(true),
-                Err(SendError::Full) => Ok(false),
-                Err(error) => Err(of_send(error)),
-            }
+        let message = message.bytes(py)?;
+        self.with_sender(client, |sender| match try_send(sender, &message) {
+            Ok(()) => Ok(true),
+            Err(SendError::Full) => Ok(false),
+            Err(error) => Err(of_send(error)),
         })
+    }
+
+    fn _watch(&self) -> PyResult<Vec<i32>> {
+        self.with(|service| self.changes.watch(&[service.as_fd()]))
+    }
+
+    fn _watch_callers(&self) -> PyResult<Vec<i32>> {
+        self.with(|service| self.changes.watch(&[service.callers()]))
+    }
+
+    fn _watch_room(&self, client: u64) -> PyResult<Vec<i32>> {
+        self.with_sender(client, |sender| self.changes.watch(&[sender.file().map_err(of_wait)?]))
+    }
+
+    fn _listen_room(&self, client: u64, length: usize) -> PyResult<bool> {
+        self.with_sender(client, |sender| sender.listen(length).map_err(of_wait))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn _accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Ends>> {
         let duplex = blocking::wait(py, timeout, |until| {
-            self.with(|serving| {
-                let duplex = serving.service.accept_deadline(until.map(Deadline::at));
+            self.with_clients(|service| {
+                let duplex = service.accept_deadline(until.map(Deadline::at));
                 Ok(duplex.map_err(of_rendezvous)?.map_or(Stretch::Nothing, Stretch::Came))
             })
         })?;
@@ -127,20 +170,21 @@ impl Service {
 
     #[getter]
     fn clients(&self) -> PyResult<Vec<(u64, u32)>> {
-        self.with(|serving| Ok(serving.service.clients().map(|(id, peer)| (id.number(), peer.pid)).collect()))
+        self.with(|service| Ok(service.clients().map(|(id, peer)| (id.number(), peer.pid)).collect()))
     }
 
     #[getter]
     fn turned_away(&self) -> PyResult<u64> {
-        self.with(|serving| Ok(serving.service.turned_away()))
+        self.with(|service| Ok(service.turned_away()))
     }
 
     fn fileno(&self) -> PyResult<i32> {
-        self.with(|serving| Ok(serving.service.as_fd().as_raw_fd()))
+        self.with(|service| Ok(service.as_fd().as_raw_fd()))
     }
 
     fn close(&self) -> PyResult<()> {
-        self.0.lock()?.take();
+        self.service.lock()?.take();
+        self.changes.tell();
         Ok(())
     }
 
@@ -156,14 +200,15 @@ impl Service {
 
 /// Connects to the service of a name, and waits up to `timeout` seconds for it to be there.
 #[pyfunction]
-pub(crate) fn _connect(py: Python<'_>, name: PathBuf, timeout: f64) -> PyResult<Ends> {
+pub(crate) fn _connect(py: Python<'_>, name: PathBuf, timeout: f64, users: Users) -> PyResult<Ends> {
+    let join = Join::default().host(users.0);
     let end = Duration::try_from_secs_f64(timeout.max(0.0)).ok();
     let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
     // In stretches, between which signals are heard.
     const GLANCE: Duration = Duration::from_millis(500);
     loop {
         let left = end.map_or(GLANCE, |end| end.saturating_duration_since(Instant::now()).min(GLANCE));
-        match py.detach(|| service::connect_timeout(&name, left)) {
+        match py.detach(|| service::connect_by_timeout(&name, &join, left)) {
             Err(rendezvous::RendezvousError::NoOwner) if end.is_none_or(|end| Instant::now() < end) => {
                 py.check_signals()?;
             }

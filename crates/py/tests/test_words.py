@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """channel, listen, connect: what a user writes first."""
 
+import array
 import asyncio
 import multiprocessing
 import os
 import pathlib
+import signal
 import threading
+import time
 from typing import Any
 
 import doorbell
@@ -137,3 +140,204 @@ def test_a_client_of_its_own_and_under_asyncio(tmp_path: pathlib.Path) -> None:
 
         assert asyncio.run(serve()) == 1
         asking.join()
+
+
+def send_and_wait(tx: doorbell.ChannelSender) -> None:
+    tx.send(b"one", FOREVER)
+    signal.pause()
+
+
+def take_and_wait(rx: doorbell.ChannelReceiver, said: Any) -> None:
+    assert rx.try_recv() is None
+    said.set()
+    signal.pause()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_receiver_hears_of_a_killed_worker_after_all_that_it_sent(method: str) -> None:
+    """It waited for ever."""
+    context: Any = multiprocessing.get_context(method)
+    tx, rx = doorbell.channel()
+    for _ in range(2):
+        child = context.Process(target=send_and_wait, args=(tx,))
+        child.start()
+        while True:
+            # Until the second has come, the first one's end is told.
+            try:
+                message = rx.recv(FOREVER)
+                break
+            except doorbell.PeerGone:
+                time.sleep(0.01)
+        assert message == b"one" and rx.try_recv() is None
+        os.kill(child.pid, signal.SIGKILL)
+        with pytest.raises(doorbell.PeerGone, match=f"process {child.pid}"):
+            rx.recv(FOREVER)
+        child.join()
+    # This process may take the dead one's place.
+    assert tx.send(b"mine") and rx.recv(FOREVER) == b"mine"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sender_hears_of_a_killed_worker_that_received(method: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    tx, rx = doorbell.channel(4096)
+    said = context.Event()
+    child = context.Process(target=take_and_wait, args=(rx, said))
+    child.start()
+    assert said.wait(FOREVER)
+    killer = threading.Timer(0.05, os.kill, (child.pid, signal.SIGKILL))
+    killer.start()
+    # Until there is no room, and then for room.
+    with pytest.raises(doorbell.PeerGone, match=f"process {child.pid}"):
+        while True:
+            assert tx.send(bytes(500), FOREVER), "hung"
+    killer.join()
+    child.join()
+
+
+def test_a_gather_of_several_workers_names_the_one_that_was_killed() -> None:
+    context = multiprocessing.get_context("spawn")
+    tx, rx = doorbell.channel(senders=2)
+    children = [context.Process(target=send_and_wait, args=(tx,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    assert [rx.recv(FOREVER) for _ in range(2)] == [b"one", b"one"]
+    for child in children:
+        child.kill()
+        with pytest.raises(doorbell.PeerGone, match=f"process {child.pid}"):
+            rx.recv(FOREVER)
+        child.join()
+
+
+def test_a_fork_waits_until_no_thread_takes_an_end() -> None:
+    """The child had a copy of a lock that nobody in it would let go of."""
+    tx, rx = doorbell.channel()
+    taking, go = threading.Event(), threading.Event()
+    take = tx._take
+
+    def slowly() -> Any:
+        taking.set()
+        go.wait(FOREVER)
+        return take()
+
+    tx._take = slowly  # type: ignore[method-assign]
+    first = threading.Thread(target=tx.send, args=(b"the parent's",))
+    first.start()
+    assert taking.wait(FOREVER)
+    # Long enough for a fork that does not wait.
+    threading.Timer(0.2, go.set).start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            rx.close()
+            with doorbell.channel()[0] as other:
+                other.send(b"the child's")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    first.join()
+    assert rx.recv(FOREVER) == b"the parent's"
+
+
+def test_listeners_and_clients_choose_users(tmp_path: pathlib.Path) -> None:
+    name = tmp_path / "service"
+    others = [os.geteuid() + 1]
+    with doorbell.listen(name, users=others, mode=0o600) as service:
+        assert service.path == name
+        refusing = threading.Thread(target=service.accept, args=(0.5,))
+        refusing.start()
+        with pytest.raises(doorbell.RendezvousError, match="hung up"):
+            doorbell.connect(name)
+        refusing.join()
+        assert service.turned_away == 1
+    with doorbell.listen(name, users="anyone", mode=0o600) as service:
+        with pytest.raises(doorbell.RendezvousError, match=f"user {os.geteuid()}"):
+            doorbell.connect(name, users=others)
+        asking = threading.Thread(target=lambda: doorbell.connect(name, users=[os.geteuid()]).send(b"hello"))
+        asking.start()
+        came = service.recv(FOREVER)
+        assert came is not None and came[1] == b"hello"
+        asking.join()
+    with pytest.raises(ValueError, match="no choice of users"):
+        doorbell.listen(name, users="nobody")  # type: ignore[arg-type]
+
+
+def test_a_client_that_has_said_nothing_can_be_sent_to(tmp_path: pathlib.Path) -> None:
+    """Only those who had said something were known by their numbers."""
+    name = tmp_path / "service"
+    with doorbell.listen(name) as service:
+        heard: list[bytes | None] = []
+        client = threading.Thread(target=lambda: heard.append(doorbell.connect(name).recv(FOREVER)))
+        client.start()
+        while not service.clients:
+            assert service.recv(0.01) is None
+        [(who, _)] = service.clients
+        assert service.send(who, b"hello")
+        client.join()
+        assert heard == [b"hello"]
+
+
+def test_tasks_serve_clients_and_wait_for_room_without_a_thread(tmp_path: pathlib.Path) -> None:
+    name = tmp_path / "service"
+    answers = 200
+
+    def ask() -> int:
+        with doorbell.connect(name, FOREVER) as service:
+            service.send(b"hello")
+            return sum(service.recv(FOREVER) == bytes(1000) for _ in range(answers))
+
+    def greet() -> bytes | None:
+        with doorbell.connect(name, FOREVER) as service:
+            service.send(b"hi")
+            return service.recv(FOREVER)
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        service = doorbell.listen(name, capacity=4096)
+        listener = doorbell.AsyncListener(service)
+        asking = loop.run_in_executor(None, ask)
+        client, message = await listener.recv()
+        assert message == b"hello"
+        # More than there is room for, so that room is awaited.
+        for _ in range(answers):
+            await listener.send(client, memoryview(bytes(1000)))
+        assert await asking == answers
+        with pytest.raises(doorbell.Closed):
+            while True:
+                await listener.send(client, b"late")
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(listener.recv(), 0.01)
+        # The next comes while a task waits for it, and another for messages.
+        greeting = loop.run_in_executor(None, greet)
+        accepted = await listener.accept()
+        assert accepted.receiver.recv(FOREVER) == b"hi" and accepted.send(b"there")
+        assert await greeting == b"there"
+        # Whoever waits when it is closed is told.
+        waiting = [asyncio.ensure_future(wait) for wait in (listener.accept(), listener.recv())]
+        await asyncio.sleep(0.01)
+        service.close()
+        for wait in waiting:
+            with pytest.raises(ValueError, match="closed"):
+                await wait
+
+    asyncio.run(asyncio.wait_for(serve(), FOREVER))
+
+
+def test_what_is_sent_is_what_lay_in_the_buffer_whatever_it_is() -> None:
+    tx, rx = doorbell.channel()
+    for message in (
+        b"bytes",
+        bytearray(b"bytearray"),
+        memoryview(b"a part of it")[2:6],
+        memoryview(bytearray(b"every other"))[::2],
+        array.array("d", [1.5, 2.5]),
+        b"",
+        bytearray(),
+    ):
+        assert tx.send(message) and rx.recv(FOREVER) == bytes(memoryview(message))
+    assert tx.send_batch([bytearray(b"one"), b"two"]) == 2
+    assert [rx.recv(FOREVER), rx.recv(FOREVER)] == [b"one", b"two"]
+    with pytest.raises(ValueError):
+        tx.send(bytearray(1 << 20))

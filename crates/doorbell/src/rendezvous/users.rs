@@ -57,7 +57,7 @@ impl Users {
     }
 
     /// The rights that the socket file gets if nothing else is said: a process that may not write there cannot connect.
-    pub(crate) fn mode(&self) -> u32 {
+    pub fn mode(&self) -> u32 {
         match self {
             Self::Same => 0o600,
             _ => 0o666,

@@ -130,11 +130,23 @@ pub fn connect(name: impl AsRef<Path>) -> Result<Duplex, RendezvousError> {
 /// # Errors
 /// As [`connect`].
 pub fn connect_timeout(name: impl AsRef<Path>, timeout: Duration) -> Result<Duplex, RendezvousError> {
+    connect_by_timeout(name, &Join::default(), timeout)
+}
+
+/// As [`connect_timeout`], with a say as [`connect_by`] has.
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_by_timeout(
+    name: impl AsRef<Path>,
+    join: &Join,
+    timeout: Duration,
+) -> Result<Duplex, RendezvousError> {
     // A service that comes tells nobody: a folder can be watched, a path in several not.
     const AGAIN_AFTER: Duration = Duration::from_millis(5);
     let (name, begun) = (name.as_ref(), Instant::now());
     loop {
-        match connect(name) {
+        match connect_by(name, join) {
             Err(RendezvousError::NoOwner) if begun.elapsed() < timeout => thread::sleep(AGAIN_AFTER),
             result => return result,
         }

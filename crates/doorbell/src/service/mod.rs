@@ -28,7 +28,7 @@ mod inspect;
 mod name;
 
 pub use crate::folder::{Folder, FolderState};
-pub use duplex::{Duplex, connect, connect_by, connect_timeout};
+pub use duplex::{Duplex, connect, connect_by, connect_by_timeout, connect_timeout};
 pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
 pub use name::{VARIABLE, folders, names};
 
@@ -226,6 +226,38 @@ impl Service {
                 Err(_) => self.turned_away += 1,
             }
         }
+    }
+
+    /// A file that is readable when somebody wants to be [accepted](Self::accept_timeout), once that has said that there was
+    /// nobody: for a runtime that awaits nothing but clients. ([`AsFd`] tells of the messages of those whom [`recv`](Self::recv) serves
+    /// too.) Never read from it.
+    ///
+    /// Here in smol's reactor:
+    ///
+    /// ```
+    /// use async_io::{Async, block_on};
+    /// use doorbell::service::{Duplex, Service};
+    /// use std::time::Duration;
+    ///
+    /// async fn accept(service: &mut Service) -> Result<Duplex, Box<dyn std::error::Error>> {
+    ///     let callers = Async::new(service.callers().try_clone_to_owned()?)?;
+    ///     loop {
+    ///         if let Some(client) = service.accept_timeout(Duration::ZERO)? {
+    ///             return Ok(client);
+    ///         }
+    ///         callers.readable().await?;
+    ///     }
+    /// }
+    ///
+    /// # let name = std::env::temp_dir().join(format!("doorbell-smol-{}.sock", std::process::id()));
+    /// let mut service = doorbell::listen(&name)?;
+    /// let client = std::thread::spawn(move || doorbell::connect(name).unwrap().send(b"hello"));
+    /// assert_eq!(block_on(accept(&mut service))?.recv()?, b"hello");
+    /// client.join().unwrap()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn callers(&self) -> BorrowedFd<'_> {
+        self.host.as_fd()
     }
 
     /// The next caller that could be met. Others are turned away.

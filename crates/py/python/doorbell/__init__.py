@@ -10,7 +10,7 @@ Between programs, a name is a service: `doorbell.listen("name")` in one, `doorbe
 data: one side rings, the other wakes up. Segments, lanes and all ways to share them are in `doorbell.raw`.
 
 Calls that may block let other threads of the interpreter run, and end with KeyboardInterrupt on Ctrl-C. Under asyncio,
-`AsyncBell` waits without a thread, `async for message in receiver` receives, and `AsyncSender` sends. `Select` waits for any
+`AsyncBell` waits without a thread, `async for message in receiver` receives, `AsyncSender` sends, and `AsyncListener` serves. `Select` waits for any
 of several unlike ends.
 """
 
@@ -49,11 +49,12 @@ from ._native import (
 )
 from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSender, AsyncSubscriber
 from .child import start
-from .words import ChannelReceiver, ChannelSender, Duplex, Listener, channel, connect, listen
+from .words import AsyncListener, ChannelReceiver, ChannelSender, Duplex, Listener, Users, channel, connect, listen
 
 __all__ = [
     "AsyncBell",
     "AsyncGather",
+    "AsyncListener",
     "AsyncReceiver",
     "AsyncSender",
     "AsyncSubscriber",
@@ -86,6 +87,7 @@ __all__ = [
     "Slot",
     "Subscriber",
     "Untrusted",
+    "Users",
     "View",
     "channel",
     "connect",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
@@ -173,6 +174,8 @@ class Segment:
     ) -> Self:
         """With `lanes`, the segment has those and their bells, and `bells` and `payload` say nothing."""
 
+    @staticmethod
+    def _to_be_adopted(lanes: int, lane_capacity: int) -> Segment: ...
     def _descriptors(self) -> list[int]: ...
     @staticmethod
     def _adopt(descriptors: list[int]) -> Segment: ...
@@ -465,7 +468,13 @@ class Connection:
 class Host:
     """A path at which processes can meet this one: a Unix socket."""
 
-    def __new__(cls, path: str | os.PathLike[str]) -> Self: ...
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        users: Literal["same", "anyone"] | Sequence[int] = ...,
+        mode: int | None = None,
+    ) -> Self: ...
     def accept(self, segment: Segment, timeout: float | None = None) -> Connection | None:
         """Waits for the next process and offers it `segment`. None if `timeout` seconds went by first."""
 
@@ -512,8 +521,13 @@ class Pending:
 
     def meet(self, segment: Segment, child: int) -> Connection: ...
 
-def join(path: str | os.PathLike[str], *, most_memory: int = 1 << 30) -> Connection:
-    """Meets the host at `path`, and takes up to `most_memory` bytes of memory from it."""
+def join(
+    path: str | os.PathLike[str],
+    *,
+    most_memory: int = 1 << 30,
+    users: Literal["same", "anyone"] | Sequence[int] = ...,
+) -> Connection:
+    """Meets the host at `path`, which must be a process of `users`, and takes up to `most_memory` bytes of memory from it."""
 
 def join_named(path: str | os.PathLike[str]) -> Connection:
     """Joins the segment that its owner gave the name `path`."""
@@ -526,8 +540,21 @@ class Service:
     """A name, and the clients that came to it. What is wrong with a client ends that client, and no other."""
 
     def __new__(
-        cls, name: str | os.PathLike[str], *, capacity: int = 65536, most_clients: int = 1024
-    ) -> Self: ...
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        capacity: int = 65536,
+        most_clients: int = 1024,
+        users: Literal["same", "anyone"] | Sequence[int] = ...,
+        mode: int | None = None,
+    ) -> Self:
+        """Clients are processes of `users`: this process's and root, anyone whom the socket file's rights (`mode`) let through, or
+        those of these numbers."""
+
+    @property
+    def path(self) -> Path:
+        """Where it listens."""
+
     def recv(self, timeout: float | None = None) -> tuple[int, bytes] | None:
         """The number of the client whose message is next, which is never used again, and a copy of the message. None if
         `timeout` seconds went by first."""
@@ -553,8 +580,22 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
     def _accept(self, timeout: float | None = None) -> tuple[Sender, Receiver, int] | None: ...
+    def _watch(self) -> list[int]:
+        """Duplicates of `fileno`, and of a file that is readable once this is closed or a client was hung up on. The caller closes
+        them."""
+
+    def _watch_callers(self) -> list[int]:
+        """As `_watch`, of a file that is readable when somebody wants to be accepted."""
+
+    def _watch_room(self, client: int) -> list[int]:
+        """As `_watch`, of a file that is readable when there is room for an answer."""
+
+    def _listen_room(self, client: int, length: int) -> bool:
+        """Before going back to an event loop: is there room for `length` bytes after all?"""
 
 def services() -> list[str]:
     """The names of this user's services, those of dead ones among them."""
 
-def _connect(name: str | os.PathLike[str], timeout: float) -> tuple[Sender, Receiver, int]: ...
+def _connect(
+    name: str | os.PathLike[str], timeout: float, users: Literal["same", "anyone"] | Sequence[int]
+) -> tuple[Sender, Receiver, int]: ...

@@ -40,6 +40,19 @@ async def any_readable(files: Sequence[int]) -> None:
             loop.remove_reader(file)
 
 
+async def awaken(files: list[int], listen: Callable[[], bool] = lambda: False) -> None:
+    """Waits until one of `files` can be read, unless `listen` says that there is something already, and closes them.
+
+    They are duplicates: the end closes its own when it is closed or loses a lane, and their numbers may then be a stranger's.
+    """
+    try:
+        if not listen():
+            await any_readable(files)
+    finally:
+        for file in files:
+            os.close(file)
+
+
 class AsyncBell:
     """A handle of a bell that one task awaits. It takes one of the bell's eventfd slots until it is closed."""
 
@@ -96,15 +109,8 @@ async def _until(end: _Awaited, attempt: Callable[[], R | None], listen: Callabl
             result = attempt()
             if result is not None:
                 return result
-            # Before `listen`: what changes in between makes the last of them readable. Duplicates: the end closes its own
-            # when it is closed or loses a lane, and their numbers may then be a stranger's.
-            files = end._watch()
-            try:
-                if not listen():
-                    await any_readable(files)
-            finally:
-                for file in files:
-                    os.close(file)
+            # Before `listen`: what changes in between makes the last of them readable.
+            await awaken(end._watch(), listen)
     finally:
         end._end_await()
 

@@ -3,14 +3,22 @@
 
 import os
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from multiprocessing import reduction, util
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, Slot, _connect
-from .aio import AsyncGather, AsyncReceiver
+from .aio import AsyncGather, AsyncReceiver, awaken
+
+Users = Literal["same", "anyone"] | Sequence[int]
+"""With whose processes memory is shared: this process's user and root, anyone whom the socket file's rights let through, or users by
+their numbers."""
+
+# Held while an end is taken or left. A fork waits for it: a child has no thread that would let go of its copy.
+_taking = threading.RLock()
+os.register_at_fork(before=_taking.acquire, after_in_parent=_taking.release, after_in_child=_taking.release)
 
 
 class _End:
@@ -20,7 +28,6 @@ class _End:
     def __init__(self, segment: Segment, lanes: int) -> None:
         self._segment = segment
         self._lanes = lanes
-        self._taking = threading.Lock()
         self._process = 0
         self._end: Any = None
 
@@ -29,7 +36,7 @@ class _End:
 
     def _ours(self) -> Any:
         if self._process != os.getpid():
-            with self._taking:
+            with _taking:
                 if self._process != os.getpid():
                     # What a forked child has of its parent's end is a copy, and no end.
                     self._end = self._take()
@@ -40,12 +47,11 @@ class _End:
 
     def close(self) -> None:
         """Leaves the end to others, if this process has used it."""
-        # A forked child, whose copy of the lock may be held by a thread that it has not, has nothing to leave.
-        if self._process == os.getpid():
-            with self._taking:
-                if self._process == os.getpid():
-                    self._end.close()
-                    self._process, self._end = 0, None
+        with _taking:
+            # A forked child has nothing to leave.
+            if self._process == os.getpid():
+                self._end.close()
+                self._process, self._end = 0, None
 
     def __enter__(self) -> Self:
         return self
@@ -163,9 +169,13 @@ def channel(capacity: int = 65536, *, senders: int = 1) -> tuple[ChannelSender, 
     `multiprocessing.Process`, however that is started (fork, spawn, forkserver).
 
     Each end is of the process that first uses it. Up to `senders` processes may send at once, each through a ring of
-    `capacity` bytes of its own. A process that is killed is not told of: watch `Process.sentinel`.
+    `capacity` bytes of its own. When a process that uses an end is killed, PeerGone is raised at the other one, after all that it sent;
+    then another may take its place. (One that is killed before it uses its end is not known: watch `Process.sentinel`. Each process
+    has one more thread from the first other on that it meets.)
     """
-    segment = Segment(lanes=senders, lane_capacity=capacity, eventfds=1)
+    if senders < 1:
+        raise ValueError(f"a channel has at least one sender, and not {senders}")
+    segment = Segment._to_be_adopted(senders, capacity)
     return ChannelSender(segment, senders), ChannelReceiver(segment, senders)
 
 
@@ -232,11 +242,62 @@ class Listener(Service):
         return ends and Duplex(*ends)
 
 
-def listen(name: str | PathLike[str], *, capacity: int = 65536, most_clients: int = 1024) -> Listener:
-    """Listens at the service `name` of this user: a word, or a path, which has a slash."""
-    return Listener(name, capacity=capacity, most_clients=most_clients)
+class AsyncListener:
+    """A listener that tasks await, without a thread. Several tasks may: what comes is one of theirs. ValueError is raised in all of them if
+    the listener is closed meanwhile."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    async def accept(self) -> Duplex:
+        """The next client, which `recv` does not hear of. Cancelling it loses nothing: whoever has come is given to the next call."""
+        while True:
+            client = self._listener.accept(0.0)
+            if client is not None:
+                return client
+            await awaken(self._listener._watch_callers())
+
+    async def recv(self) -> tuple[int, bytes]:
+        """A client's number, and its next message. Cancelling it loses nothing."""
+        while True:
+            came = self._listener.recv(0.0)
+            if came is not None:
+                return came
+            await awaken(self._listener._watch())
+
+    async def send(self, client: int, message: Any) -> None:
+        """Sends a copy of `message` to the client, and waits while there is no room. Cancelling it sends nothing, or all.
+
+        One task at a time for each client. Closed is raised if the client has gone.
+        """
+        length = memoryview(message).nbytes
+        while not self._listener.send(client, message):
+            # Before `_listen_room`: what changes in between makes the last of them readable.
+            files = self._listener._watch_room(client)
+            await awaken(files, lambda: self._listener._listen_room(client, length))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[int, bytes]:
+        return await self.recv()
 
 
-def connect(name: str | PathLike[str], timeout: float = 0.0) -> Duplex:
-    """Connects to the service `name`, and waits up to `timeout` seconds for it to be there."""
-    return Duplex(*_connect(name, timeout))
+def listen(
+    name: str | PathLike[str],
+    *,
+    capacity: int = 65536,
+    most_clients: int = 1024,
+    users: Users = "same",
+    mode: int | None = None,
+) -> Listener:
+    """Listens at the service `name` of this user: a word, or a path, which has a slash.
+
+    Clients are processes of `users`; `mode` are the rights of the socket file, if they are not to follow from that.
+    """
+    return Listener(name, capacity=capacity, most_clients=most_clients, users=users, mode=mode)
+
+
+def connect(name: str | PathLike[str], timeout: float = 0.0, *, users: Users = "same") -> Duplex:
+    """Connects to the service `name` of a process of `users`, and waits up to `timeout` seconds for it to be there."""
+    return Duplex(*_connect(name, timeout, users))
