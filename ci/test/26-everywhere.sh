@@ -10,4 +10,12 @@ for needed in qemu-system-aarch64 aarch64-linux-gnu-gcc dpkg-deb; do
 done
 [ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] ||
     { ci/skipped "26-everywhere: no standard library for aarch64-unknown-linux-gnu (ci/install/11-targets.sh)"; exit 0; }
-ci/everywhere aarch64/6.12 --seconds 2 --count 20 --late 0
+ci/everywhere --check
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+status=0
+ci/everywhere aarch64/6.12 --seconds 2 --count 20 --late 0 2>"$said" || status=$?
+cat "$said" >&2
+# The kernel comes over the network, once.
+[ "$status" != 3 ] || { ci/skipped "26-everywhere: $(tail -1 "$said")"; exit 0; }
+exit "$status"
