@@ -558,7 +558,7 @@ fn a_signal_during_the_rendezvous_does_not_end_it() {
     for _ in 0..10 {
         thread::sleep(Duration::from_millis(2));
         // SAFETY: the thread is not joined yet.
-        unsafe { libc::pthread_kill(joiner.as_pthread_t(), libc::SIGUSR1) };
+        unsafe { libc::pthread_kill(joiner.as_pthread_t() as libc::pthread_t, libc::SIGUSR1) };
     }
     let segment = segment();
     let _connection: Connection = socket::host_over(ours, &segment).unwrap();

@@ -303,3 +303,37 @@ fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
         tokio::time::timeout(FOREVER, all).await.expect("hung");
     });
 }
+
+/// A runtime that awaits callers alone was woken again and again by what a client had sent that nobody received.
+#[test]
+fn the_file_of_callers_says_nothing_of_messages_and_tells_of_who_comes() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let path = scratch("callers");
+    let mut service = doorbell::listen(&path).unwrap();
+    let mut client = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut client = doorbell::connect(&path).unwrap();
+            client.send(b"one").unwrap();
+            client
+        });
+        assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"one");
+        client.join().unwrap()
+    });
+    // From here on the client's file tells of its messages.
+    assert_eq!(service.try_recv(), Ok(None));
+    client.send(b"two").unwrap();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    assert!(service.accept_timeout(Duration::ZERO).unwrap().is_none());
+    assert_eq!(poll(&mut [PollFd::new(&service, PollFlags::IN)], Some(&now)), Ok(1));
+    assert_eq!(poll(&mut [PollFd::from_borrowed_fd(service.callers(), PollFlags::IN)], Some(&now)), Ok(0));
+    let calling = thread::spawn(move || doorbell::connect(path).map(drop));
+    let accepted = loop {
+        poll(&mut [PollFd::from_borrowed_fd(service.callers(), PollFlags::IN)], None).unwrap();
+        if let Some(accepted) = service.accept_timeout(Duration::ZERO).unwrap() {
+            break accepted;
+        }
+    };
+    calling.join().unwrap().unwrap();
+    drop(accepted);
+    assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"two");
+}
