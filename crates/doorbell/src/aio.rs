@@ -11,6 +11,7 @@
 //! What is read is nothing, from a memfd that only this process has.
 
 use crate::atfork_lock::ForkMutex;
+use crate::descriptor;
 use crate::process::Process;
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -73,7 +74,7 @@ impl Signaller {
         if let Some(signaller) = ours.as_ref().filter(|signaller| signaller.process == process) {
             return Ok(Arc::clone(signaller));
         }
-        let nothing = memfd_create("doorbell-nothing", MemfdFlags::CLOEXEC)?;
+        let nothing = memfd_create("doorbell-nothing", MemfdFlags::CLOEXEC).and_then(descriptor::kept)?;
         let mut context: c_ulong = 0;
         // SAFETY: `context` is zero, as demanded, and valid for the call.
         result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })?;

@@ -32,6 +32,7 @@
 
 use crate::atfork_lock::ForkMutex;
 use crate::calibration::{self, Calibration};
+use crate::descriptor;
 use crate::process::Process as ThisProcess;
 use crate::profile::Standing;
 use doorbell_core::wake::Waited;
@@ -105,7 +106,7 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     fn make(process: ThisProcess) -> Option<Arc<Self>> {
-        let file = memfd_create(NAME, MemfdFlags::CLOEXEC).ok();
+        let file = memfd_create(NAME, MemfdFlags::CLOEXEC).and_then(descriptor::kept).ok();
         let sized = file.filter(|file| ftruncate(file, SIZE as u64).is_ok());
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for, so no existing mapping is touched.

@@ -62,6 +62,7 @@ mod connected;
 pub mod counters;
 mod cpu;
 mod deadline;
+mod descriptor;
 mod error;
 mod fd;
 mod folder;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory that several threads or processes see, laid out as `doorbell_core::layout` says.
 
+use crate::descriptor;
 use doorbell_core::layout::{BellRecord, FEATURE_CHANNELS, Header, LayoutError, Plan, bell_offset};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
@@ -202,6 +203,7 @@ impl Mapping {
     }
 
     fn of_file(file: OwnedFd, plan: Plan, length: u64, rights: ProtFlags) -> Result<Self, MapError> {
+        let file = descriptor::kept(file).map_err(os("fcntl(F_DUPFD_CLOEXEC)"))?;
         let length = usize::try_from(length).map_err(|_| too_large(&plan))?;
         // SAFETY: no address is asked for, so no existing mapping is touched.
         let base = unsafe { mmap(std::ptr::null_mut(), length, rights, MapFlags::SHARED, &file, 0) };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What wakes a waiter that holds an eventfd waiter slot.
 
+use crate::descriptor;
 use crate::error::Unmade;
 use crate::mapping::Scope;
 use rustix::event::{EventfdFlags, eventfd};
@@ -87,7 +88,10 @@ impl Files {
             && slot.file.get().is_none()
         {
             let made = match self.tokens {
-                Tokens::Eventfds => eventfd(0, EVENTFD_FLAGS).map_err(|errno| ("eventfd", errno))?,
+                Tokens::Eventfds => {
+                    let made = eventfd(0, EVENTFD_FLAGS).and_then(descriptor::kept);
+                    made.map_err(|errno| ("eventfd", errno))?
+                }
                 #[cfg(feature = "user_interrupts")]
                 Tokens::UserInterrupts => slot.connected.vector()?,
             };

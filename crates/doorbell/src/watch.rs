@@ -6,6 +6,7 @@
 //! lives, and takes no part in ringing.
 
 use crate::atfork_lock::ForkMutex;
+use crate::descriptor;
 use crate::process::Process;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -115,7 +116,7 @@ fn ours() -> Result<Arc<Watcher>, Errno> {
     if let Some(watcher) = ours.as_ref().filter(|watcher| watcher.process == process) {
         return Ok(Arc::clone(watcher));
     }
-    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept)?;
     let watcher = Arc::new(Watcher { process, epoll, next: ForkMutex::new(Watched::default()) });
     let thread = Arc::clone(&watcher);
     std::thread::Builder::new()

@@ -13,7 +13,7 @@ use doorbell::rendezvous::{
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
 use doorbell::{Bell, Deadline, WaitError, wait_any};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::AsRawFd;
+use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit, test_kill_process};
@@ -68,6 +68,7 @@ fn child() {
         "visit" => visit(Path::new(path)),
         "close-in-a-child" => close_in_a_child(),
         "close-everything" => close_everything(),
+        "run-without-standard-files" => run_without_standard_files(Path::new(path)),
         "wait-in-time" => wait_in_time(),
         "wait-by-the-wall-clock" => wait_by_the_wall_clock(),
         "fill-the-disk" => fill_the_disk(Path::new(path)),
@@ -411,6 +412,46 @@ fn a_process_that_closes_everything_behind_the_librarys_back_has_gone_for_its_pe
     assert!(other.0.try_wait().unwrap().is_none(), "it was told while the process lived");
     drop(other.0.stdin.take());
     assert!(other.0.wait().unwrap().success());
+}
+
+/// What a daemon does that has closed the three, and what its library does then.
+fn run_without_standard_files(path: &Path) {
+    let said = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
+    for number in 0..3 {
+        // SAFETY: nothing of this program keeps them.
+        unsafe { libc::close(number) };
+    }
+    let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();
+    sender.file().unwrap();
+    receiver.file().unwrap();
+    let mut service = doorbell::listen(path).unwrap();
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    let _subscriber = publisher.subscribe::<Adaptive>(WhenSlow::HoldBack).unwrap();
+    let (ours, theirs) = socket::pair().unwrap();
+    let client = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut client = doorbell::connect(path).unwrap();
+            client.send(b"hello").unwrap();
+            client
+        });
+        assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"hello");
+        client.join().unwrap()
+    });
+    let taken: Vec<_> =
+        (0..3).filter_map(|number| fs::read_link(format!("/proc/self/fd/{number}")).ok()).collect();
+    // SAFETY: for whoever reads what fails.
+    unsafe { libc::dup2(said.as_raw_fd(), 2) };
+    // The look itself has the first free one.
+    let taken: Vec<_> = taken.iter().filter(|file| !file.starts_with("/proc")).collect();
+    assert!(taken.is_empty(), "what is printed goes into a file of the library: {taken:?}");
+    drop((client, ours, theirs));
+}
+
+/// A process that had closed its standard output had a segment there, and printed over it.
+#[test]
+fn no_file_of_the_library_takes_the_number_of_a_standard_one_that_is_closed() {
+    let path = scratch("standard");
+    succeeds(me_as(&format!("run-without-standard-files {}", path.display())));
 }
 
 /// Kills this process when a thread of it begins a sleep that a step of the wall clock would stretch or cut short.

@@ -3,11 +3,12 @@
 
 use super::MOST_TURNS;
 use crate::bell_state::BellState;
+use crate::descriptor;
 use crate::error::WaitError;
 use crate::wait::Listener;
 use crate::wait::MADE;
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::Errno;
 use std::io;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
@@ -69,7 +70,7 @@ impl Files {
             match self.find(in_place, state, index) {
                 Some(at) => self.watched.swap(in_place, at),
                 None => {
-                    let file = self.register(fcntl_dupfd_cloexec(state.eventfd(index).expect(MADE), 0))?;
+                    let file = self.register(descriptor::duplicate(state.eventfd(index).expect(MADE)))?;
                     self.watched.push(Watched { state: Arc::downgrade(state), index, file });
                     let last = self.watched.len() - 1;
                     self.watched.swap(in_place, last);

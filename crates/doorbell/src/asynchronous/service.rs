@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A service in tokio.
 
+use crate::descriptor;
 use crate::rendezvous::RendezvousError;
 use crate::service::{ClientId, Duplex, Service, ServiceError};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::io::Errno;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -41,7 +42,7 @@ impl AsyncService {
     /// # Panics
     /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`] does.
     pub fn new(service: Service) -> Result<Self, RendezvousError> {
-        let duplicate = fcntl_dupfd_cloexec(service.as_fd(), 0)
+        let duplicate = descriptor::duplicate(service.as_fd())
             .map_err(|errno| RendezvousError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
         // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
         let file = unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) };

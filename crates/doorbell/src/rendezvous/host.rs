@@ -11,6 +11,7 @@ use super::packet::{
 use super::path_lock::PathLock;
 use super::{Connection, JOIN_PATIENCE, RendezvousError, Segment, Side, Users, new_socket, os};
 use crate::deadline::Deadline;
+use crate::descriptor;
 use crate::origin::Hold;
 use crate::peer::{Peer, Trust, Trusted, Untrusted};
 use crate::process::Process;
@@ -266,7 +267,8 @@ impl Door {
         chmod(path, mode).map_err(os("chmod"))?;
         rustix::net::listen(&listener, QUEUE).map_err(os("listen"))?;
         let ours = stat(path).map_err(os("stat"))?;
-        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(os("epoll_create1"))?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept);
+        let events = events.map_err(os("epoll_create1"))?;
         let callers = Mutex::new(Callers { here: Vec::new(), spare: Some(spare()?) });
         let (path, file) = (path.to_owned(), (ours.st_dev, ours.st_ino));
         let door = Self { listener, path, file, process: Process::current(), users, events, callers };
@@ -416,11 +418,12 @@ pub(crate) fn is_served(path: &Path) -> Result<bool, RendezvousError> {
 
 /// A descriptor to give up.
 fn spare() -> Result<OwnedFd, RendezvousError> {
-    open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(os("open"))
+    open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).and_then(descriptor::kept).map_err(os("open"))
 }
 
 fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK))
+        .and_then(descriptor::kept)
 }
 
 impl Caller {

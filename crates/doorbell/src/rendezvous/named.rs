@@ -21,6 +21,7 @@
 
 use super::{ConnectionHold, Offer, RendezvousError, Segment, Side, Users, os};
 use crate::bell_state::initialise_semaphores;
+use crate::descriptor;
 use crate::holder::Holder;
 use crate::mapping::{MapError, Mapping, is_huge};
 use crate::memory_options::apply;
@@ -96,7 +97,7 @@ impl Owner {
                 }
                 file => file.map_err(os("open"))?,
             };
-            let lock = rustix::io::fcntl_dupfd_cloexec(&file, 0).map_err(os("F_DUPFD_CLOEXEC"))?;
+            let lock = descriptor::duplicate(&file).map_err(os("F_DUPFD_CLOEXEC"))?;
             // Before anything that takes time. One of our number, in another thread or PID namespace, may have taken it for
             // what a dead one left, and removed it; from here on nobody does.
             if !try_lock(&lock)? || !is_at(&lock, &making)? {
@@ -163,7 +164,8 @@ impl Life {
         let _ = unlink(&path);
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(os("mkfifo"))?;
         // Both ways: for writing alone it would wait for a reader.
-        let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
+        let opened = open(&path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
+            .and_then(descriptor::kept);
         match opened {
             Ok(fifo) => Ok(Self { path, process: Process::current(), _fifo: fifo }),
             Err(errno) => {
@@ -278,7 +280,8 @@ pub unsafe fn join_of(path: impl AsRef<Path>, owners: &Users) -> Result<Joined, 
     // Before it is mapped: who may cut it off can kill us.
     check_owner(&file, owners)?;
     let life = life_path(path, &file)?;
-    let life = open(life, OFlags::RDONLY | OFlags::NONBLOCK | flags, Mode::empty());
+    let life =
+        open(life, OFlags::RDONLY | OFlags::NONBLOCK | flags, Mode::empty()).and_then(descriptor::kept);
     let life = life.map_err(no_owner("open(fifo)"))?;
     // Only with a writer does a FIFO promise that there will be more to read. From here on its end is a hang-up.
     match rustix::io::read(&life, &mut [0; 1]) {

@@ -2,6 +2,7 @@
 //! The packets of a rendezvous, and what the kernel says of who sent them.
 
 use super::{Connection, RendezvousError, os};
+use crate::descriptor;
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{MAJOR, MINOR};
 use doorbell_core::violation::PeerViolation;
@@ -64,6 +65,8 @@ pub(super) fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(),
 }
 
 pub(super) fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), RendezvousError> {
+    // To the kernel nothing is for ever, and all time is too long.
+    let patience = patience.clamp(Duration::from_micros(1), Duration::from_secs(1 << 31));
     for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(socket, direction, Some(patience)).map_err(os("SO_RCVTIMEO"))?;
     }
@@ -132,7 +135,9 @@ pub(super) fn receive<const N: usize>(
     .map_err(no_answer("recvmsg"))?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(files) = message {
-            descriptors.extend(files);
+            for file in files {
+                descriptors.push(descriptor::kept(file).map_err(os("fcntl(F_DUPFD_CLOEXEC)"))?);
+            }
         }
     }
     if message.bytes == 0 {

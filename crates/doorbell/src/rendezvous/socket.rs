@@ -35,6 +35,7 @@
 //! ```
 
 use super::{RendezvousError, os};
+use crate::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -46,11 +47,14 @@ pub use super::join::{JOIN_PATIENCE, Join, join, join_over};
 /// # Errors
 /// [`RendezvousError::Os`].
 pub fn pair() -> Result<(OwnedFd, OwnedFd), RendezvousError> {
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+    let pair =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+    pair.and_then(|(one, other)| Ok((descriptor::kept(one)?, descriptor::kept(other)?)))
         .map_err(os("socketpair"))
 }
 
 pub(super) fn new_socket(flags: SocketFlags) -> Result<OwnedFd, RendezvousError> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | flags, None)
+        .and_then(descriptor::kept)
         .map_err(os("socket"))
 }

@@ -34,6 +34,7 @@ pub use name::{VARIABLE, folders, names};
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
 use crate::deadline::Deadline;
+use crate::descriptor;
 use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
 use crate::process::Process;
@@ -96,7 +97,8 @@ impl Listen {
         let host = Host::bind_for(&path, self.users, mode)?;
         name::check_alone(name, &path)?;
         let os = |call| move |errno| RendezvousError::Os { call, errno };
-        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(os("epoll_create1"))?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept);
+        let events = events.map_err(os("epoll_create1"))?;
         let data = epoll::EventData::new_u64(DOOR);
         epoll::add(&events, &host, data, epoll::EventFlags::IN).map_err(os("epoll_ctl"))?;
         Ok(Service {

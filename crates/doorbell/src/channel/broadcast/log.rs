@@ -2,6 +2,7 @@
 //! The memory of a broadcast's log.
 
 use crate::channel::bulk;
+use crate::descriptor;
 use crate::mapping::{MapError, SEALS, check_from_peer, os};
 use doorbell_core::channel::arithmetic::{place, until_wrap};
 use doorbell_core::channel::broadcast::Log;
@@ -66,6 +67,7 @@ impl LogMemory {
     }
 
     fn map(file: OwnedFd, length: u64, capacity: Capacity, rights: ProtFlags) -> Result<Self, MapError> {
+        let file = descriptor::kept(file).map_err(os("fcntl(F_DUPFD_CLOEXEC)"))?;
         let length = usize::try_from(length)
             .map_err(|_| MapError::from(LayoutError::TooLarge { bells: 0, payload: length }))?;
         // SAFETY: no address is asked for, so no existing mapping is touched.

@@ -9,6 +9,7 @@ use crate::channel::lane::{Departure, End, Lane, Partner, forget_departed};
 use crate::channel::receiver::MOST_TURNS;
 use crate::channel::{AttachError, SendError};
 use crate::deadline::Deadline;
+use crate::descriptor;
 use crate::error::WaitError;
 use crate::generation::{news, news_to_keep};
 use crate::mapping::MapError;
@@ -181,7 +182,7 @@ impl<W: Wait> Publisher<W> {
     ) -> Result<Subscriber<Trusted, V>, JoinError> {
         let attach_context = segment.attach_context().map_err(AttachError::from)?;
         self.slot(attach_context.clone(), lane, slow)?;
-        let subscriber = rustix::io::fcntl_dupfd_cloexec(self.log.file(), 0)
+        let subscriber = descriptor::duplicate(self.log.file())
             .map_err(|errno| crate::mapping::os("F_DUPFD_CLOEXEC")(errno).into())
             .and_then(|file| {
                 let log = LogMemory::from_peer(file, u64::MAX, true)?;
