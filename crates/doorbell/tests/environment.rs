@@ -133,6 +133,25 @@ fn count_descriptors() {
     let of_the_process = 2;
     let both = 2 * (memory + bells + 1) + pidfds + of_the_process;
     assert_eq!(open_descriptors(), none + both, "{pidfds} pidfds");
+    drop((host, joined, segment));
+    // A client of a service, on both sides: memory, one for each of four bells, socket.
+    let path = scratch("count");
+    let mut service = doorbell::listen(&path).unwrap();
+    let alone = open_descriptors();
+    let mut clients = Vec::new();
+    for number in 1..=3 {
+        let client = thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                let mut client = doorbell::connect(&path).unwrap();
+                client.send(b"hello").unwrap();
+                client
+            });
+            assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"hello");
+            client.join().unwrap()
+        });
+        clients.push(client);
+        assert_eq!(open_descriptors(), alone + number * 2 * (1 + 4 + 1));
+    }
 }
 
 #[test]

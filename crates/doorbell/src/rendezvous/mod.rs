@@ -23,8 +23,9 @@
 //! | a connection, on either side | 1 for the socket, 1 that names the process (Linux 6.5) |
 //! | a process met at a lane without a connection ([`Segment::for_children`]) | 1 that names it |
 //!
-//! Two lanes have four bells, so a client of a [service](crate::service) takes 7 on either side: at the usual limit of 1024 a service
-//! has some 140 clients, and asks for more by `setrlimit`. Who waits for nothing in an event loop offers no eventfds, and takes 3.
+//! Two lanes have four bells, so a client of a [service](crate::service) takes 6 on either side (its process's name is given up once it
+//! is met): at the usual limit of 1024 a service has some 160 clients, and asks for more by `setrlimit`. Who waits for nothing in an
+//! event loop offers no eventfds, and takes 3 of a connection.
 //!
 //! **Why not one for each process and segment, made when it is wanted?** A token has one owner ([`doorbell_core::wake`]): who consumes
 //! one behind which several wait takes the others' wake-up. So a shared file can be consumed by nobody who does not know
@@ -34,7 +35,10 @@
 //! have come to everybody who may ring before its waiter arms: joiners of one segment know only their host, who may be stopped,
 //! and a forked child has no connection of its own by which it could come. A ring that finds a waiter whose file it has not
 //! would be lost. Hence between processes all are made before the memory is shared, and between threads, where every ringer sees
-//! the same table, when they are wanted.
+//! the same table, when they are wanted. (A client and its service are two, and could send a file over their socket before its waiter
+//! arms. Whoever then rings while it has no descriptor left loses the file, which the kernel closes on the way, and with it the
+//! wake-up; and what lies in sockets unread is counted to its user, who may have no more of it than of open files (unix(7)): 1024 idle
+//! clients would be refused a file each.)
 
 mod hold;
 mod host;
