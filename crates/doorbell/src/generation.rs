@@ -119,10 +119,33 @@ mod tests {
         unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) }
     }
 
+    /// The ways that are told apart here. Not without handlers where the kernel, or an emulator, leaves pages as they are.
+    fn ways() -> Vec<fn() -> i64> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: fresh memory of this function's own, larger than a page.
+        let at = unsafe {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let at = libc::mmap(std::ptr::null_mut(), 1 << 16, rights, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            libc::madvise(at, 1 << 16, libc::MADV_WIPEONFORK);
+            at.cast::<u64>()
+        };
+        // SAFETY: as above; nobody else has it.
+        unsafe { at.write_volatile(1) };
+        // SAFETY: as above, in the child's copy.
+        if in_a_child(by_clone, || unsafe { at.read_volatile() } == 0) {
+            return vec![by_fork, by_clone];
+        }
+        doorbell_skipped::skip(
+            "no page is emptied in a child here (before Linux 4.14, and in qemu's user mode)",
+        );
+        vec![by_fork]
+    }
+
     /// A process that is number 1 of its container may have a child that is number 1 of another.
     #[test]
     fn a_child_is_of_another_generation_than_its_parent_and_so_is_its_child() {
-        for make in [by_fork, by_clone] {
+        for make in ways() {
             let ours = generation();
             assert!(in_a_child(make, || {
                 let at_once = is_current(ours);
@@ -136,7 +159,7 @@ mod tests {
 
     #[test]
     fn to_be_a_child_and_a_death_are_news_and_nothing_else_is() {
-        for make in [by_fork, by_clone] {
+        for make in ways() {
             let kept = news_to_keep();
             let generation = generation();
             tell_news();

@@ -81,7 +81,8 @@ fn ours(namespace: u32) -> Option<u32> {
 
 /// When `process` began, as far as it is told in a number.
 fn begun(process: u32) -> Option<u32> {
-    let stat = read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The thread's and not the process's: an emulator (qemu's user mode) makes that up for the process that looks at itself.
+    let stat = read_to_string(format!("/proc/{process}/task/{process}/stat")).ok()?;
     // proc_pid_stat(5): the second field, in parentheses, may hold anything; the time is the 22nd.
     let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
     u32::try_from(ticks % u64::from(UNKNOWN)).ok()
