@@ -285,6 +285,22 @@ const WAYS: [(&str, bool); 11] = [
     ("tokio-drop", cfg!(feature = "tokio")),
 ];
 
+/// What the kernel lacks for a way.
+fn lacking(way: &str) -> Option<String> {
+    match way {
+        #[cfg(feature = "io_uring")]
+        "io_uring" => {
+            let mut bell: Bell<doorbell::wait::IoUring> =
+                Bell::new().expect("memory for a bell").waiting_by();
+            match bell.wait_timeout(Duration::from_millis(1)) {
+                Err(error @ WaitError::Unsupported { .. }) => Some(error.to_string()),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 fn start(number: u32, segment: &Arc<Segment>) -> (Child, Connection<Trusted>) {
     let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
     command.env(ROLE, (number + 1).to_string());
@@ -311,7 +327,14 @@ fn main() -> ExitCode {
         Some(wanted) => wanted == way,
         None => *built,
     });
-    let ways = chosen.map(|(way, _)| way);
+    let there = |way: &&str| {
+        let lacking = lacking(way);
+        if let Some(why) = &lacking {
+            println!("{way:<10} not there: {why}");
+        }
+        lacking.is_none()
+    };
+    let ways = chosen.map(|(way, _)| way).filter(there);
     let cells: Vec<Cell> = ways
         .flat_map(|way| {
             NOTIFIERS

@@ -17,6 +17,8 @@ use doorbell::channel::{Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::{Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
+#[cfg(feature = "io_uring")]
+use doorbell::{Bell, WaitError};
 use std::collections::VecDeque;
 use std::process::{Child, Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -443,6 +445,16 @@ struct Cell {
     run: Exchange,
 }
 
+/// What the kernel lacks for io_uring's waits.
+#[cfg(feature = "io_uring")]
+fn lacking() -> Option<String> {
+    let mut bell: Bell<doorbell::wait::IoUring> = Bell::new().expect("memory for a bell").waiting_by();
+    match bell.wait_timeout(Duration::from_millis(1)) {
+        Err(error @ WaitError::Unsupported { .. }) => Some(error.to_string()),
+        _ => None,
+    }
+}
+
 fn cells() -> Vec<Cell> {
     let mut all: Vec<(&'static str, Exchange)> = vec![
         ("lane-adaptive", lane::<Adaptive>),
@@ -455,7 +467,10 @@ fn cells() -> Vec<Cell> {
     #[cfg(feature = "tokio")]
     all.push(("lane-tokio", tokio));
     #[cfg(feature = "io_uring")]
-    all.push(("lane-io_uring", lane::<doorbell::wait::IoUring>));
+    match lacking() {
+        None => all.push(("lane-io_uring", lane::<doorbell::wait::IoUring>)),
+        Some(why) => println!("lane-io_uring not there: {why}"),
+    }
     let mut cells: Vec<_> = all
         .into_iter()
         .flat_map(|(name, run)| [false, true].map(|processes| Cell { name, processes, run }))

@@ -177,9 +177,12 @@ mod tests {
         let run_dir = RunDir::create().unwrap();
         let site = Site::new(Contexts::Threads, arena, &run_dir);
         let mut broken = Vec::new();
-        for entry in all().iter().chain(&[&eventfd_count::EventfdCount as _]) {
+        let entries = all().iter().chain(&[&eventfd_count::EventfdCount as _]);
+        // Before any is rehearsed: one of them makes a choice for the whole process that another would then give as its reason.
+        let asked: Vec<_> = entries.map(|entry| (entry, entry.available(&Host::default()))).collect();
+        for (entry, available) in asked {
             let name = entry.name();
-            let said = match entry.available(&Host::default()) {
+            let said = match available.and_then(|()| entry.available(&Host::default())) {
                 Err(lacking) => format!("not there: {lacking}"),
                 Ok(()) if !entry.notification().joins(Contexts::Threads) => {
                     "joins processes alone".to_owned()
@@ -208,6 +211,49 @@ mod tests {
             page.contains(&format!("```rust\n{file}```")),
             "book/add-a-mechanism.md shows another eventfd_count.rs"
         );
+    }
+
+    /// The cells of a mechanism's row in the table of what runs where; empty of one that has none.
+    fn row<'page>(page: &'page str, name: &str) -> Vec<&'page str> {
+        let head = format!("| {name} |");
+        let line = page.lines().find(|line| line.starts_with(&head)).unwrap_or_default();
+        line.trim_matches('|').split('|').map(str::trim).collect()
+    }
+
+    /// `ci/everywhere COLUMN --write` writes it: the three columns that are asked for here take minutes.
+    #[test]
+    fn every_mechanism_of_every_system_has_its_row_in_the_table_of_what_runs_where() {
+        let page = include_str!("../../../../book/everywhere.md");
+        let heads = row(page, "mechanism");
+        let cell = |name: &str, column: &str| {
+            let place = heads.iter().position(|head| *head == column);
+            let place = place.unwrap_or_else(|| panic!("book/everywhere.md has no column '{column}'"));
+            row(page, &format!("`{name}`")).get(place).copied().unwrap_or_default()
+        };
+        let unknown = |cell: &str| ["", "–", "not asked"].contains(&cell);
+        let elsewhere = concat!(env!("CARGO_MANIFEST_DIR"), "/src/elsewhere");
+        let names_of = |folder: &str| {
+            let files = std::fs::read_dir(format!("{elsewhere}/{folder}")).unwrap();
+            let sources = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+            let names = sources.flat_map(|source| {
+                let names = source.split("const NAME: &'static str = \"").skip(1);
+                names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+            });
+            names.chain(["null".to_owned(), "spin".to_owned()]).collect::<Vec<_>>()
+        };
+        let own: Vec<String> = all().iter().map(|entry| entry.name().to_owned()).collect();
+        for (column, names, command) in [
+            ("x86_64, no guest", own, "x86_64/native"),
+            ("Wine", names_of("windows"), "x86_64/wine"),
+            ("macOS", names_of("macos"), "aarch64/macos"),
+        ] {
+            assert!(names.len() > 5, "{names:?}");
+            let lacking: Vec<_> = names.iter().filter(|name| unknown(cell(name, column))).collect();
+            assert!(
+                lacking.is_empty(),
+                "{lacking:?} are not in the column '{column}' of book/everywhere.md: run ci/everywhere {command} --write"
+            );
+        }
     }
 
     /// What merges cannot keep the words of each.
