@@ -292,7 +292,7 @@ fn child_whose_folder_is_taken() {
     let mut service = doorbell::listen("clock").unwrap();
     assert_eq!(
         service.path(),
-        Path::new(&env::var("HOME").unwrap()).join(".local/state/doorbell/clock.sock")
+        Path::new(&env::var("HOME").unwrap()).join(".local/state/doorbell/services/clock.sock")
     );
     let client = thread::spawn(|| doorbell::connect("clock").unwrap().send(b"hello"));
     assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"hello");

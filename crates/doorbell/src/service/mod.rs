@@ -73,7 +73,7 @@ impl Default for Listen {
 /// Listens at the service `name` of this user. A name with a slash in it is a path.
 ///
 /// Names are sockets in the first of the [folders] that is this user's alone: `/run/user/UID/doorbell`, which there is while the user
-/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell`. [`Service::path`] says
+/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell/services`. [`Service::path`] says
 /// which it is; clients look in all of them. [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
 ///
 /// # Errors

@@ -49,7 +49,7 @@ impl Places {
     }
 
     fn in_home(home: &Path) -> PathBuf {
-        home.join(".local/state/doorbell")
+        home.join(".local/state/doorbell/services")
     }
 
     /// Where clients look, if what is there is this user's.
@@ -94,7 +94,8 @@ impl Places {
             // Folders are made in this user's own home only: another's may have been left in the environment.
             let own = symlink_metadata(home).is_ok_and(|home| user::is_ours(home.uid()));
             let mut path = home.to_owned();
-            for part in [".local", "state"] {
+            // The command `doorbell` has other things in the last, which others may enter.
+            for part in [".local", "state", "doorbell"] {
                 path.push(part);
                 if own {
                     Folder::make(path.clone());
@@ -152,7 +153,7 @@ pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousErro
 }
 
 /// The folders in which services of this user listen and are looked for, in this order, and what is there: `/run/user/UID/doorbell`,
-/// `/tmp/doorbell-UID`, `~/.local/state/doorbell`; or the one that [`VARIABLE`] names.
+/// `/tmp/doorbell-UID`, `~/.local/state/doorbell/services`; or the one that [`VARIABLE`] names.
 pub fn folders() -> Vec<Folder> {
     Places::of_this_user().folders()
 }
@@ -231,8 +232,12 @@ mod tests {
         let (places, scratch) = places("taken");
         create_dir(&places.shared).unwrap();
         set_permissions(&places.shared, Permissions::from_mode(0o777)).unwrap();
+        // The lab's own, which others may enter.
+        let labs = scratch.join("home/.local/state/doorbell");
+        create_dir_all(&labs).unwrap();
+        set_permissions(&labs, Permissions::from_mode(0o755)).unwrap();
         let chosen = places.choose().unwrap();
-        assert_eq!(chosen, scratch.join("home/.local/state/doorbell"));
+        assert_eq!(chosen, labs.join("services"));
         let file = Path::new("clock.sock");
         assert_eq!(places.paths(file).unwrap(), [chosen.join(file)]);
         // Without a home it is said whose fault it is.
