@@ -2,6 +2,7 @@
 // Two processes in C++: the parent hosts a path, the child it forks joins there, and both are told of the other's end.
 #include <doorbell.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <iostream>
@@ -158,8 +159,28 @@ int main(int argc, char **argv) try {
         if (question != "a question" || service.fd() < 0 || !service.send(who, "an answer"))
             return 1;
         client.join();
-        if (service.recv_for(1ms))
+        if (service.recv_for(1ms) || service.path() != name)
             return 1;
+    }
+    // For no user: whoever comes is hung up on.
+    {
+        const std::string name = std::string(argv[1]) + ".nobodys";
+        const doorbell_users nobody{DOORBELL_USERS_LISTED, 0, nullptr};
+        auto service = doorbell::listen(name, nobody);
+        std::atomic<bool> refused = false;
+        auto client = std::thread([&] {
+            try {
+                doorbell::connect(name, doorbell_users{DOORBELL_USERS_ANYONE, 0, nullptr}, std::chrono::minutes(1));
+            } catch (const doorbell::error &error) {
+                refused = error.status() == DOORBELL_NO_ANSWER;
+            }
+            if (!refused)
+                std::terminate();
+        });
+        while (!refused)
+            if (service.recv_for(std::chrono::milliseconds(1)))
+                return 1;
+        client.join();
     }
     // Any of several, and a bell as a file.
     doorbell::bell one, other;

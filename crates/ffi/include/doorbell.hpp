@@ -373,6 +373,11 @@ inline ends channel(std::uint64_t capacity) { return detail::both(doorbell_chann
 inline ends connect(const std::string &name, std::chrono::nanoseconds patience = std::chrono::nanoseconds(0)) {
     return detail::both(doorbell_connect, name.c_str(), detail::after(patience));
 }
+/* As above, with a service that is a process of `users`. */
+inline ends connect(const std::string &name, const doorbell_users &users,
+                    std::chrono::nanoseconds patience = std::chrono::nanoseconds(0)) {
+    return detail::both(doorbell_connect_to, name.c_str(), &users, detail::after(patience));
+}
 
 /* What a service received: the client's number, which is never used again, and the message. */
 struct heard {
@@ -385,6 +390,16 @@ struct heard {
 class service {
 public:
     explicit service(const std::string &name) : handle_(detail::made<handle>(doorbell_listen, name.c_str())) {}
+    /* For clients that are processes of `users`; the socket file gets the rights `mode`, if that is not negative. */
+    service(const std::string &name, const doorbell_users &users, std::int32_t mode = -1)
+        : handle_(detail::made<handle>(doorbell_listen_for, name.c_str(), &users, mode)) {}
+
+    /* Where it listens. */
+    std::string path() const {
+        char path[128];
+        detail::check(doorbell_service_path(get(), path, sizeof path));
+        return path;
+    }
 
     /* The next message of any client. */
     heard recv() { return recv_until(DOORBELL_FOREVER).value(); }
@@ -424,6 +439,9 @@ private:
 
 /* Listens at the service `name`. */
 inline service listen(const std::string &name) { return service(name); }
+inline service listen(const std::string &name, const doorbell_users &users, std::int32_t mode = -1) {
+    return service(name, users, mode);
+}
 
 /* What a segment is made of: doorbell_offer, filled in. */
 struct offer : doorbell_offer {
