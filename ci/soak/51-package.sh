@@ -17,8 +17,12 @@ for machine in x86_64 aarch64 riscv64; do
     runner=()
     [ "$machine" = "$(uname -m)" ] || runner=("qemu-$machine-static")
     "${runner[@]}" "$program" --version | grep -q "^doorbell " || fail "the program for $machine does not run"
-    "${runner[@]}" "$program" ping futex --gap 0 --count 200 --blocks 1 --quiet -o "$out/$machine.json" >/dev/null || [ $? -eq 4 ] ||
-        fail "the program for $machine measures nothing"
+    "${runner[@]}" "$program" list | grep '^futex  *yes' >/dev/null || fail "the program for $machine asks this kernel nothing"
+    # A trial's host is this program once more, which the kernel starts by itself: another processor's only where binfmt_misc knows it.
+    if [ ${#runner[@]} -eq 0 ] || [ -e "/proc/sys/fs/binfmt_misc/qemu-$machine" ]; then
+        "${runner[@]}" "$program" ping futex --gap 0 --count 200 --blocks 1 --quiet -o "$out/$machine.json" >/dev/null || [ $? -eq 4 ] ||
+            fail "the program for $machine measures nothing"
+    fi
     package=$(BUILT=$program PAGES=$own crates/lab/package/deb "$out")
     echo "51-package: $machine: $(stat -c %s "$program") bytes, $(basename "$package") $(stat -c %s "$package") bytes"
 done
