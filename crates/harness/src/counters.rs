@@ -63,6 +63,7 @@ impl Counters {
             user_ns,
             system_ns,
             window_ns,
+            call_ns: None,
             uncounted: !task::COUNTS,
         }
     }

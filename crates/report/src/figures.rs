@@ -370,6 +370,8 @@ mod tests {
             });
             record.series.insert(Quantity::Notify, Series::from(&calls));
             record.sides[0].system_ns = wakes * gap_ns;
+            // Of a file from before it was told there is none.
+            record.sides[0].call_ns = (block > 2).then_some(1_000.0 + 90.0 * f64::from(block));
             record.sides[1].system_ns = wakes * (3_000 + 700 * u64::from(block));
             record
         });

@@ -261,6 +261,7 @@ impl ReceiverRow<'_> {
             user_ns: self.get(field::USER),
             system_ns: self.get(field::SYSTEM),
             window_ns: self.get(field::WINDOW),
+            call_ns: None,
             uncounted: !crate::task::COUNTS,
         }
     }
@@ -315,6 +316,7 @@ mod tests {
             user_ns: 9,
             system_ns: 10,
             window_ns: 11,
+            call_ns: None,
             uncounted: !crate::task::COUNTS,
         };
         assert!(!table.row(1).done());

@@ -9,6 +9,7 @@ use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::clock::{Clock, Ticks};
 use std::time::Duration;
 mod arrivals;
+mod call_cost;
 mod due;
 #[cfg(target_os = "linux")]
 mod in_set;

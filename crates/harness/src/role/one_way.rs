@@ -2,6 +2,7 @@
 //! One way: a notifier that notifies after each gap, a waiter that takes what comes.
 
 use super::arrivals::{Arrival, Arrivals, Sent};
+use super::call_cost::CallCost;
 use super::due::Gaps;
 #[cfg(target_os = "linux")]
 use super::in_set::InSet;
@@ -58,6 +59,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let window = side.configuration.until.time_ns.map(|ns| clock.ticks(Duration::from_nanos(ns)));
     let mut helped = notifier.helper_ns();
+    let mut cost = CallCost::of_gap(side.configuration.pattern.gap_ns());
+    let lead = if open_loop { cost.lead(clock) } else { 0 };
     let mut opened = side.open_window();
     let mut sequence = 0_u64;
     let mut last = clock.now();
@@ -69,13 +72,15 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
             side.times.clear();
             side.tally = Tally { warmup, ..Tally::default() };
             helped = notifier.helper_ns();
+            cost.clear();
             opened = side.open_window();
             last = clock.now();
         }
+        let looks = cost.looks_at(sequence.saturating_sub(warmup));
         sequence += 1;
         let due = last.saturating_add(gaps.following());
         side.step(Step::Pauses, sequence);
-        pause_until(clock, due, shares_core);
+        pause_until(clock, if looks { due.saturating_sub(lead) } else { due }, shares_core);
         // A stamp is reused after STAMPS messages, a message's bytes after one: who was there before must have been taken.
         let ahead = if open_loop && side.configuration.size == 0 { STAMPS as u64 } else { 1 };
         side.step(Step::AwaitsTaken, sequence);
@@ -86,6 +91,13 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
         }
         side.step(Step::Notifies, sequence);
         let stamp = &mail.stamps[sequence as usize % STAMPS];
+        let looked = looks.then(|| {
+            let looked = CallCost::begin();
+            while clock.now() < due {
+                std::hint::spin_loop();
+            }
+            looked
+        });
         let before = clock.now();
         side.write_payload(THERE, sequence);
         stamp.sent.store(before, Relaxed);
@@ -100,7 +112,11 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
         if shares_core && mail.taken.0.load(Acquire) >= sequence {
             notified = notified.min(stamp.woke.load(Relaxed)).max(before);
         }
-        side.times.notify.record(clock.ps(notified.saturating_sub(before)));
+        let lasted_ps = clock.ps(notified.saturating_sub(before));
+        side.times.notify.record(lasted_ps);
+        if let Some(looked) = &looked {
+            cost.end(looked, lasted_ps / 1000);
+        }
         side.tally.sent += 1;
         if open_loop {
             last = due;
@@ -113,8 +129,10 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     if sequence <= warmup {
         // Interrupted before anything was to be recorded.
         side.forget_warmup(sequence);
+        cost.clear();
     }
     side.close_window(opened);
+    side.counters.call_ns = cost.mean_ns();
     let helped = notifier.helper_ns().saturating_sub(helped);
     if helped > 0 && side.tally.sent > 0 {
         side.figures.push(Figure {

@@ -8,6 +8,9 @@ use crate::usage::Usage;
 /// Whether switches and faults are counted for each thread.
 pub const COUNTS: bool = false;
 
+/// Whether CPU time is told finely enough to be asked for around one call.
+pub const TELLS_CPU_TIME: bool = true;
+
 /// Its number.
 pub fn number() -> u32 {
     let mut number = 0_u64;

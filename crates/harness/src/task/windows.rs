@@ -15,6 +15,9 @@ use crate::usage::Usage;
 /// Whether switches and faults are counted for each thread: they are for performance tools alone.
 pub const COUNTS: bool = false;
 
+/// Whether CPU time is told finely enough to be asked for around one call: it is told by the tick.
+pub const TELLS_CPU_TIME: bool = false;
+
 /// Its number.
 pub fn number() -> u32 {
     // SAFETY: takes nothing.

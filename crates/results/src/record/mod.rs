@@ -229,6 +229,10 @@ pub struct SideCounters {
     /// Length of the measured window by this side's clock, nanoseconds; for the receivers of a fan-out together, the sum of
     /// theirs.
     pub window_ns: u64,
+    /// CPU time of one of its calls that notify, nanoseconds: the mean of a sample of them, in which none counts more than it lasted. Of
+    /// a notifier that keeps a gap, where the system tells CPU time finely enough.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub call_ns: Option<f64>,
     /// Whether the system tells neither switches nor faults: both are zero then, and say nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub uncounted: bool,

@@ -355,6 +355,8 @@ mod tests {
             with("/records/0/configuration/placement/cpus", serde_json::json!([0, 4_000_000_000_u32])),
             with("/records/0/block", 4_000_000_000_u32.into()),
             with("/records/1/sides/0/user_ns", u64::MAX.into()),
+            written().replacen("\"window_ns\":", "\"call_ns\":-1,\"window_ns\":", 1),
+            written().replacen("\"window_ns\":", "\"call_ns\":1e300,\"window_ns\":", 1),
             with("/records/0/series/round-trip/stdev_ns", (-3.5).into()),
         ] {
             let error = refused(text);
