@@ -104,7 +104,7 @@ checks = {
     1: lambda rows: sum(r["trials"] for r in rows) == sum(len(r["records"]) for r in results.values())
     and len(rows) == len(results),
     2: fastest,
-    3: lambda rows: sum(r["messages"] for r in rows) == seen and all(1 < r["cpu_ns_per_message"] < 1e9 for r in rows),
+    3: lambda rows: sum(r["wakes"] for r in rows) == seen and all(1 < r["cpu_ns_per_wake"] < 1e9 for r in rows),
     4: exact,
     5: lambda rows: is_time(rows, "p50_ns") and all(r["best_run_ns"] <= r["p50_ns"] <= r["worst_run_ns"] for r in rows),
     6: odd,

@@ -355,6 +355,8 @@ fn numbers(record: &Record) -> Vec<Number> {
         }
         let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
         all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
+        // Sides and counts do not make it: of a notifier that keeps a gap most of the time is the harness's.
+        all.extend(record.cpu_per_wake().map(|(ns, _)| measured("cpu-per-wake", "value", ns, "ns")));
         if let Some(reference) = &record.reference {
             all.push(measured("reference", "round_trip", reference.round_trip_ns, "ns"));
             all.push(measured("reference", "ratio", reference.ratio, ""));
@@ -391,6 +393,7 @@ fn numbers(record: &Record) -> Vec<Number> {
             {
                 all.push(number(&side.side, statistic, Value::Whole(count), unit));
             }
+            all.extend(side.call_ns.map(|ns| measured(&side.side, "call_cpu", ns, "ns")));
             all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));
         }
         for (kind, count) in &record.environment.interrupts {
