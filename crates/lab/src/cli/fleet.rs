@@ -29,7 +29,7 @@ pub struct Args {
 enum Step {
     /// Print what runs a verb on every node: a result a node, named after it
     Plan(PlanArgs),
-    /// Say which nodes fail, which are odd beside their kin, and what those share
+    /// Say which nodes fail, which are odd beside others of their type, and what those share
     Verdict(verdict::Args),
     /// Draw a page with a square for each node, and a page of each node to look at
     Report(report::Args),
