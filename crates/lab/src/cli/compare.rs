@@ -22,7 +22,7 @@ use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{Record, ResultFile, read};
 use doorbell_verdict::compare::{apart, compare, compare_beside};
 use doorbell_verdict::machines::machines;
-use doorbell_verdict::provisional::provisional;
+use doorbell_verdict::provisional::{Provisional, provisional};
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
@@ -105,13 +105,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         regression |= compared.has_regression();
         open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
         verdicts.push(verdict(&compared, interfered.is_some()));
-        if let Some(foreign) = foreign(candidate) {
-            text.push_str(&format!("{foreign}\n"));
-        }
-        if let Some(found) = interfered {
-            text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));
-        }
-        text.push_str(&comparison(&compared, &names[0], name, &Style::of_stdout()));
+        let style = Style::of_stdout();
+        text.push_str(&doubts(candidate, interfered, &style));
+        text.push_str(&comparison(&compared, &names[0], name, &style));
     }
     if let Some(write) = writer {
         text = write(&format!("doorbell compare with {}", names[0]), &one(verdicts, &names[1..]));
@@ -140,6 +136,12 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
     };
     std::io::stdout().write_all(text.as_bytes())?;
     Ok(if verdict.status == Status::Inconclusive { Exit::Unfit } else { Exit::Done })
+}
+
+/// What is said before a comparison with `candidate`.
+fn doubts(candidate: &ResultFile, interfered: Option<Provisional>, style: &Style) -> String {
+    let interfered = interfered.map(doorbell_report::answer::provisional);
+    foreign(candidate).into_iter().chain(interfered).map(|doubt| style.wrap(&doubt, 0)).collect()
 }
 
 /// The verdicts on several candidates as one, in which each finding names its candidate.
@@ -204,11 +206,9 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
     let compared = compare_beside(before, after, relevant, LOOKS.len());
     let interfered = [before, after].into_iter().find_map(provisional);
-    let mut text = String::new();
-    if let Some(found) = interfered {
-        text.push_str(&format!("{}\n", doorbell_report::answer::provisional(found)));
-    }
-    text.push_str(&comparison(&compared, &commands[0], &commands[1], &Style::of_stdout()));
+    let style = Style::of_stdout();
+    let text =
+        doubts(after, interfered, &style) + &comparison(&compared, &commands[0], &commands[1], &style);
     std::io::stdout().write_all(text.as_bytes())?;
     let open = compared.is_open() || compared.rows.is_empty() || interfered.is_some();
     Ok(match (compared.has_regression(), open) {

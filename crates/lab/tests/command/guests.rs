@@ -195,6 +195,11 @@ fn a_result_from_an_emulator_is_not_compared_with_one_from_a_machine() {
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("against") && text.starts_with("emulated: every time here"), "{text}");
+    // In a terminal the first lines are as short as those that follow.
+    let narrow = stage.doorbell(&["compare", guest, guest]).env("COLUMNS", "60").output().unwrap();
+    let text = String::from_utf8_lossy(&narrow.stdout).into_owned();
+    let wide = text.lines().take(4).find(|line| line.chars().count() > 60);
+    assert!(text.starts_with("emulated: every time here") && wide.is_none(), "{text}");
 }
 
 /// A guest whose verb leaves the result of a real run when it is told to stop, or at once.
