@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether it got worse, in words, and the table behind it.
 
-use super::axis::{self, label};
+use super::axis::{self, Axis, label};
 use super::comparison::reason;
 use super::style::Role;
 use super::subsection::{Subsection, heads};
@@ -14,18 +14,18 @@ use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
 /// The verdict, and what stands behind it.
 pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Subsection> {
     let role = if checked.is_broken() { Role::Error } else { Role::Heading };
+    let axes = axes(checked);
     let missing = checked.missing.iter();
+    let missing =
+        missing.map(|(configuration, reason)| format!("Not compared: {}: {reason}.", label(configuration, &axes)));
+    let untried = checked.untried.iter();
+    let untried = untried.map(|condition| format!("Held against nothing: {}.", conditions[*condition].text));
     let told = Subsection {
         title: verdict(checked, conditions, baseline),
         role,
-        lead: missing
-            .map(|(configuration, reason)| {
-                format!("{}: {reason}.", axis::common(std::iter::once(*configuration)))
-            })
-            .collect(),
+        lead: missing.chain(untried).collect(),
         ..Subsection::default()
     };
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
     let mut columns = heads(&axes, "mechanism");
     columns.extend([word("fails if"), number("seen"), number("between"), number("blocks"), word("verdict")]);
     let mut table = Table::new(columns);
@@ -45,12 +45,18 @@ pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) 
         .collect()
 }
 
+/// What tells the configurations apart that a check is about.
+fn axes(checked: &Checked) -> Vec<Axis> {
+    let judged = checked.findings.iter().map(|finding| finding.configuration);
+    axis::varying(judged.chain(checked.missing.iter().map(|(configuration, _)| *configuration)))
+}
+
 /// The verdict in one sentence.
 pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> String {
     let of = |wanted: fn(&Decision) -> bool| -> Vec<&Finding> {
         checked.findings.iter().filter(|finding| wanted(&finding.decision)).collect()
     };
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
+    let axes = axes(checked);
     let named = |finding: &Finding| {
         let (seen, between) = seen(&finding.seen);
         let between = if between.is_empty() { between } else { format!(" ({between})") };
@@ -70,8 +76,8 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
     let open = of(|decision| matches!(decision, Decision::CannotTell(_)));
     let missing = match checked.missing.len() {
         0 => String::new(),
-        1 => "; one configuration has no figures any more".to_owned(),
-        configurations => format!("; {configurations} configurations have no figures any more"),
+        1 => "; one configuration of it could not be compared".to_owned(),
+        configurations => format!("; {configurations} configurations of it could not be compared"),
     };
     if !broken.is_empty() {
         return format!("Worse than {baseline}: {}{missing}.", list(&broken));
@@ -81,9 +87,13 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
             "Cannot tell whether it is worse than {baseline}: no configuration could be compared{missing}."
         );
     }
-    if !open.is_empty() || !missing.is_empty() {
+    if !open.is_empty() || !missing.is_empty() || !checked.untried.is_empty() {
+        let untried = match &checked.untried[..] {
+            [] => String::new(),
+            [first, ..] => format!("; {} was held against nothing", conditions[*first].text),
+        };
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
-        return format!("Cannot tell whether it is worse than {baseline}: {shown}{missing}.");
+        return format!("Cannot tell whether it is worse than {baseline}: {shown}{missing}{untried}.");
     }
     let configurations = checked.findings.len();
     format!(
@@ -97,7 +107,7 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
 
 /// Each condition of each configuration, for programs.
 pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Finding> {
-    let axes = axis::varying(checked.findings.iter().map(|finding| finding.configuration));
+    let axes = axes(checked);
     let judged = checked.findings.iter().map(|finding| {
         let status = match finding.decision {
             Decision::Kept => verdict::Status::Passed,
@@ -122,7 +132,7 @@ pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Fin
         }
     });
     let missing = checked.missing.iter().map(|(configuration, reason)| {
-        let name = axis::common(std::iter::once(*configuration));
+        let name = label(configuration, &axes);
         verdict::Finding::new(name, "figures", verdict::Status::Inconclusive, "count").because(reason.clone())
     });
     judged.chain(missing).collect()

@@ -2,7 +2,7 @@
 //! A comparison for the terminal: a ratio with its interval and a verdict for each configuration, then what was not compared.
 
 use super::answer::could_be;
-use super::axis;
+use super::axis::{self, Axis};
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, plain};
@@ -56,7 +56,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         }
         out.push_str(&table.render(style));
     }
-    let axes = axis::varying(comparison.unmatched.iter().map(|configuration| configuration.configuration));
+    let axes = all_axes(comparison);
     for configuration in &comparison.unmatched {
         out.push_str(&style.wrap(
             &format!(
@@ -72,7 +72,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
 
 /// The comparison for programs; `provisional` where other work interfered with most of either run.
 pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
-    let axes = axis::varying(comparison.rows.iter().map(|row| row.configuration));
+    let axes = all_axes(comparison);
     let rows = comparison.asked().map(|row| {
         let status = match row.verdict {
             Verdict::Slower => Status::Failed,
@@ -83,7 +83,7 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
         finding.valued(row.p50.estimate, Some([row.p50.low, row.p50.high])).because(words(row))
     });
     let gone = comparison.unmatched.iter().map(|unmatched| {
-        let name = axis::common(std::iter::once(unmatched.configuration));
+        let name = axis::label(unmatched.configuration, &axes);
         let status = if unmatched.gone { Status::Inconclusive } else { Status::Answered };
         Finding::new(name, "p50", status, "ratio").because(unmatched.reason.clone())
     });
@@ -101,6 +101,12 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
         provisional,
         findings: rows.chain(gone).collect(),
     }
+}
+
+/// What tells all configurations of both runs apart.
+fn all_axes(comparison: &Comparison) -> Vec<Axis> {
+    let rows = comparison.rows.iter().map(|row| row.configuration);
+    axis::varying(rows.chain(comparison.unmatched.iter().map(|unmatched| unmatched.configuration)))
 }
 
 /// A ratio with its interval.
@@ -162,8 +168,14 @@ pub fn conclusion(comparison: &Comparison) -> String {
     let parts = [(slower, "slower"), (faster, "faster"), (same, &matters), (open, "inconclusive")];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let text =
-        format!("Of {configurations}: {}; in 95 of 100 comparisons all of that is right.", parts.join(", "));
+    let left_out = match comparison.unmatched.iter().filter(|unmatched| unmatched.had).count() {
+        0 => String::new(),
+        more => format!(" {} of the baseline not compared.", counted(more as u64, "more configuration")),
+    };
+    let text = format!(
+        "Of {configurations}: {}; in 95 of 100 comparisons all of that is right.{left_out}",
+        parts.join(", ")
+    );
     if slower + faster > 0 || open == 0 {
         return text;
     }
@@ -203,5 +215,27 @@ mod tests {
         let text =
             comparison(&compare(&first, &second, RELEVANT), "before.json", "after.json", &Style::PLAIN);
         insta::assert_snapshot!(text);
+    }
+
+    /// Two test cases had one name, "between processes, pattern one way, gap 1 ms", and that they had passed was said of what was not compared.
+    #[test]
+    fn what_was_not_compared_has_the_name_of_its_mechanism_and_has_not_passed() {
+        let configurations = ["futex", "pipe", "eventfd"].map(sample::configuration);
+        let [first, second] = [3, 1]
+            .map(|few| sample::result(&configurations[..few], 8, |_, block| 16_000.0 + f64::from(block % 3)));
+        let compared = compare(&first, &second, RELEVANT);
+        let verdict = verdict(&compared, false);
+        let names: Vec<&str> =
+            verdict.findings.iter().map(|finding| finding.configuration.as_str()).collect();
+        assert_eq!(names, ["futex", "pipe", "eventfd"]);
+        assert!(
+            verdict.reason.ends_with("2 more configurations of the baseline not compared."),
+            "{}",
+            verdict.reason
+        );
+        let (_, junit) = crate::verdict_format::FORMATS[1];
+        let text = junit("doorbell compare", &verdict);
+        assert!(text.contains("tests=\"4\" failures=\"0\" errors=\"0\" skipped=\"2\""), "{text}");
+        assert!(text.contains("<skipped message=\"only in the baseline\"/>"), "{text}");
     }
 }

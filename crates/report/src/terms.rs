@@ -170,7 +170,11 @@ const COLUMNS: &[(&str, &str)] = &[
         "p99 ratio",
         "The 99th percentile as a multiple of the other's, with an interval. It decides no verdict of `doorbell compare`.",
     ),
-    ("as measured", "The ratio of the medians before the machine's own change is taken out."),
+    (
+        "as measured",
+        "The ratio of the levels before the machine's own change is taken out; where there is no reference it is the p50 ratio.",
+    ),
+    ("before", "Of two runs compared: what the baseline takes, the level of its blocks' medians."),
     (
         "machine",
         "Of two runs compared: how much the machine itself changed between them, by the reference. Of many: its host name.",

@@ -48,20 +48,25 @@ fn told(finding: &Finding) -> String {
     }
 }
 
-/// A test case for the verdict and one for each configuration. What is inconclusive is an error: it has not passed.
+/// A test case for the verdict and one for each configuration. What is inconclusive is an error: it has not passed. What was not judged
+/// was skipped.
 fn junit(name: &str, verdict: &Verdict) -> String {
     let findings = all(verdict);
     let count = |wanted: Status| findings.iter().filter(|finding| finding.status == wanted).count();
+    let unjudged = |place: usize, finding: &Finding| {
+        place > 0 && finding.status == Status::Answered && finding.value.is_none()
+    };
+    let skipped = findings.iter().enumerate().filter(|(place, finding)| unjudged(*place, finding)).count();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     let _ = writeln!(
         out,
-        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\">",
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{skipped}\">",
         xml(name),
         findings.len(),
         count(Status::Failed),
         count(Status::Inconclusive)
     );
-    for finding in &findings {
+    for (place, finding) in findings.iter().enumerate() {
         let case = format!("{} {}", finding.configuration, finding.figure);
         let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", xml(name), xml(&case));
         let said = xml(&told(finding));
@@ -70,6 +75,7 @@ fn junit(name: &str, verdict: &Verdict) -> String {
             Status::Inconclusive => {
                 writeln!(out, "><error type=\"inconclusive\" message=\"{said}\"/></testcase>")
             }
+            _ if unjudged(place, finding) => writeln!(out, "><skipped message=\"{said}\"/></testcase>"),
             _ => writeln!(out, "><system-out>{said}</system-out></testcase>"),
         };
     }

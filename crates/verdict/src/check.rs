@@ -24,6 +24,8 @@ pub struct Checked<'result> {
     pub findings: Vec<Finding<'result>>,
     /// Configurations of the baseline that could not be compared, with the reason.
     pub missing: Vec<(&'result Configuration, String)>,
+    /// Conditions, by their places, that nothing was held against.
+    pub untried: Vec<usize>,
 }
 
 /// One condition for one configuration.
@@ -80,7 +82,10 @@ impl Checked<'_> {
     /// Whether something could not be told.
     pub fn is_open(&self) -> bool {
         let open = |finding: &Finding| matches!(finding.decision, Decision::CannotTell(_));
-        self.findings.is_empty() || !self.missing.is_empty() || self.findings.iter().any(open)
+        self.findings.is_empty()
+            || !self.missing.is_empty()
+            || !self.untried.is_empty()
+            || self.findings.iter().any(open)
     }
 }
 
@@ -102,7 +107,7 @@ pub fn check<'result>(
         .unmatched
         .iter()
         .filter(|configuration| {
-            configuration.gone
+            configuration.had
                 && conditions.iter().any(|condition| concerns(condition, configuration.configuration))
         })
         .map(|configuration| (configuration.configuration, configuration.reason.clone()))
@@ -127,7 +132,9 @@ pub fn check<'result>(
             });
         }
     }
-    Checked { findings, missing }
+    let judged = |condition: &usize| findings.iter().any(|finding| finding.condition == *condition);
+    let untried = (0..conditions.len()).filter(|condition| !judged(condition)).collect();
+    Checked { findings, missing, untried }
 }
 
 fn judge(
@@ -326,5 +333,44 @@ mod tests {
         assert!(checked.is_open() && !checked.is_broken());
         let other = check(&comparison, &gone, &[condition("pipe:p50>+5%").unwrap()]);
         assert!(other.missing.is_empty() && !other.is_open(), "nobody asked for futex");
+    }
+
+    /// "Not worse: all 4 conditions and configurations are kept", of a candidate without the mechanism that a condition names, and of one whose
+    /// trials were planned longer. One that had skipped it left the check open.
+    #[test]
+    fn a_configuration_that_the_candidate_lacks_or_planned_otherwise_leaves_the_check_open() {
+        let baseline = run(1.0, 0.004, 1);
+        let mut lacks = run(1.0, 0.004, 2);
+        lacks.plan.configurations.retain(|configuration| configuration.subject != "futex");
+        lacks.records.retain(|record| record.configuration.subject != "futex");
+        let mut longer = run(1.0, 0.004, 2);
+        let until = doorbell_results::configuration::Until::count(5000);
+        let all = longer.records.iter_mut().map(|record| &mut record.configuration);
+        for configuration in all.chain(&mut longer.plan.configurations) {
+            if configuration.subject == "futex" {
+                configuration.until = until;
+            }
+        }
+        for candidate in [&lacks, &longer] {
+            let comparison = compare(&baseline, candidate, RELEVANT);
+            let conditions = ["p50>+5%", "futex:p50>+5%"].map(|text| condition(text).unwrap());
+            let checked = check(&comparison, candidate, &conditions);
+            assert_eq!((checked.missing.len(), &checked.untried[..]), (1, &[1][..]));
+            assert!(checked.is_open() && !checked.is_broken());
+        }
+    }
+
+    /// A baseline that skipped a mechanism has nothing to hold against a condition that names it.
+    #[test]
+    fn a_condition_that_nothing_is_held_against_leaves_the_check_open() {
+        let mut baseline = run(1.0, 0.004, 1);
+        for record in baseline.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+            record.outcome = Outcome::Skipped { reason: "lacks it".to_owned() };
+        }
+        let candidate = run(1.0, 0.004, 2);
+        let comparison = compare(&baseline, &candidate, RELEVANT);
+        let named = check(&comparison, &candidate, &[condition("futex:p50>+5%").unwrap()]);
+        assert!(named.is_open() && named.missing.is_empty());
+        assert!(!check(&comparison, &candidate, &[condition("p50>+5%").unwrap()]).is_open());
     }
 }

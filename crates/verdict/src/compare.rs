@@ -43,10 +43,11 @@ pub struct ComparedConfiguration<'result> {
     /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
     pub candidate: &'result Configuration,
     pub quantity: Quantity,
-    /// The baseline's median over its blocks, nanoseconds.
+    /// The [level](Family::level) of the baseline's medians, nanoseconds.
     pub baseline_p50_ns: f64,
     /// Blocks used, of baseline and candidate.
     pub blocks: [usize; 2],
+    /// The ratio of the levels before the machine's own change is taken out; without a reference it is that of `p50`.
     pub measured: f64,
     /// How much of it is the machine's own change, where both runs have a reference: how much that changed.
     pub machine: Option<f64>,
@@ -71,6 +72,8 @@ pub struct Unmatched<'result> {
     pub reason: String,
     /// Whether the baseline has figures of it and the candidate should have.
     pub gone: bool,
+    /// Whether the baseline has figures of it, wherever the candidate's are: a check of it has nothing to go by.
+    pub had: bool,
 }
 
 /// A comparison of two runs.
@@ -148,6 +151,7 @@ fn judged<'result>(
             configuration: variant.configuration,
             reason: reason.clone(),
             gone: false,
+            had: true,
         };
         return Comparison {
             files: [baseline, candidate],
@@ -160,8 +164,10 @@ fn judged<'result>(
     let files = [baseline, candidate];
     let measured: Vec<Pair> =
         pairs.into_iter().filter_map(|(variant, other)| Pair::of(files, [variant, other])).collect();
+    let raw = family(&measured.iter().map(|pair| pair.samples(Block::p50, false)).collect::<Vec<_>>());
     let [p50, p99] = [Block::p50, Block::p99].map(|figure| {
-        let samples: Vec<[Sample; 2]> = measured.iter().map(|pair| pair.samples(figure)).collect();
+        let samples: Vec<[Sample; 2]> =
+            measured.iter().map(|pair| pair.samples(figure, pair.machine.is_some())).collect();
         let places: Vec<(usize, usize)> = (0..samples.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
         let family = family(&samples);
         let ratios = family.ratios(&places, error / 2.0).into_iter().zip(places);
@@ -172,8 +178,12 @@ fn judged<'result>(
             })
             .collect::<Vec<Option<Ratio>>>()
     });
-    let rows = measured.iter().zip(p50.into_iter().zip(p99));
-    let rows = rows.filter_map(|(pair, (p50, p99))| pair.row(files, p50?, p99, relevant)).collect();
+    let rows = measured.iter().enumerate().zip(p50.into_iter().zip(p99));
+    let rows = rows.filter_map(|((place, pair), (p50, p99))| {
+        let levels_ns = [raw.level(2 * place)?, raw.level(2 * place + 1)?];
+        Some(pair.row(files, levels_ns, p50?, p99, relevant))
+    });
+    let rows = rows.collect();
     Comparison { files, rows, unmatched, relevant }
 }
 
@@ -266,8 +276,8 @@ impl<'variant, 'result> Pair<'variant, 'result> {
         Some(Self { variants, quantity, blocks, machine })
     }
 
-    fn samples(&self, figure: fn(&Block, bool) -> Option<f64>) -> [Sample; 2] {
-        let referred = self.machine.is_some();
+    /// Of both runs: as multiples of the reference, if `referred`.
+    fn samples(&self, figure: fn(&Block, bool) -> Option<f64>, referred: bool) -> [Sample; 2] {
         self.blocks.each_ref().map(|blocks| {
             blocks.iter().filter_map(|(number, block)| Some((*number, figure(block, referred)?))).collect()
         })
@@ -276,21 +286,18 @@ impl<'variant, 'result> Pair<'variant, 'result> {
     fn row(
         &self,
         files: [&ResultFile; 2],
+        levels_ns: [f64; 2],
         p50: Ratio,
         p99: Option<Ratio>,
         relevant: f64,
-    ) -> Option<ComparedConfiguration<'result>> {
-        let middle = |run: usize| {
-            let medians: Vec<f64> = self.blocks[run].values().map(|block| block.p50_ns).collect();
-            median(&medians)
-        };
+    ) -> ComparedConfiguration<'result> {
         let mut row = ComparedConfiguration {
             configuration: self.variants[0].configuration,
             candidate: self.variants[1].configuration,
             quantity: self.quantity,
-            baseline_p50_ns: middle(0)?,
+            baseline_p50_ns: levels_ns[0],
             blocks: self.blocks.each_ref().map(BTreeMap::len),
-            measured: middle(1)? / middle(0)?,
+            measured: levels_ns[1] / levels_ns[0],
             machine: self.machine,
             p50,
             p99,
@@ -306,7 +313,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
         };
         (row.p50, row.p99) = (widened(p50), p99.map(widened));
         row.verdict = row.p50.verdict(relevant);
-        Some(row)
+        row
     }
 }
 
@@ -452,6 +459,22 @@ mod tests {
         assert!((measured - 1.1).abs() < 0.001 && (estimate - 1.0).abs() < 0.001, "{measured} {estimate}");
         assert!((machine.unwrap() - 1.1).abs() < 0.001);
         assert_eq!(comparison_of(8000.0, 8000.0).0, Verdict::Slower);
+    }
+
+    /// "0.915" beside "as measured 0.800", of a host of two speeds, in one row and with nothing taken out.
+    #[test]
+    fn where_nothing_is_taken_out_the_ratio_as_measured_is_the_ratio() {
+        let at = |slow: u32| {
+            sample::result(&[sample::configuration("futex")], 12, |_, block| {
+                if block < slow { 20_000.0 } else { 16_000.0 }
+            })
+        };
+        let (first, second) = (at(8), at(4));
+        let compared = compare(&first, &second, RELEVANT);
+        let row = &compared.rows[0];
+        assert!((row.measured / row.p50.estimate - 1.0).abs() < 1e-9, "{row:?}");
+        let after_ns = compare(&second, &first, RELEVANT).rows[0].baseline_p50_ns;
+        assert!((after_ns / row.baseline_p50_ns / row.measured - 1.0).abs() < 1e-9, "{row:?}");
     }
 
     #[test]

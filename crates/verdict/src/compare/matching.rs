@@ -38,13 +38,15 @@ pub(super) fn matched<'variants, 'result>(
             },
             None => ("only in the baseline".to_owned(), cut_short),
         };
-        unmatched.push(Unmatched { configuration: variant.configuration, reason, gone });
+        let had = unusable(variant).is_none();
+        unmatched.push(Unmatched { configuration: variant.configuration, reason, gone, had });
     }
     for variant in second.iter().filter(|variant| theirs.partner(variant.configuration, &ours).is_none()) {
         unmatched.push(Unmatched {
             configuration: variant.configuration,
             reason: "only in the candidate".to_owned(),
             gone: false,
+            had: false,
         });
     }
     (pairs, unmatched)
