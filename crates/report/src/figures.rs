@@ -66,6 +66,12 @@ impl Distribution {
         self.max_ps
     }
 
+    /// A quantile above the median, in a table's unit, beside a level of `p50_ps` in the place of the median: no less than that, which weighs
+    /// every block alike, where this weighs them by their samples and may have few of one that others held up.
+    pub fn above(&self, q: f64, p50_ps: f64, scale: super::unit::Scale) -> String {
+        percentile((self.quantile(q) as f64).max(p50_ps), q, self.count, scale)
+    }
+
     /// The time at quantile `q`, picoseconds; none where the samples are too few to have it: see [`supports`].
     pub fn percentile(&self, q: f64) -> Option<u64> {
         supports(self.count, q).then(|| self.quantile(q))

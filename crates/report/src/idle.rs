@@ -3,7 +3,7 @@
 //! what this machine hides.
 
 use super::axis::Axis;
-use super::figures::{Distribution, Figures, Row, percentiles};
+use super::figures::{Distribution, Figures, Row};
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
 use super::table::{Table, number, word};
@@ -89,7 +89,6 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
         number("wakes").keep(1),
     ]);
     for (row, series) in &rows {
-        let [p99] = percentiles(series, [0.99], scale);
         table.row(vec![
             shown(Axis::Subject, row),
             if row.is_harness() {
@@ -99,7 +98,7 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
             },
             if row.is_harness() { "-".to_owned() } else { held(row) },
             scale.show(p50(row, series)),
-            p99,
+            series.above(0.99, p50(row, series), scale),
             scale.show(series.max_ps as f64),
             row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)),
             series.spread_ps().map_or_else(String::new, |(low, high)| {

@@ -64,7 +64,7 @@ fn short(quantity: Quantity, rows: &[(&Row, &Distribution)], conditions: usize) 
     for ((row, series), p50_ps) in rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
         line.push(scale.show(p50_ps));
-        line.extend(percentiles(series, [0.99, 0.999], scale));
+        line.extend([0.99, 0.999].map(|q| series.above(q, p50_ps, scale)));
         line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
         line.push(count(series.count));
         table.row(line);

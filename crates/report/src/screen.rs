@@ -8,7 +8,7 @@ use super::figures::Figures;
 use super::section::leads;
 use super::sections;
 use super::style::{Role, Style};
-use super::subsection::{self, Subsection, nothing};
+use super::subsection::{Subsection, fitted, nothing};
 use super::unit::count;
 use super::wording::foreign;
 use doorbell_results::record::verdict::{Status, Verdict};
@@ -16,7 +16,7 @@ use doorbell_results::record::{Outcome, ResultFile};
 use doorbell_verdict::answer::{Trust, trusted};
 
 /// Lines of a screen.
-const LINES: usize = 20;
+pub const LINES: usize = 20;
 
 /// Rows of a table at the most and at the least, as there is room; the rest is told by its number.
 const ROWS: std::ops::RangeInclusive<usize> = 3..=12;
@@ -34,10 +34,7 @@ pub fn screen(result: &ResultFile, style: &Style) -> String {
     }
     let after = broken(&figures, style) + &style.wrap(&believed(&trust, result), 0);
     let room = LINES.saturating_sub(before.lines().count() + after.lines().count());
-    let answers = answers(result, &figures);
-    let told = |rows: usize| subsection::brief(&answers, rows, style);
-    let fits = ROWS.rev().map(told).find(|text| text.lines().count() <= room);
-    before + &fits.unwrap_or_else(|| told(*ROWS.start())) + &after
+    before + &fitted(&answers(result, &figures), ROWS, room, style) + &after
 }
 
 /// Why trials have no figures.

@@ -2,7 +2,7 @@
 //! A result on a terminal: what it answers, or all that it holds.
 
 use super::asked::{Answer, answer};
-use super::screen::{caution, screen};
+use super::screen::{LINES, caution, screen};
 use super::style::Style;
 use super::subsection;
 use super::summary::summary;
@@ -34,8 +34,8 @@ fn shown_alone(result: &ResultFile, detail: Detail, style: &Style) -> String {
     if detail == Detail::Brief { first } else { first + "\n" + &summary(result, style) }
 }
 
-/// Rows of the table behind a verdict.
-const ROWS: usize = 10;
+/// Rows of the table behind a verdict at the most and at the least, as there is room.
+const ROWS: std::ops::RangeInclusive<usize> = 3..=10;
 
 /// The answer to a question that was asked of `result`.
 pub fn judged(answer: &Answer, result: &ResultFile, detail: Detail, style: &Style) -> String {
@@ -45,7 +45,9 @@ pub fn judged(answer: &Answer, result: &ResultFile, detail: Detail, style: &Styl
         }
         Detail::Brief => {
             let told: Vec<_> = answer.subsections.iter().filter(|told| !told.is_aside()).cloned().collect();
-            caution(result, style) + &subsection::brief(&told, ROWS, style)
+            let before = caution(result, style);
+            let room = LINES.saturating_sub(before.lines().count());
+            before + &subsection::fitted(&told, ROWS, room, style)
         }
     }
 }

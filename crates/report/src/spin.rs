@@ -14,16 +14,19 @@ use doorbell_verdict::spin::{Choice, Gap, Spun, WaitCost};
 
 /// The verdict, and the table of every gap.
 pub fn subsections(spun: &Spun) -> Vec<Subsection> {
-    let untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
+    let mut untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
         Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
         _ => None,
     });
+    // A screen has room for one of them.
+    let first = untold.next();
+    let others = Subsection::of_lines("Where nothing can be told either", untold.collect());
     let left_out = spun.left_out.iter().map(|(conditions, configurations)| {
         format!("Left out: {}, {conditions}.", counted(*configurations as u64, "configuration"))
     });
-    let lead = untold.chain(left_out).collect();
+    let lead = first.into_iter().chain(left_out).collect();
     let told = Subsection { title: verdict(spun), lead, ..Subsection::default() };
-    std::iter::once(told).chain(table(spun)).collect()
+    std::iter::once(told).chain(table(spun)).chain(others.map(Subsection::aside)).collect()
 }
 
 /// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps longer than the longest it says
@@ -85,7 +88,7 @@ pub fn findings(spun: &Spun) -> Vec<Finding> {
                     unit: "ratio".to_owned(),
                     ..finding.valued(ratio.estimate, Some([ratio.low, ratio.high]))
                 },
-                None => finding.valued(way.cost_ns(spun.worth), None),
+                None => finding.valued(way.cost_ns, None),
             }
         });
         told.collect::<Vec<_>>()
@@ -121,15 +124,15 @@ fn table(spun: &Spun) -> Option<Subsection> {
     ]);
     for gap in &spun.gaps {
         for way in &gap.ways {
-            table.row(line(spun, gap, way, scale));
+            table.row(line(gap, way, scale));
         }
     }
     let harness = spun.harness_ns.map_or_else(String::new, |harness| {
         format!(" The harness itself is {} of a round trip (null).", ns(harness))
     });
     let note = format!(
-        "{}, {}. Cost: wake x {} + CPU, means. CPU: the waiter's time and the notifier's call, a notification. Behind: the cost \
-         as a multiple of the least at this gap, with an interval; all of them hold together in 95 of 100 runs. Those marked = cost \
+        "{}, {}. Cost: wake x {} + CPU of each block, and of the blocks the trimmed mean of the logarithms. CPU: the waiter's time and the \
+         notifier's call, a notification; wake and CPU are means of all. Behind: the cost as a multiple of the least at this gap, with an interval; all of them hold together in 95 of 100 runs. Those marked = cost \
          the same, and of those the one with the least CPU time is chosen.{harness}",
         spun.subject,
         relation(&spun.placement.relation),
@@ -138,7 +141,7 @@ fn table(spun: &Spun) -> Option<Subsection> {
     Subsection::of_table(format!("Each gap and way to wait, {sign}"), table, vec![note])
 }
 
-fn line(spun: &Spun, gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
+fn line(gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
     let behind = match way.behind {
         Some(ratio) => multiple(ratio, ""),
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
@@ -158,7 +161,7 @@ fn line(spun: &Spun, gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
         scale.show(way.percentiles_ns[0] * 1e3),
         percentile(way.percentiles_ns[1] * 1e3, 0.99, way.seen, scale),
         scale.show(way.cpu_ns * 1e3),
-        scale.show(way.cost_ns(spun.worth) * 1e3),
+        scale.show(way.cost_ns * 1e3),
         behind,
         mark.to_owned(),
         count(way.trials as u64),
@@ -215,5 +218,18 @@ mod tests {
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
         let told = &subsections(&spun(&[(5_000, Choice::Sleep)]))[0];
         assert_eq!(told.lead, ["Left out: 5 configurations, measured under other conditions: timing."]);
+    }
+
+    /// Five gaps of which nothing could be told made a first screen of 29 lines.
+    #[test]
+    fn of_several_open_gaps_a_first_screen_tells_the_reason_of_one_and_the_details_that_of_each() {
+        let open =
+            [5_000, 10_000, 20_000].map(|gap_ns| (gap_ns, Choice::CannotTell("too few blocks".to_owned())));
+        let told = subsections(&spun(&open));
+        let brief: Vec<&Subsection> = told.iter().filter(|told| !told.is_aside()).collect();
+        let of = |told: &[&Subsection]| {
+            told.iter().flat_map(|told| &told.lead).filter(|line| line.starts_with("Gaps")).count()
+        };
+        assert_eq!((of(&brief), of(&told.iter().collect::<Vec<_>>())), (1, 3));
     }
 }

@@ -7,6 +7,7 @@ use super::style::{Role, Style};
 use super::table::{Column, Table, word};
 use crate::wording::{bound, foreign};
 use doorbell_results::record::ResultFile;
+use std::ops::RangeInclusive;
 
 /// A title, sentences, a table, and what must be known to read it; each may be missing.
 #[derive(Debug, Clone, Default)]
@@ -93,6 +94,13 @@ pub fn brief(subsections: &[Subsection], rows: usize, style: &Style) -> String {
         out.extend(subsection.table.as_ref().map(|table| table.brief(rows, style)));
     }
     out
+}
+
+/// The same with as many of `rows` rows as `room` lines leave.
+pub fn fitted(subsections: &[Subsection], rows: RangeInclusive<usize>, room: usize, style: &Style) -> String {
+    let told = |rows: usize| brief(subsections, rows, style);
+    let fits = rows.clone().rev().map(told).find(|text| text.lines().count() <= room);
+    fits.unwrap_or_else(|| told(*rows.start()))
 }
 
 /// A verdict on a terminal: the sentence, what stands behind it, and the command that does the run of `result` again.

@@ -6,7 +6,7 @@ use super::answer::answer;
 use super::axis;
 use super::between::interval;
 use super::doctor::{Detail, doctor};
-use super::figures::{Distribution, Figures, Row, percentiles, supports};
+use super::figures::{Distribution, Figures, Row, supports};
 use super::section::{Section, leads};
 use super::style::{Role, Style};
 use super::subsection::Subsection;
@@ -80,8 +80,8 @@ fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
     for pick in &picks {
         let row = figures.rows.iter().find(|row| measured(row, pick));
         let series = row.and_then(|row| row.series.get(&Quantity::RoundTrip));
-        let [p99] =
-            series.map_or_else(|| [dash()], |series: &Distribution| percentiles(series, [0.99], scale));
+        let p99 = series
+            .map_or_else(dash, |series: &Distribution| series.above(0.99, pick.round_trip_ns * 1e3, scale));
         let again = std::mem::replace(&mut last, &pick.relation) == pick.relation;
         table.row(vec![
             if again { String::new() } else { axis::relation(&pick.relation) },
@@ -320,9 +320,11 @@ fn figures_of(variant: Option<&Variant>, quantity: Quantity, answer: &Answer) ->
     else {
         return [dash(), dash(), dash(), dash()];
     };
+    let p50_ns = p50_ns(variant, &whole, answer);
+    let p99_ns = (whole.quantile(0.99) as f64 / 1000.0).max(p50_ns);
     [
-        us(p50_ns(variant, &whole, answer)),
-        if supports(whole.count(), 0.99) { us(whole.quantile(0.99) as f64 / 1000.0) } else { dash() },
+        us(p50_ns),
+        if supports(whole.count(), 0.99) { us(p99_ns) } else { dash() },
         variant.cpu_ns_per_wake().map_or_else(dash, us),
         count(whole.count()),
     ]

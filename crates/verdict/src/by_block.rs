@@ -56,6 +56,23 @@ pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample>
         .collect()
 }
 
+/// The times of a variant at quantiles that rise, picoseconds: at `place` the level that its ratios are of, else that of all samples.
+///
+/// A level weighs every block alike, and all samples together weigh one by its samples: a block that others held up has few. So the two can
+/// contradict each other, and of the others none counts as less than what it stands above, or more than what it stands below.
+pub fn beside<const N: usize>(
+    variant: &Variant,
+    quantity: Quantity,
+    of: [f64; N],
+    (place, level_ps): (usize, u64),
+) -> Option<[u64; N]> {
+    let mut times = variant.quantiles_ps(quantity, of)?;
+    times[place] = level_ps;
+    times[..place].iter_mut().for_each(|ps| *ps = (*ps).min(level_ps));
+    times[place..].iter_mut().for_each(|ps| *ps = (*ps).max(level_ps));
+    Some(times)
+}
+
 /// Whether most of a variant's trials had a reference: a busy trial may have been too short of slices.
 pub fn is_referred(variant: &Variant) -> bool {
     let with = variant.usable().filter(|record| record.reference.is_some()).count();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
-use super::by_block::family;
+use super::by_block::{beside, family};
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
 use super::hung::hung;
@@ -350,12 +350,12 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
         .filter_map(|&index| {
             let variant = variants[index];
             let whole = variant.histogram(quantity)?;
-            let mut figures_ps = variant.quantiles_ps(quantity, [0.5, 0.99, 0.999])?;
-            let goes_by = match by {
-                By::P50 => &mut figures_ps[0],
-                By::P99 => &mut figures_ps[1],
+            let place = match by {
+                By::P50 => 0,
+                By::P99 => 1,
             };
-            *goes_by = (family.level(index)? * 1e3).round() as u64;
+            let level_ps = (family.level(index)? * 1e3).round() as u64;
+            let figures_ps = beside(variant, quantity, [0.5, 0.99, 0.999], (place, level_ps))?;
             let tally = variant.tally();
             Some(Ranked {
                 subject: variant.configuration.subject.clone(),

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::samples;
+use super::by_block::{beside, samples};
 use super::conditions::other_conditions;
 use super::hung::hung;
 use super::judge::{self, Family, Ratio, Sample, Verdict};
@@ -19,7 +19,7 @@ use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolic
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
-use doorbell_results::written::plain;
+use doorbell_results::written::{plain, time};
 
 /// Ways that cost the same within this share are as good as each other: the next longer spin costs more than that.
 const RELEVANT: f64 = 0.1;
@@ -54,10 +54,12 @@ pub struct WaitCost {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// The [level](Family::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds.
+    /// The [level](Family::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
     pub percentiles_ns: [f64; 2],
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
+    /// The [level](Family::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
+    pub cost_ns: f64,
     /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
     pub behind: Option<Ratio>,
     /// Against the best, by the cost.
@@ -83,13 +85,6 @@ impl Gap {
     pub fn at_most(&self) -> Option<f64> {
         let chosen = self.chosen().filter(|way| way.verdict == Verdict::Inconclusive)?;
         chosen.behind.map(|ratio| ratio.high)
-    }
-}
-
-impl WaitCost {
-    /// What it costs, nanoseconds of CPU time.
-    pub fn cost_ns(&self, worth: f64) -> f64 {
-        self.wake_ns * worth + self.cpu_ns
     }
 }
 
@@ -198,12 +193,14 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
         .iter()
         .filter_map(|&index| {
             let variant = variants[index];
-            let [_, p99] = variant.quantiles_ps(Quantity::Wake, [0.5, 0.99])?;
+            let p50_ps = (middles.level(index)? * 1e3).round() as u64;
+            let percentiles_ps = beside(variant, Quantity::Wake, [0.5, 0.99], (0, p50_ps))?;
             Some(WaitCost {
                 wait: variant.configuration.wait,
                 wake_ns: variant.histogram(Quantity::Wake)?.mean() / 1e3,
-                percentiles_ns: [middles.level(index)?, p99 as f64 / 1e3],
+                percentiles_ns: percentiles_ps.map(|ps| ps as f64 / 1e3),
                 cpu_ns: variant.cpu_ns_per_wake()?,
+                cost_ns: family.level(index)?,
                 behind: behind(index),
                 verdict: match behind(index) {
                     _ if index == best => Verdict::Same { within: 0.0 },
@@ -257,31 +254,39 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
         ways.iter().filter(|way| way.verdict != Verdict::Slower && !(vain && burns(&way.wait) < gap_ns));
     let outlast = open.clone().all(|way| burns(&way.wait) >= gap_ns);
     let in_vain = open.clone().all(|way| burns(&way.wait) < gap_ns);
+    // What leads by chance is no answer while a spin that would hit could cost less by as much as matters.
+    let may_cost_less = |way: &&WaitCost| {
+        way.verdict == Verdict::Inconclusive
+            && burns(&way.wait) >= gap_ns
+            && way.behind.is_none_or(|ratio| ratio.low < 1.0 / (1.0 + RELEVANT))
+    };
+    let rival = open.clone().find(may_cost_less);
     match open.min_by_key(|way| burns(&way.wait)) {
         Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
             Choice::SpinThenSleep(*spin_ns)
         }
         Some(WaitCost { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
-        Some(WaitCost { verdict: Verdict::Inconclusive, behind, wait, .. }) => {
-            let what = match wait {
-                WaitPolicy::Block => "to sleep at once".to_owned(),
-                WaitPolicy::SpinThenBlock { spin_ns } => {
-                    format!(
-                        "to spin {}",
-                        doorbell_results::quantity::short(*spin_ns).replace("us", " µs").replace("ms", " ms")
-                    )
-                }
-                _ => "to spin".to_owned(),
-            };
-            let could = behind.map_or_else(String::new, |ratio| {
-                format!(" could cost {} to {} times the least", plain(ratio.low.max(1.0)), plain(ratio.high))
-            });
-            Choice::CannotTell(format!("{what}{could}; run it with more --blocks"))
+        Some(way) if way.verdict == Verdict::Inconclusive => could_cost(way, 1.0, "the least"),
+        Some(way) if let Some(rival) = rival.filter(|rival| rival.wait != way.wait) => {
+            could_cost(rival, 0.0, "what leads")
         }
         Some(WaitCost { wait: WaitPolicy::Spin, .. }) => Choice::Spin,
         Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) => Choice::SpinThenSleep(*spin_ns),
         _ => Choice::Sleep,
     }
+}
+
+/// Nothing can be told while `way` may cost so many times as much as `what`, and no less than `least` times.
+fn could_cost(way: &WaitCost, least: f64, what: &str) -> Choice {
+    let name = match way.wait {
+        WaitPolicy::Block => "to sleep at once".to_owned(),
+        WaitPolicy::SpinThenBlock { spin_ns } => format!("to spin {}", time(spin_ns as f64 * 1e3)),
+        _ => "to spin".to_owned(),
+    };
+    let could = way.behind.map_or_else(String::new, |ratio| {
+        format!(" could cost {} to {} times {what}", plain(ratio.low.max(least)), plain(ratio.high))
+    });
+    Choice::CannotTell(format!("{name}{could}; run it with more --blocks"))
 }
 
 #[cfg(test)]
@@ -344,9 +349,9 @@ mod tests {
         assert_eq!(choices(&result, 1.0), [Choice::SpinThenSleep(12_000), Choice::Sleep]);
         let spun = spin(&result, 1.0).unwrap();
         let best = &spun.gaps[0].ways[0];
-        assert!((best.cost_ns(1.0) / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
+        assert!((best.cost_ns / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
         let ways = spun.gaps[0].ways[1..].iter();
-        assert!(ways.clone().all(|way| (way.verdict != Verdict::Slower) == (way.cost_ns(1.0) < 11_000.0)));
+        assert!(ways.clone().all(|way| (way.verdict != Verdict::Slower) == (way.cost_ns < 11_000.0)));
     }
 
     /// A change of a configuration, and what it is a change of.
@@ -481,6 +486,52 @@ mod tests {
         assert_eq!(way(WaitPolicy::SpinThenBlock { spin_ns: 5_000 }).verdict, Verdict::Inconclusive);
         assert_eq!(way(WaitPolicy::Block).verdict, Verdict::Slower);
         assert_eq!(gap.choice, Choice::SpinThenSleep(12_000), "{gap:?}");
+    }
+
+    /// "For gaps of 10 µs sleep at once", and status 0, beside "spin 1.25 (0.01 to 160) inconclusive": on a busy machine to sleep led by chance.
+    #[test]
+    fn what_leads_is_no_answer_while_a_spin_that_hits_may_cost_a_tenth() {
+        let mut result = result(&[10_000], 0.02);
+        let mut random = fastrand::Rng::with_seed(9);
+        for record in &mut result.records {
+            let mut times = Histogram::new();
+            let ns = match record.configuration.wait {
+                WaitPolicy::Block => 20_000.0,
+                WaitPolicy::SpinThenBlock { spin_ns: 5_000 } => 80_000.0,
+                _ => 80_000.0 * (6.0 * (random.f64() - 0.5)).exp(),
+            };
+            times.record_many((ns * 1000.0) as u64, 1000);
+            record.series.insert(Quantity::Wake, Series::from(&times));
+        }
+        let spun = spin(&result, 1.0).unwrap();
+        let gap = &spun.gaps[0];
+        assert_eq!(gap.ways[0].wait, WaitPolicy::Block, "{gap:?}");
+        assert!(gap.ways.iter().any(|way| way.behind.is_some_and(|ratio| ratio.low < 0.9)), "{gap:?}");
+        assert!(
+            matches!(&gap.choice, Choice::CannotTell(why) if why.contains("times what leads")),
+            "{gap:?}"
+        );
+    }
+
+    /// "136 least" above "94.1, 1.82 times as much": the one was the mean of all samples, the other a ratio of levels. And p50 stood above p99, where
+    /// a block that was held up had few samples: it weighs as much as any in the level, and nothing in a percentile of all.
+    #[test]
+    fn figures_stand_in_the_order_of_their_ratios_and_percentiles_rise() {
+        let mut result = result(&[10_000], 0.02);
+        for record in result.records.iter_mut().filter(|record| record.block % 2 == 0) {
+            let held_up =
+                if record.configuration.wait == WaitPolicy::Block { 4_000_000.0 } else { 400_000.0 };
+            let mut times = Histogram::new();
+            times.record_many((held_up * 1000.0) as u64, 2);
+            record.series.insert(Quantity::Wake, Series::from(&times));
+        }
+        let spun = spin(&result, 1.0).unwrap();
+        let ways = &spun.gaps[0].ways;
+        for way in ways {
+            assert!(way.percentiles_ns[0] <= way.percentiles_ns[1], "{way:?}");
+            let ratio = way.behind.map_or(1.0, |ratio| ratio.estimate);
+            assert!((way.cost_ns / ways[0].cost_ns / ratio - 1.0).abs() < 1e-9, "{ways:?}");
+        }
     }
 
     #[test]
