@@ -7,17 +7,19 @@ use super::style::Role;
 use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{alike, count, time};
+use super::wording::missed;
 use doorbell_results::record::question::Condition;
 use doorbell_results::record::verdict;
 use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
+use doorbell_verdict::missed::never_came;
 
 /// The verdict, and what stands behind it.
 pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Subsection> {
     let role = if checked.is_broken() { Role::Error } else { Role::Heading };
     let axes = axes(checked);
     let missing = checked.missing.iter();
-    let missing =
-        missing.map(|(configuration, reason)| format!("Not compared: {}: {reason}.", label(configuration, &axes)));
+    let missing = missing
+        .map(|(configuration, reason)| format!("Not compared: {}: {reason}.", label(configuration, &axes)));
     let untried = checked.untried.iter();
     let untried = untried.map(|condition| format!("Held against nothing: {}.", conditions[*condition].text));
     let told = Subsection {
@@ -51,8 +53,17 @@ fn axes(checked: &Checked) -> Vec<Axis> {
     axis::varying(judged.chain(checked.missing.iter().map(|(configuration, _)| *configuration)))
 }
 
-/// The verdict in one sentence.
+/// The verdict in one sentence, and in another what is in no figure that it goes by.
 pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> String {
+    let axes = axes(checked);
+    let of = checked.missed.iter();
+    let missed: Vec<String> =
+        of.map(|(configuration, of)| missed(&label(configuration, &axes), *of)).collect();
+    let missed = if missed.is_empty() { String::new() } else { format!(" Wake-ups {}.", missed.join("; ")) };
+    conclusion(checked, conditions, baseline) + &missed
+}
+
+fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> String {
     let of = |wanted: fn(&Decision) -> bool| -> Vec<&Finding> {
         checked.findings.iter().filter(|finding| wanted(&finding.decision)).collect()
     };
@@ -119,7 +130,8 @@ pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Fin
             let figure = conditions[finding.condition].text.clone();
             verdict::Finding::new(name.clone(), figure, status, unit).because(decision(&finding.decision))
         };
-        let ns = |ps: Option<u64>| ps.map_or(f64::NAN, |ps| ps as f64 / 1e3);
+        let known = |ps: Option<u64>| ps.filter(|ps| !never_came(*ps));
+        let ns = |ps: Option<u64>| known(ps).map_or(f64::NAN, |ps| ps as f64 / 1e3);
         match finding.seen {
             Seen::Ratio(ratio) => told("ratio").valued(ratio.estimate, Some([ratio.low, ratio.high])),
             Seen::Bounds(bounds) => {
@@ -142,13 +154,22 @@ fn seen(seen: &Seen) -> (String, String) {
     match seen {
         Seen::Ratio(ratio) => {
             let change = |ratio: f64| format!("{:+.1} %", (ratio - 1.0) * 100.0);
-            (change(ratio.estimate), format!("{} to {}", change(ratio.low), change(ratio.high)))
+            // Of too few blocks it has no ends.
+            let ends =
+                ratio.high.is_finite().then(|| format!("{} to {}", change(ratio.low), change(ratio.high)));
+            (change(ratio.estimate), ends.unwrap_or_default())
         }
+        Seen::Bounds(bounds) if never_came(bounds.estimate_ps) => ("never came".to_owned(), String::new()),
         Seen::Bounds(bounds) => {
             let ends = [bounds.lower_ps, bounds.upper_ps];
             let all = [Some(bounds.estimate_ps), ends[0], ends[1]];
-            let [estimate, lower, upper] = alike(all.map(|ps| ps.map_or(f64::NAN, |ps| ps as f64)));
-            let end = |end: Option<u64>, said: String| if end.is_some() { said } else { "?".to_owned() };
+            let known = |ps: Option<u64>| ps.filter(|ps| !never_came(*ps));
+            let [estimate, lower, upper] = alike(all.map(|ps| known(ps).map_or(f64::NAN, |ps| ps as f64)));
+            let end = |end: Option<u64>, said: String| match end {
+                None => "?".to_owned(),
+                Some(ps) if never_came(ps) => "never".to_owned(),
+                Some(_) => said,
+            };
             let between = match ends {
                 // Too few blocks for either end.
                 [None, None] => String::new(),
@@ -156,6 +177,7 @@ fn seen(seen: &Seen) -> (String, String) {
             };
             (estimate, between)
         }
+        Seen::Longest(ps) if never_came(*ps) => ("never came".to_owned(), String::new()),
         Seen::Longest(ps) => (time(*ps as f64), String::new()),
         Seen::Count(number) => (count(*number), String::new()),
         Seen::Nothing => ("nothing".to_owned(), String::new()),

@@ -6,7 +6,7 @@ use super::axis::{self, Axis};
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, plain};
-use crate::wording::counted;
+use crate::wording::{counted, missed};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{self as record, Finding, Status};
 use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Obstacle};
@@ -57,6 +57,10 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         out.push_str(&table.render(style));
     }
     let axes = all_axes(comparison);
+    for row in comparison.rows.iter().filter(|row| row.missed[0] != row.missed[1]) {
+        let missed = missed(&axis::label(row.configuration, &axes), row.missed);
+        out.push_str(&style.paint(Role::Warning, &style.wrap(&format!("Wake-ups {missed}."), 2)));
+    }
     for configuration in &comparison.unmatched {
         out.push_str(&style.wrap(
             &format!(

@@ -11,6 +11,7 @@ use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::gate::{Decision, Gated, Judged};
+use doorbell_verdict::missed::never_came;
 use doorbell_verdict::quantile::unseen;
 use doorbell_verdict::worst::{Unusual, Worst};
 
@@ -64,9 +65,15 @@ pub fn verdict(gated: &Gated) -> String {
         more => format!(" and {more} more"),
     };
     let counts = format!(
-        "{place}{others}; {} of {} over the limit; {} % confidence",
+        "{place}{others}; {} of {} over the limit{}; {} % confidence",
         count(worst.above.surely),
         count(worst.above.all),
+        match (&gated.decision, worst.missed.told()) {
+            // The reason says it.
+            (Decision::Fail(_), _) => String::new(),
+            (_, missed) if missed.is_empty() => missed,
+            (_, missed) => format!(", of them {missed}"),
+        },
         percent(confidence)
     );
     let name = match which {
@@ -81,23 +88,28 @@ pub fn verdict(gated: &Gated) -> String {
         };
         return format!("{word}  no wake-up was timed: {why} ({place}{others})");
     }
-    let seen = time(figure(&worst) as f64);
+    let seen = reached(figure(&worst));
     match &gated.decision {
         Decision::Pass => {
             let upper = worst.bounds.and_then(|bounds| bounds.upper_ps);
             let bound = match (which, upper) {
+                (Which::Quantile(_), Some(ps)) if never_came(ps) => String::new(),
                 (Which::Quantile(_), Some(ps)) => format!(", at most {}", time(ps as f64)),
                 (Which::Quantile(_), None) => String::new(),
                 (Which::Longest, _) => format!(", {}", future(gated)),
             };
             format!("PASS  {name} {seen} <= {limit}{bound} ({counts})")
         }
-        Decision::Fail(why) if worst.missed > 0 || worst.above.surely == 0 => {
+        Decision::Fail(why) if worst.missed.all() > 0 || worst.above.surely == 0 => {
             format!("FAIL  {name} {seen}, limit {limit}: {why} ({counts})")
         }
         Decision::Fail(_) => format!("FAIL  {name} {seen} > {limit} ({counts})"),
         Decision::CannotTell(why) => format!("INCONCLUSIVE  {name} {seen}, limit {limit}: {why} ({counts})"),
     }
+}
+
+fn reached(ps: u64) -> String {
+    if never_came(ps) { "never came".to_owned() } else { time(ps as f64) }
 }
 
 /// What follows for wake-ups that were not seen from none having been too long.
@@ -122,7 +134,8 @@ pub fn findings(gated: &Gated) -> Vec<Finding> {
             Decision::Fail(why) => (Status::Failed, why.clone()),
             Decision::CannotTell(why) => (Status::Inconclusive, why.clone()),
         };
-        let ns = |ps: Option<u64>| ps.map_or(f64::NAN, |ps| ps as f64 / 1e3);
+        let known = |ps: Option<u64>| ps.filter(|ps| !never_came(*ps));
+        let ns = |ps: Option<u64>| known(ps).map_or(f64::NAN, |ps| ps as f64 / 1e3);
         let (value, interval) = match judged.bounds {
             Some(bounds) => (ns(Some(bounds.estimate_ps)), Some([ns(bounds.lower_ps), ns(bounds.upper_ps)])),
             None => (ns(Some(judged.figures_ps[3]).filter(|_| judged.above.all > 0)), None),
@@ -162,7 +175,7 @@ fn explained(worst: &Worst, name: &str) -> String {
 fn fact(fact: &Unusual) -> String {
     let amount = |value: f64| match fact.unit {
         "times" => format!("{} times", count(value as u64)),
-        "ms" => format!("{value:.3} ms"),
+        "ms" => time(value * 1e9),
         unit => format!("{:.1} % {unit}", value * 100.0),
     };
     format!("{}, {} (usually {})", fact.what, amount(fact.here), amount(fact.usual))
@@ -171,7 +184,12 @@ fn fact(fact: &Unusual) -> String {
 fn table(gated: &Gated) -> Option<Subsection> {
     let axes = axis::varying(gated.configurations.iter().map(|configuration| configuration.configuration));
     let scale = Scale::for_ps(
-        gated.configurations.iter().flat_map(|configuration| configuration.figures_ps.map(|ps| ps as f64)),
+        gated
+            .configurations
+            .iter()
+            .flat_map(|configuration| configuration.figures_ps)
+            .filter(|ps| !never_came(*ps))
+            .map(|ps| ps as f64),
     );
     let sign = scale.unit.sign();
     let mut columns = heads(&axes, "mechanism");
@@ -194,9 +212,17 @@ fn table(gated: &Gated) -> Option<Subsection> {
         let counted = configuration.above.all > 0;
         let figure = |text: String| if counted { text } else { "-".to_owned() };
         let at = configuration.figures_ps.iter().zip([0.5, 0.99, 0.999, 1.0]);
-        line.extend(at.map(|(ps, q)| figure(percentile(*ps as f64, q, configuration.above.all, scale))));
+        let shown = |ps: u64, q| match never_came(ps) {
+            true => "never".to_owned(),
+            false => percentile(ps as f64, q, configuration.above.all, scale),
+        };
+        line.extend(at.map(|(ps, q)| figure(shown(*ps, q))));
         if let Which::Quantile(_) = gated.question.which {
-            let end = |end: Option<u64>| end.map_or_else(|| "?".to_owned(), |ps| scale.show(ps as f64));
+            let end = |end: Option<u64>| match end {
+                None => "?".to_owned(),
+                Some(ps) if never_came(ps) => "never".to_owned(),
+                Some(ps) => scale.show(ps as f64),
+            };
             line.push(configuration.bounds.filter(|_| counted).map_or_else(
                 || figure(String::new()),
                 |bounds| format!("{} to {}", end(bounds.lower_ps), end(bounds.upper_ps)),

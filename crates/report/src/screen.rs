@@ -12,8 +12,9 @@ use super::subsection::{Subsection, fitted, nothing};
 use super::unit::count;
 use super::wording::foreign;
 use doorbell_results::record::verdict::{Status, Verdict};
-use doorbell_results::record::{Outcome, ResultFile};
+use doorbell_results::record::{Outcome, ResultFile, Tally};
 use doorbell_verdict::answer::{Trust, trusted};
+use doorbell_verdict::missed::Missed;
 
 /// Lines of a screen.
 pub const LINES: usize = 20;
@@ -96,6 +97,12 @@ fn believed(trust: &Trust, result: &ResultFile) -> String {
         }
         (_, None) => format!("whether other work interfered with the {measured} trials is not told here"),
     }];
+    let usable = result.records.iter().filter(|record| record.outcome.measured());
+    let tally = usable.fold(Tally::default(), |sum, record| sum.plus(&record.tally));
+    let missed = Missed { lost: tally.lost, late: tally.late, unsent: 0 };
+    if missed.all() > 0 {
+        parts.push(format!("of {} wake-ups {}", count(tally.sent), missed.told()));
+    }
     if trust.implausible > 0 {
         parts.push(format!("{} gave figures that cannot be true", count(trust.implausible as u64)));
     }

@@ -6,6 +6,7 @@ use super::figures::Row;
 use super::unit::{count, plain};
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::judge::Ratio;
+use doorbell_verdict::missed::Missed;
 
 /// What every view says first of such a run.
 pub const EMULATED: &str =
@@ -35,6 +36,13 @@ pub fn bound(result: &ResultFile) -> Option<String> {
 /// A number of things: `1 block`, `2 blocks`.
 pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// Of `name` in two runs, the baseline's first, what of its wake-ups is in no figure.
+pub fn missed(name: &str, missed: [Missed; 2]) -> String {
+    let [before, after] =
+        missed.map(|missed| if missed.all() > 0 { missed.told() } else { "none".to_owned() });
+    format!("of {name} that never came, or too late: {after} in the candidate, {before} in the baseline")
 }
 
 /// A ratio with its interval, each with three digits: `1.35 times as long (1.20 to 1.52)`, where `what` is " times as long".

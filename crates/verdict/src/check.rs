@@ -7,12 +7,13 @@
 //! So what is broken was shown to be, and what is kept was shown to be.
 
 use super::compare::{ComparedConfiguration, Comparison, Obstacle};
-use super::gate::without_figures;
+use super::gate::{too_few, without_figures};
 use super::judge::Ratio;
+use super::missed::{Missed as Missing, wakes};
 use super::quantile::{Bounds, Count, above, bounds, share};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
-use doorbell_results::record::{Outcome, ResultFile, Variant};
+use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
 
 /// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
 const CONFIDENCE: f64 = 0.95;
@@ -26,6 +27,8 @@ pub struct Checked<'result> {
     pub missing: Vec<(&'result Configuration, String)>,
     /// Conditions, by their places, that nothing was held against.
     pub untried: Vec<usize>,
+    /// Configurations of whose wake-ups more never came than of the baseline's, with both: what is known of the others is not all.
+    pub missed: Vec<(&'result Configuration, [Missing; 2])>,
 }
 
 /// One condition for one configuration.
@@ -134,7 +137,9 @@ pub fn check<'result>(
     }
     let judged = |condition: &usize| findings.iter().any(|finding| finding.condition == *condition);
     let untried = (0..conditions.len()).filter(|condition| !judged(condition)).collect();
-    Checked { findings, missing, untried }
+    let missed = comparison.rows.iter().filter(|row| row.missed[1].all() > row.missed[0].all());
+    let missed = missed.map(|row| (row.configuration, row.missed)).collect();
+    Checked { findings, missing, untried, missed }
 }
 
 fn judge(
@@ -179,10 +184,7 @@ fn by_figures(
         }
         Limited::Percentile(q, limit_ns) => {
             let Some(variant) = variant else { return nothing() };
-            let blocks = || {
-                let series = variant.usable().filter_map(|record| record.series.get(&row.quantity));
-                series.filter_map(|series| series.decode().ok())
-            };
+            let blocks = || variant.usable().filter_map(|record| wakes(record, row.quantity));
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
             // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
             // tell, every one of them may still lie on the same side of the limit.
@@ -192,14 +194,17 @@ fn by_figures(
             } else if above.upper <= 1.0 - q {
                 Decision::Kept
             } else {
-                Decision::CannotTell(Why::TooWide(None))
+                Decision::CannotTell(too_few(above, q, confidence).map_or(Why::TooWide(None), Why::NoFigures))
             };
             (Seen::Bounds(found), decision)
         }
         Limited::Longest(limit_ns) => {
-            let Some(whole) = variant.and_then(|variant| variant.histogram(row.quantity)) else {
+            let trials = variant.iter().flat_map(|variant| variant.usable());
+            let mut whole = Histogram::new();
+            trials.filter_map(|record| wakes(record, row.quantity)).for_each(|trial| whole.add(&trial));
+            if whole.count() == 0 {
                 return nothing();
-            };
+            }
             // Of a bin that holds the limit nobody can tell.
             let decision = match above(&whole, limit_ns.saturating_mul(1000)) {
                 Count { surely: 1.., .. } => Decision::Broken,
@@ -289,8 +294,31 @@ mod tests {
         let longest_ns = same.variants()[0].histogram(Quantity::RoundTrip).unwrap().max() / 1000;
         let open = decisions(&same, &[&format!("futex:max>{}ns", longest_ns - 1)]);
         assert!(matches!(open[..], [Decision::CannotTell(Why::TooWide(None))]), "{open:?}");
-        let open = decisions(&same, &["futex:p99.99>60us"]);
-        assert!(matches!(open[..], [Decision::CannotTell(Why::TooWide(None))]), "{open:?}");
+        // "Too near", of 25 µs beside a limit of a second.
+        let open = decisions(&same, &["futex:p99.99>1s"]);
+        assert!(
+            matches!(&open[..], [Decision::CannotTell(Why::NoFigures(why))] if why.contains("are too few")),
+            "{open:?}"
+        );
+    }
+
+    /// A gate failed, and a check of the same file with the same limit found that all was kept: half of the wake-ups had been lost.
+    #[test]
+    fn a_wake_up_that_never_came_is_longer_than_any_limit() {
+        let mut lossy = run(1.0, 0.004, 2);
+        for record in lossy.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+            record.tally.lost = record.series[&Quantity::RoundTrip].count / 2;
+        }
+        assert_eq!(
+            decisions(&lossy, &["futex:p90>1s", "futex:max>1s", "futex:p50>1s", "pipe:p90>1s"]),
+            [Broken, Broken, Kept, Kept]
+        );
+        let baseline = run(1.0, 0.004, 1);
+        let comparison = compare(&baseline, &lossy, RELEVANT);
+        let checked = check(&comparison, &lossy, &[condition("p50>+5%").unwrap()]);
+        let [(configuration, [before, after])] = &checked.missed[..] else { panic!("{checked:?}") };
+        assert_eq!((configuration.subject.as_str(), before.all()), ("futex", 0));
+        assert!(after.lost > 1000, "{after:?}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Reference, ResultFile};
 
 use super::judge::{ERROR, Family, Ratio, Sample, Verdict};
+use super::missed::Missed;
 use super::statistics::median;
 
 mod emulators;
@@ -56,6 +57,8 @@ pub struct ComparedConfiguration<'result> {
     pub p50: Ratio,
     /// The 99th percentiles, likewise; for the reader, tails decide no verdict.
     pub p99: Option<Ratio>,
+    /// Wake-ups of baseline and candidate that never came, and are in no figure here.
+    pub missed: [Missed; 2],
     /// What else explains a difference of its figures, for which their intervals are wider.
     pub doubt: Option<Obstacle>,
     pub verdict: Verdict,
@@ -301,6 +304,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             machine: self.machine,
             p50,
             p99,
+            missed: self.variants.map(|variant| Missed::of(variant, self.quantity)),
             doubt: None,
             verdict: Verdict::Inconclusive,
             is_harness: self.variants[0].is_harness(),

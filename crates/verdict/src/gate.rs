@@ -3,13 +3,15 @@
 //!
 //! The bounds are those of [`super::quantile`]. With several configurations each is held against its share of the error (Bonferroni), so
 //! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
-//! longer than any limit; so did the one that a hung trial waited for, and those that a closed loop had no time to send because it stood still.
+//! longer than any limit; so did those that a closed loop had no time to send because it stood still: they are among the wake-ups that are
+//! counted. A hung trial fails whatever is asked.
 //! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
 
 use super::hung::hung;
+use super::missed::{Missed, wakes};
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
-use doorbell_results::configuration::{Configuration, Pattern};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
@@ -42,14 +44,14 @@ pub struct Judged<'result> {
     pub configuration: &'result Configuration,
     /// The quantity that is judged.
     pub quantity: Quantity,
-    /// p50, p99, p99.9 and the longest, picoseconds.
+    /// p50, p99, p99.9 and the longest, picoseconds; [`LONGEST_PS`](doorbell_results::record::histogram::LONGEST_PS) where it never came.
     pub figures_ps: [u64; 4],
     /// The share of wakes above the limit.
     pub above: Above,
     /// The quantile asked for, and its bounds; none for the longest.
     pub bounds: Option<Bounds>,
-    /// Notifications that were lost, or seen only because a wait ran out.
-    pub missed: u64,
+    /// Those of the wake-ups that never came, or too late to be one.
+    pub missed: Missed,
     /// Trials with figures, and those that met interference.
     pub trials: [usize; 2],
     /// The longest wake and what its trial's record tells.
@@ -91,12 +93,7 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
 
 fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -> Judged<'result> {
     let quantity = variant.headline();
-    let blocks = || {
-        variant
-            .usable()
-            .filter_map(move |record| record.series.get(&quantity))
-            .filter_map(|series| series.decode().ok())
-    };
+    let blocks = || variant.usable().filter_map(move |record| wakes(record, quantity));
     let limit_ps = question.limit_ns.saturating_mul(1000);
     let mut whole = Histogram::new();
     let mut trials = 0;
@@ -113,7 +110,7 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
             Which::Quantile(q) => bounds(blocks, q, confidence),
             Which::Longest => None,
         },
-        missed: missed(variant, quantity),
+        missed: Missed::of(variant, quantity),
         trials: [trials, variant.usable().filter(|record| record.had_interference()).count()],
         worst: worst(variant, quantity),
         decision: Decision::Pass,
@@ -122,43 +119,19 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
     judged
 }
 
-/// How much of a closed loop's time its gaps and wakes may leave unexplained: timers that are late, the notifier's own call.
-const UNEXPLAINED: f64 = 0.1;
-
-/// Wake-ups that were lost, seen only because a wait ran out, or due in the time of a trial and never sent.
-fn missed(variant: &Variant, quantity: Quantity) -> u64 {
-    let tally = variant.tally();
-    let unsent = variant.usable().filter_map(|record| {
-        let (Pattern::OneWay { gap_ns }, Some(window_ns)) =
-            (record.configuration.pattern, record.configuration.until.time_ns)
-        else {
-            return None;
-        };
-        let whole = matches!(record.outcome, Outcome::Done);
-        let each_ns = gap_ns as f64 + record.series.get(&quantity)?.mean_ns;
-        let due = (window_ns as f64 * (1.0 - UNEXPLAINED) / each_ns) as u64;
-        whole.then(|| due.saturating_sub(record.tally.sent))
-    });
-    tally.lost.saturating_add(tally.late).saturating_add(unsent.sum())
-}
-
 fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Decision {
     if let Some(why) = hung(variant) {
         return Decision::Fail(why);
     }
-    if judged.missed > 0 {
-        return Decision::Fail(format!(
-            "{} wake-ups that were due were lost, never sent because the node stood still, or seen too late to be a wake-up",
-            judged.missed
-        ));
-    }
-    let Above { all, above, surely, alike, lower, upper } = judged.above;
+    let Above { all, above, surely, lower, upper, .. } = judged.above;
     let failed = match question.which {
         Which::Longest => surely > 0,
         Which::Quantile(q) => lower > 1.0 - q,
     };
     if failed {
-        return Decision::Fail(format!("{surely} of {all} wakes took longer"));
+        let missed = judged.missed.told();
+        let missed = if missed.is_empty() { missed } else { format!(", of them {missed}") };
+        return Decision::Fail(format!("{surely} of {all} wakes took longer{missed}"));
     }
     if let Some(why) = gaps(variant) {
         return Decision::CannotTell(why);
@@ -180,16 +153,22 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
             "all wake-ups are of one trial, and how much they repeat each other for that cannot be seen; give it more --blocks"
                 .to_owned(),
         ),
-        Which::Quantile(q) if (all as f64) < fewest(q, confidence) as f64 * alike => {
-            Decision::CannotTell(format!(
-                "{all} wakes are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
-                (fewest(q, confidence) as f64 * alike).ceil()
-            ))
-        }
-        Which::Quantile(_) => Decision::CannotTell(format!(
-            "{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time"
-        )),
+        Which::Quantile(q) => Decision::CannotTell(too_few(judged.above, q, confidence).unwrap_or_else(|| {
+            format!("{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time")
+        })),
     }
+}
+
+/// Why the wake-ups are too few for the quantile `q`, if they are, whatever the limit is.
+pub(super) fn too_few(above: Above, q: f64, confidence: f64) -> Option<String> {
+    let Above { all, alike, .. } = above;
+    let takes = fewest(q, confidence) as f64 * alike;
+    ((all as f64) < takes).then(|| {
+        format!(
+            "{all} wakes are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
+            takes.ceil()
+        )
+    })
 }
 
 /// Why there are trials of a configuration without figures, if there are.
@@ -239,6 +218,7 @@ fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
@@ -333,9 +313,17 @@ mod tests {
 
     #[test]
     fn a_wake_that_never_came_is_longer_than_any_limit() {
-        let mut lost = result(1000, &[]);
-        lost.records[3].tally.lost = 1;
-        assert!(matches!(asked(&lost, P999), Decision::Fail(why) if why.contains("lost")));
+        let lost = |lost| {
+            let mut result = result(1000, &[]);
+            result.records.iter_mut().for_each(|record| record.tally.lost = lost);
+            result
+        };
+        assert!(
+            matches!(asked(&lost(1), Which::Longest), Decision::Fail(why) if why.contains("20 of 20020") && why.contains("20 lost"))
+        );
+        assert!(matches!(asked(&lost(3), P999), Decision::Fail(why) if why.contains("60 lost")));
+        // "FAIL p50 8.88 µs, limit 1 s", of one lost wake-up among 301.
+        assert_eq!(asked(&lost(3), Which::Quantile(0.5)), Decision::Pass);
         let mut hung = result(1000, &[]);
         hung.records[3].outcome = Outcome::Hung { last_seen: Vec::new() };
         assert!(matches!(asked(&hung, P999), Decision::Fail(why) if why.contains("did not end")));

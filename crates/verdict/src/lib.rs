@@ -20,6 +20,7 @@ pub mod gate;
 mod hung;
 pub mod judge;
 pub mod machines;
+pub mod missed;
 pub mod noise;
 pub mod pick;
 pub mod plausibility;

@@ -267,12 +267,15 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
         }
         Some(WaitCost { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
         Some(way) if way.verdict == Verdict::Inconclusive => could_cost(way, 1.0, "the least"),
-        Some(way) if let Some(rival) = rival.filter(|rival| rival.wait != way.wait) => {
-            could_cost(rival, 0.0, "what leads")
-        }
-        Some(WaitCost { wait: WaitPolicy::Spin, .. }) => Choice::Spin,
-        Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) => Choice::SpinThenSleep(*spin_ns),
-        _ => Choice::Sleep,
+        Some(way) => match rival.filter(|rival| rival.wait != way.wait) {
+            Some(rival) => could_cost(rival, 0.0, "what leads"),
+            None => match way.wait {
+                WaitPolicy::Spin => Choice::Spin,
+                WaitPolicy::SpinThenBlock { spin_ns } => Choice::SpinThenSleep(spin_ns),
+                _ => Choice::Sleep,
+            },
+        },
+        None => Choice::Sleep,
     }
 }
 
