@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The question that a result was measured for, or another one, answered from the result alone.
 
+use super::screen::{self, cautioned};
 use super::style::Role;
 use super::subsection::{self, Subsection};
+use super::wording::cautions;
 use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
@@ -93,18 +95,38 @@ pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Subsection> 
     }
 }
 
+/// What is said of `result` to other programs: as [`shown`](super::shown::shown) says it to people.
+pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
+    let told = match &result.plan.question {
+        None => screen::verdict(result),
+        Some(question) => match (answer(question, result, others), &result.verdict) {
+            (Ok(answer), _) => answer.verdict(question, result),
+            (Err(_), Some(stored)) => stored.clone(),
+            (Err(error), None) => Verdict {
+                status: Status::Inconclusive,
+                reason: format!("What was asked of this run cannot be answered: {error}."),
+                provisional: provisional(result).is_some(),
+                findings: Vec::new(),
+            },
+        },
+    };
+    cautioned(told, result)
+}
+
 /// `question` asked of `result`; the baseline of a check is looked for among `others`.
 ///
-/// Where others interfered with most of the run, it says first that it is provisional, and stands open.
+/// Where others interfered with most of the run, it says first that it is provisional, and stands open; so does one that was cut, or is no
+/// machine's, of which every view says so first.
 pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let mut answer = as_measured(question, result, others)?;
     if let Some(found) = provisional(result) {
         let title = crate::answer::provisional(found);
         let first = Subsection { title, role: Role::Warning, ..Subsection::default() };
         answer.subsections.insert(0, first);
-        if answer.stands == Stands::Well {
-            answer.stands = Stands::Open;
-        }
+    }
+    let doubted = provisional(result).is_some() || !cautions(result).is_empty();
+    if doubted && answer.stands == Stands::Well {
+        answer.stands = Stands::Open;
     }
     Ok(answer)
 }
@@ -170,7 +192,11 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
         (true, _) => Stands::Broken,
         (false, open) => open_if(open),
     };
-    let subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
+    let mut subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
+    if baseline.partial {
+        let title = "Partial: the baseline was interrupted; it counts as far as it was measured.".to_owned();
+        subsections.insert(0, Subsection { title, role: Role::Warning, ..Subsection::default() });
+    }
     Ok(Answer { subsections, stands, findings: check_view::findings(&checked, &question.conditions) })
 }
 
@@ -200,6 +226,47 @@ mod tests {
         let gate = Gate { limit_ns: 1000, which: Which::Quantile(0.999), confidence: 0.95 };
         let told = answered(&result(Some(Question::Gate(gate))), &[]);
         assert!(title(&told).starts_with("FAIL  p99.9 23.9 µs > 1 µs"), "{told:?}");
+    }
+
+    /// A gate that failed in text passed in JUnit where its file held no verdict, and a run that was cut or emulated was "answered".
+    #[test]
+    fn programs_are_told_what_people_are_told() {
+        let gate = Gate { limit_ns: 1000, which: Which::Quantile(0.999), confidence: 0.95 };
+        let failed = verdict(&result(Some(Question::Gate(gate))), &[]);
+        assert_eq!(failed.status, Status::Failed);
+        assert!(failed.reason.starts_with("FAIL  p99.9"), "{failed:?}");
+
+        let baseline = Baseline::of("main.json".to_owned(), &result(None));
+        let check = Check { baseline, conditions: vec![condition("p50>+5%").unwrap()] };
+        let unanswered = verdict(&result(Some(Question::Check(check))), &[]);
+        assert_eq!(unanswered.status, Status::Inconclusive);
+        assert!(unanswered.reason.contains("held against made up (main.json)"), "{unanswered:?}");
+
+        let whole = result(None);
+        assert_eq!(verdict(&whole, &[]).status, Status::Answered);
+        let cut = verdict(&ResultFile { partial: true, ..whole.clone() }, &[]);
+        assert!(cut.status == Status::Inconclusive && cut.reason.starts_with("Partial: "), "{cut:?}");
+        let mut emulated = whole;
+        emulated.machine.virtualisation.emulated = true;
+        let emulated = verdict(&emulated, &[]);
+        assert!(
+            emulated.status == Status::Inconclusive && emulated.reason.starts_with("emulated: "),
+            "{emulated:?}"
+        );
+    }
+
+    /// "answered", of "too few blocks to say by how much".
+    #[test]
+    fn what_compares_nothing_for_want_of_blocks_has_answered_nothing() {
+        let configurations = ["futex", "pipe"].map(sample::configuration);
+        let run = |blocks| {
+            sample::result(&configurations, blocks, |configuration, block| {
+                let level = if configuration.subject == "pipe" { 32_000.0 } else { 16_000.0 };
+                level + f64::from(block % 3)
+            })
+        };
+        assert_eq!(verdict(&run(3), &[]).status, Status::Inconclusive);
+        assert_eq!(verdict(&run(12), &[]).status, Status::Answered);
     }
 
     #[test]

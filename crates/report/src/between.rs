@@ -22,13 +22,17 @@ const MOST: usize = 780;
 /// Conditions of which a first screen tells how the rows under them stand to each other.
 pub const CONDITIONS: usize = 3;
 
+/// How a ratio that is not known begins, as [`interval`] says it.
+pub const OPEN: [&str; 2] = ["too few blocks", "inconclusive"];
+
 /// A ratio with its interval, or what keeps it open.
 pub fn interval(ratio: Option<Ratio>) -> String {
-    let Some(ratio) = ratio else { return "too few blocks to say by how much".to_owned() };
+    let [few, open] = OPEN;
+    let Some(ratio) = ratio else { return format!("{few} to say by how much") };
     match ratio.verdict(RELEVANT) {
         Verdict::Slower | Verdict::Faster => multiple(ratio, " times as long"),
         Verdict::Same { within } => format!("the same within {:.1} %", within * 100.0),
-        Verdict::Inconclusive => format!("inconclusive, {}", could_be(ratio)),
+        Verdict::Inconclusive => format!("{open}, {}", could_be(ratio)),
     }
 }
 

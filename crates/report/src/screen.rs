@@ -4,13 +4,14 @@
 //! [`summary`]: super::summary::summary
 
 use super::answer::provisional;
+use super::between::OPEN;
 use super::figures::Figures;
 use super::section::leads;
 use super::sections;
 use super::style::{Role, Style};
 use super::subsection::{Subsection, fitted, nothing};
 use super::unit::count;
-use super::wording::foreign;
+use super::wording::cautions;
 use doorbell_results::record::verdict::{Status, Verdict};
 use doorbell_results::record::{Outcome, ResultFile, Tally};
 use doorbell_verdict::answer::{Trust, trusted};
@@ -57,9 +58,26 @@ fn broken(figures: &Figures, style: &Style) -> String {
 
 /// What must be said before anything that a run says.
 pub fn caution(result: &ResultFile, style: &Style) -> String {
-    let partial = "Partial: the run was interrupted; this is what was measured until then.";
-    let said = foreign(result).into_iter().chain(result.partial.then(|| partial.to_owned()));
-    said.map(|note| style.paint(Role::Warning, &style.wrap(&note, 0))).collect()
+    cautions(result).iter().map(|note| style.paint(Role::Warning, &style.wrap(note, 0))).collect()
+}
+
+/// `verdict` on `result` as other programs get it: what people read above it stands in its reason, and a run that was cut, or is no machine's,
+/// has answered nothing.
+pub fn cautioned(verdict: Verdict, result: &ResultFile) -> Verdict {
+    let cautions = cautions(result);
+    let found = doorbell_verdict::provisional::provisional(result).filter(|_| verdict.provisional);
+    let status = match verdict.status {
+        Status::Answered | Status::Passed if !cautions.is_empty() => Status::Inconclusive,
+        status => status,
+    };
+    let before = cautions.into_iter().chain(found.map(provisional));
+    let said: Vec<String> = before.map(|caution| ended(&caution)).chain([verdict.reason]).collect();
+    Verdict { status, reason: said.join(" "), ..verdict }
+}
+
+/// A caution as a sentence among others.
+fn ended(caution: &str) -> String {
+    if caution.ends_with('.') { caution.to_owned() } else { format!("{caution}.") }
 }
 
 fn answers(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
@@ -79,9 +97,15 @@ pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<String> {
 pub fn verdict(result: &ResultFile) -> Verdict {
     let figures = Figures::of(result);
     let provisional = trusted(result).provisional.is_some();
+    let said = sentences(result, &figures);
+    let open = said.first().is_some_and(|first| OPEN.iter().any(|words| first.contains(words)));
     Verdict {
-        status: if provisional || figures.rows.is_empty() { Status::Inconclusive } else { Status::Answered },
-        reason: sentences(result, &figures).join(" "),
+        status: if provisional || open || figures.rows.is_empty() {
+            Status::Inconclusive
+        } else {
+            Status::Answered
+        },
+        reason: said.join(" "),
         provisional,
         findings: Vec::new(),
     }

@@ -21,6 +21,12 @@ pub fn foreign(result: &ResultFile) -> Option<String> {
     if result.emulated() { Some(EMULATED.to_owned()) } else { stand_in }
 }
 
+/// What every view says before anything that a run says: whose times they are, and that it was cut short.
+pub fn cautions(result: &ResultFile) -> Vec<String> {
+    let partial = "Partial: the run was interrupted; this is what was measured until then.";
+    foreign(result).into_iter().chain(result.partial.then(|| partial.to_owned())).collect()
+}
+
 /// What every view says before anything else of a run that could use one CPU of several, as batch schedulers bind a job that asks for no
 /// more: nobody asked for wake-ups on one core, and there are no others in it.
 pub fn bound(result: &ResultFile) -> Option<String> {

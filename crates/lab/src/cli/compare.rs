@@ -104,9 +104,13 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         let interfered = [&files[0], candidate].into_iter().find_map(provisional);
         regression |= compared.has_regression();
         open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
-        verdicts.push(verdict(&compared, interfered.is_some()));
         let style = Style::of_stdout();
-        text.push_str(&doubts(candidate, interfered, &style));
+        let doubts = doubts([&files[0], candidate], interfered);
+        let mut judged = verdict(&compared, interfered.is_some());
+        judged.reason =
+            doubts.iter().map(String::as_str).chain([&*judged.reason]).collect::<Vec<_>>().join(" ");
+        verdicts.push(judged);
+        text.extend(doubts.iter().map(|doubt| style.wrap(doubt, 0)));
         text.push_str(&comparison(&compared, &names[0], name, &style));
     }
     if let Some(write) = writer {
@@ -138,10 +142,14 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
     Ok(if verdict.status == Status::Inconclusive { Exit::Unfit } else { Exit::Done })
 }
 
-/// What is said before a comparison with `candidate`.
-fn doubts(candidate: &ResultFile, interfered: Option<Provisional>, style: &Style) -> String {
+/// What is said before a comparison of a baseline and a candidate.
+fn doubts(files: [&ResultFile; 2], interfered: Option<Provisional>) -> Vec<String> {
+    let cut = [("baseline", files[0]), ("candidate", files[1])].into_iter().filter(|(_, file)| file.partial);
+    let cut = cut.map(|(which, _)| {
+        format!("Partial: the {which} was interrupted; it is compared as far as it was measured.")
+    });
     let interfered = interfered.map(doorbell_report::answer::provisional);
-    foreign(candidate).into_iter().chain(interfered).map(|doubt| style.wrap(&doubt, 0)).collect()
+    foreign(files[1]).into_iter().chain(cut).chain(interfered).collect()
 }
 
 /// The verdicts on several candidates as one, in which each finding names its candidate.
@@ -207,8 +215,9 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let compared = compare_beside(before, after, relevant, LOOKS.len());
     let interfered = [before, after].into_iter().find_map(provisional);
     let style = Style::of_stdout();
-    let text =
-        doubts(after, interfered, &style) + &comparison(&compared, &commands[0], &commands[1], &style);
+    let doubts = doubts([before, after], interfered);
+    let text = doubts.iter().map(|doubt| style.wrap(doubt, 0)).collect::<String>()
+        + &comparison(&compared, &commands[0], &commands[1], &style);
     std::io::stdout().write_all(text.as_bytes())?;
     let open = compared.is_open() || compared.rows.is_empty() || interfered.is_some();
     Ok(match (compared.has_regression(), open) {

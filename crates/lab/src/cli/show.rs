@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::common::{Exit, Terminal};
 use super::kept;
 use super::verdict::Form;
-use doorbell_report::screen;
+use doorbell_report::asked;
 use doorbell_report::shown::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_results::record::read;
@@ -51,8 +51,8 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             shown(&result, &others, detail, &Style::of_stdout())
         }
         Some(write) => {
-            let verdict = result.verdict.clone().unwrap_or_else(|| screen::verdict(&result));
-            write(&format!("doorbell {}", result.plan.experiment), &verdict)
+            let name = format!("doorbell {}", result.plan.experiment);
+            write(&name, &asked::verdict(&result, &others))
         }
     };
     std::io::stdout().write_all(text.as_bytes())?;

@@ -9,6 +9,7 @@ use super::experiment::Experiment;
 use super::usage::Usage;
 use doorbell_report::asked::{Answer, NoAnswer, Stands, answer};
 use doorbell_report::doctor::{Detail, doctor};
+use doorbell_report::screen::cautioned;
 use doorbell_report::shown::judged as judged_text;
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
@@ -118,7 +119,8 @@ impl Source {
         let judged = answer(question, result, others).map_err(refused);
         let text = |answer: &Answer, result: &ResultFile| match self.form.writer() {
             Some(write) => {
-                write(&format!("doorbell {}", result.plan.experiment), &answer.verdict(question, result))
+                let verdict = cautioned(answer.verdict(question, result), result);
+                write(&format!("doorbell {}", result.plan.experiment), &verdict)
             }
             None => judged_text(answer, result, run.detail(), &Style::of_stdout()),
         };

@@ -18,7 +18,7 @@ use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
 use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
-use crate::{axis, doctor, screen, subsection};
+use crate::{asked, axis, doctor, screen, subsection};
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -70,7 +70,7 @@ impl Card {
     fn of(part: &Part, chapter: String) -> Self {
         let (source, figures, _) = part;
         let result = &source.result;
-        let verdict = result.verdict.clone().unwrap_or_else(|| screen::verdict(result));
+        let verdict = result.verdict.clone().unwrap_or_else(|| asked::verdict(result, &[]));
         let lines = match subsection::said(&source.verdict) {
             Some(said) => vec![said.to_owned()],
             None => screen::sentences(result, figures),
