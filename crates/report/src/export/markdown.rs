@@ -5,12 +5,13 @@ use std::io::{self, Write};
 
 use crate::axis;
 use crate::export::Export;
-use crate::figures::{Distribution, Figures, Row};
+use crate::figures::{Distribution, Figures, Row, percentiles};
 use crate::unit::{Scale, count};
 use crate::warnings::{self, Cause};
 use crate::wording::{bound, foreign};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+use doorbell_verdict::provisional::provisional;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Markdown;
@@ -42,6 +43,9 @@ impl Export for Markdown {
         }
         if let Some(foreign) = foreign(result) {
             writeln!(out, "**{}**\n", escape(&foreign))?;
+        }
+        if let Some(found) = provisional(result) {
+            writeln!(out, "**{}**\n", escape(&crate::answer::provisional(found)))?;
         }
         for quantity in figures.quantities() {
             table(&figures, quantity, out)?;
@@ -86,8 +90,8 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
         for axis in &axes {
             write!(out, "| {} ", escape(&axis.value(row.configuration())))?;
         }
-        for q in [0.5, 0.9, 0.99, 0.999, 1.0] {
-            write!(out, "| {} ", scale.show(series.quantile(q) as f64))?;
+        for percentile in percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale) {
+            write!(out, "| {percentile} ")?;
         }
         let cpu = row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
         writeln!(out, "| {} | {cpu} |", count(series.count))?;

@@ -7,10 +7,11 @@
 use std::io::{self, Write};
 
 use crate::export::Export;
-use crate::figures::{Distribution, Figures, Row};
+use crate::figures::{Distribution, Figures, Row, supports};
 use crate::long_table::{TRIAL, Value, name, trial};
 use crate::notifications::IRREGULARITIES;
 use doorbell_results::record::ResultFile;
+use doorbell_verdict::answer::trusted;
 
 #[derive(Debug, Clone, Copy)]
 pub struct OpenMetrics;
@@ -67,7 +68,7 @@ pub(super) fn metrics(result: &ResultFile, dialect: Dialect, out: &mut dyn Write
         "Times of a quantity: its percentiles, exact to 0.1 %.",
     )?;
     for (labels, series) in series() {
-        for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0] {
+        for q in [0.0, 0.5, 0.9, 0.99, 0.999, 1.0].into_iter().filter(|q| supports(series.count, *q)) {
             let seconds = seconds(if q == 0.0 { series.min_ps } else { series.quantile(q) });
             writeln!(out, "doorbell_latency_seconds{{{labels},quantile=\"{q}\"}} {seconds}")?;
         }
@@ -109,6 +110,15 @@ pub(super) fn metrics(result: &ResultFile, dialect: Dialect, out: &mut dyn Write
     for (outcome, count) in outcomes(result) {
         writeln!(out, "doorbell_trials{{{},outcome=\"{outcome}\"}} {count}", run(result))?;
     }
+    let help = "Trials that other work interfered with to their last try.";
+    family(out, "doorbell_trials_with_interference", "gauge", "", help)?;
+    // Where the system tells nothing of others, no number is none.
+    if let Some(interfered) = trusted(result).interfered {
+        writeln!(out, "doorbell_trials_with_interference{{{}}} {interfered}", run(result))?;
+    }
+    let help = "1 if the run was interrupted, 0 if not.";
+    family(out, "doorbell_run_partial", "gauge", "", help)?;
+    writeln!(out, "doorbell_run_partial{{{}}} {}", run(result), u8::from(result.partial))?;
     let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
     family(out, "doorbell_primitive_cost_seconds", "gauge", "seconds", help)?;
     for (primitive, ns) in primitives(result) {
@@ -261,6 +271,26 @@ mod tests {
             sample_of(&text, "doorbell_latency_buckets_seconds_bucket{", "\"round-trip\",le=\"0.00001\"");
         assert_eq!((whole, below, none), (2000.0, 2000.0, 0.0));
         assert!(text.ends_with("# EOF\n"));
+    }
+
+    /// p99 of two samples stood in a dashboard, and nothing of a run in which others had interfered with every trial, or that was cut.
+    #[test]
+    fn what_the_count_does_not_support_is_left_out_and_how_the_run_went_is_told() {
+        let mut result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
+        let quantile = |result: &ResultFile, q: &str| text(result).contains(&format!("quantile=\"{q}\""));
+        assert!(quantile(&result, "0.99") && !quantile(&result, "0.999"), "2,000 samples");
+        let told = |result: &ResultFile, name: &str| sample_of(&text(result), name, "");
+        assert_eq!(told(&result, "doorbell_trials_with_interference{"), 0.0);
+        assert_eq!(told(&result, "doorbell_run_partial{"), 0.0);
+        result.partial = true;
+        result.records[0].warnings.push(doorbell_results::record::Warning {
+            name: doorbell_results::record::warning::INTERFERENCE.name.to_owned(),
+            cause: String::new(),
+            effect: String::new(),
+            cure: String::new(),
+        });
+        assert_eq!(told(&result, "doorbell_trials_with_interference{"), 1.0);
+        assert_eq!(told(&result, "doorbell_run_partial{"), 1.0);
     }
 
     /// Configurations that differ in nothing but one thing each, of every kind that there is.
