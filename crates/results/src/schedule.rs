@@ -51,8 +51,19 @@ impl Schedule {
     pub fn fault(&self, mean_ns: u64) -> Option<String> {
         match self {
             Self::Exponential => None,
-            Self::Between { shortest_ns, longest_ns } => (!(*shortest_ns < mean_ns && mean_ns < *longest_ns))
-                .then(|| format!("gaps of {} cannot be {} on average", self.title(), short(mean_ns))),
+            Self::Between { shortest_ns, longest_ns } if shortest_ns >= longest_ns => {
+                let [shortest, longest] = [*shortest_ns, *longest_ns].map(short);
+                let cure = format!("gaps that are all alike are --gap {longest}");
+                Some(format!(
+                    "the first gap is to be shorter than the second, and {shortest} is not shorter than {longest}; {cure}"
+                ))
+            }
+            Self::Between { shortest_ns, longest_ns } => {
+                let [shortest, longest, mean] = [*shortest_ns, *longest_ns, mean_ns].map(short);
+                (!(*shortest_ns < mean_ns && mean_ns < *longest_ns)).then(|| {
+                    format!("a mean gap of {mean}, which the rate makes, does not lie between {shortest} and {longest}")
+                })
+            }
             Self::Recorded { gaps_ns } => {
                 if gaps_ns.is_empty() || gaps_ns.len() > MOST_GAPS {
                     return Some(format!("{} recorded gaps; there may be 1 to {MOST_GAPS}", gaps_ns.len()));
@@ -102,6 +113,17 @@ impl Schedule {
 mod tests {
     use super::*;
 
+    /// "Gaps of 50us..50us cannot be 50us on average."
+    #[test]
+    fn what_is_wrong_with_two_gaps_is_said_so_that_it_can_be_put_right() {
+        let fault = |shortest_ns, longest_ns| Schedule::Between { shortest_ns, longest_ns }.fault(50_000);
+        let alike = fault(50_000, 50_000).unwrap();
+        assert!(alike.contains("50us is not shorter than 50us") && alike.ends_with("--gap 50us"), "{alike}");
+        let beyond = fault(100_000, 1_000_000).unwrap();
+        assert!(beyond.starts_with("a mean gap of 50us") && beyond.ends_with("100us and 1ms"), "{beyond}");
+        assert_eq!(fault(10_000, 1_000_000), None);
+    }
+
     #[test]
     fn the_gaps_of_every_law_have_the_mean_they_should_and_stay_within_their_bounds() {
         let between = |shortest_ns, longest_ns| Schedule::Between { shortest_ns, longest_ns };
@@ -127,7 +149,7 @@ mod tests {
     fn a_mean_that_the_bounds_do_not_hold_and_gaps_that_are_too_many_are_refused() {
         let between = Schedule::Between { shortest_ns: 10_000, longest_ns: 1_000_000 };
         assert_eq!(between.fault(50_000), None);
-        assert_eq!(between.fault(5_000).unwrap(), "gaps of 10us..1ms cannot be 5us on average");
+        assert!(between.fault(5_000).is_some());
         let recorded = |gaps_ns: Vec<u64>| Schedule::Recorded { gaps_ns };
         assert_eq!(recorded(vec![1000, 3000]).fault(2000), None);
         assert!(recorded(vec![1000, 3000]).fault(1000).unwrap().contains("leave the rate out"));

@@ -10,7 +10,11 @@ pub mod slurm;
 pub mod ssh;
 pub mod verdict;
 
+use std::ffi::OsString;
+
 use super::common::{Exit, Terminal};
+use super::usage::Usage;
+use doorbell_results::nearest::{did_you_mean, nearest};
 
 /// Arguments of `doorbell fleet`.
 #[derive(Debug, clap::Args)]
@@ -35,6 +39,22 @@ enum Step {
     Report(report::Args),
     /// Make one Parquet pair of all results
     Merge(merge::Args),
+    // Results without a step before them, or one that there is none of.
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// What was meant by `words`, which begin with no step.
+fn step_of(words: &[OsString]) -> Usage {
+    let first = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let steps = ["plan", "verdict", "report", "merge"];
+    Usage(match nearest(&first, steps) {
+        Some(near) => format!("fleet has no step '{first}'{}", did_you_mean(Some(near))),
+        None => format!(
+            "fleet takes a step before '{first}': `doorbell fleet verdict {first}` says which nodes fail or are odd, `fleet report` draws \
+             them on a page, `fleet merge` makes one table of all"
+        ),
+    })
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,5 +89,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         Step::Verdict(args) => verdict::run(&args),
         Step::Report(args) => report::run(&args, terminal),
         Step::Merge(args) => merge::run(&args),
+        Step::Other(words) => Err(step_of(&words).into()),
     }
 }

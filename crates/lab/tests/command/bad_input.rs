@@ -81,6 +81,11 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
         (&["explain", "bi-modal"], "did you mean 'bimodal'?"),
         (&["pong"], "unrecognized subcommand"),
         (&["man", "pong"], "no verb is called 'pong'"),
+        (
+            &["fleet", "node01.json", "node02.json"],
+            "`doorbell fleet verdict node01.json` says which nodes fail",
+        ),
+        (&["fleet", "verdct", "results"], "did you mean 'verdict'?"),
     ] {
         let output = run(&stage, args);
         let text = complaint(&output);

@@ -338,6 +338,24 @@ fn a_gate_fails_on_a_node_that_is_frozen_now_and_then() {
     stage.wait_until_empty();
 }
 
+/// What was measured was saved, and the next look at it did not say that it was less than had been asked for.
+#[test]
+fn an_interrupted_gate_says_where_what_it_measured_is_saved_and_shows_it_again_as_partial() {
+    let stage = Stage::new();
+    let words = "gate --max 1s --time 10m --placement unpinned --anyway";
+    let child = stage.doorbell(&words.split(' ').collect::<Vec<_>>()).spawn().unwrap();
+    wait_for_work(&stage, &child, 5);
+    signal(pid(&child), Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    let [told, beside] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(output.status.code(), Some(130), "{told}{beside}");
+    assert!(told.contains("Partial: the run was interrupted"), "{told}{beside}");
+    let saved = beside.lines().find_map(|line| line.strip_prefix("Saved as ")).expect(&beside);
+    let shown = stage.doorbell(&["show", saved]).output().unwrap();
+    assert_eq!(String::from_utf8(shown.stdout).unwrap(), told);
+    stage.wait_until_empty();
+}
+
 /// A signal in the first second of a survey or of a whole table of fan-outs threw away what there was; a gate of ten minutes was lost with its
 /// terminal.
 #[test]
