@@ -1,48 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units of time: one stated unit per table and per axis, never mixed.
 
-pub use doorbell_results::written::plain;
-use doorbell_results::written::{grouped, three_digits};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Microseconds.
-    Microseconds,
-    /// Milliseconds.
-    Milliseconds,
-    Seconds,
-}
-
-impl Unit {
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Nanoseconds => "ns",
-            Self::Microseconds => "µs",
-            Self::Milliseconds => "ms",
-            Self::Seconds => "s",
-        }
-    }
-
-    /// How many picoseconds it has.
-    pub fn ps(self) -> f64 {
-        match self {
-            Self::Nanoseconds => 1e3,
-            Self::Microseconds => 1e6,
-            Self::Milliseconds => 1e9,
-            Self::Seconds => 1e12,
-        }
-    }
-
-    /// The greatest unit of which `ps` holds at least one.
-    pub fn of(ps: f64) -> Self {
-        [Self::Seconds, Self::Milliseconds, Self::Microseconds]
-            .into_iter()
-            .find(|unit| ps >= unit.ps())
-            .unwrap_or(Self::Nanoseconds)
-    }
-}
+pub use doorbell_results::written::{Unit, plain, time};
+use doorbell_results::written::{grouped, in_unit, three_digits};
 
 /// One unit for a whole table, in which every figure has three digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,25 +24,6 @@ impl Scale {
         let finest = if self.unit == Unit::Nanoseconds { 1 } else { 3 };
         three_digits(ps / self.unit.ps(), finest)
     }
-}
-
-/// A time on its own, with its unit: three significant digits.
-pub fn time(ps: f64) -> String {
-    in_unit(ps, Unit::of(ps))
-}
-
-fn in_unit(ps: f64, unit: Unit) -> String {
-    let value = ps / unit.ps();
-    let text = match value {
-        // Three digits of what is less than one; a millionth is the least that a unit has of the one above the next.
-        value if value > 0.0 && value < 0.9995 => {
-            format!("{value:.*}", (2 - value.log10().floor() as i32).clamp(2, 6) as usize)
-        }
-        value => three_digits(value, 2),
-    };
-    // A gap of exactly 10 µs is "10 µs": the zeros of a round figure say nothing.
-    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{short} {}", unit.sign())
 }
 
 /// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest, or the next in which the

@@ -17,6 +17,74 @@ pub fn short(ns: u64) -> String {
     }
 }
 
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl Unit {
+    /// Its sign.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    /// How many picoseconds it has.
+    pub fn ps(self) -> f64 {
+        match self {
+            Self::Nanoseconds => 1e3,
+            Self::Microseconds => 1e6,
+            Self::Milliseconds => 1e9,
+            Self::Seconds => 1e12,
+        }
+    }
+
+    /// The greatest unit of which `ps` holds at least one.
+    pub fn of(ps: f64) -> Self {
+        [Self::Seconds, Self::Milliseconds, Self::Microseconds]
+            .into_iter()
+            .find(|unit| ps >= unit.ps())
+            .unwrap_or(Self::Nanoseconds)
+    }
+}
+
+/// A time on its own, with its unit: three significant digits.
+pub fn time(ps: f64) -> String {
+    in_unit(ps, Unit::of(ps))
+}
+
+/// The same of nanoseconds.
+pub fn time_ns(ns: f64) -> String {
+    time(ns * 1e3)
+}
+
+/// A time in a unit of choice.
+pub fn in_unit(ps: f64, unit: Unit) -> String {
+    let value = ps / unit.ps();
+    let text = match value {
+        // Three digits of what is less than one; a millionth is the least that a unit has of the one above the next.
+        value if value > 0.0 && value < 0.9995 => {
+            format!("{value:.*}", (2 - value.log10().floor() as i32).clamp(2, 6) as usize)
+        }
+        value => three_digits(value, 2),
+    };
+    // A gap of exactly 10 µs is "10 µs": the zeros of a round figure say nothing.
+    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{short} {}", unit.sign())
+}
+
 /// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three, by a power of ten where it is out of
 /// all proportion; `?` where it has no end.
 pub fn plain(value: f64) -> String {

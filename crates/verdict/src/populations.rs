@@ -6,6 +6,7 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, Warning, warning};
 
 use doorbell_results::record::subject::Waits;
+use doorbell_results::written::time_ns;
 
 /// Least share of a group beside the largest that a reader is warned of, and least ratio of their levels: smaller and
 /// nearer ones hardly move a median. Nearly every trial on a virtual machine has some, from halts that are polled and
@@ -51,7 +52,7 @@ pub fn explain(record: &mut Record) {
             .iter()
             .map(|group| {
                 let label = group.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
-                format!("{:.0} % around {:.0} ns{label}", group.share * 100.0, group.p50_ns)
+                format!("{:.0} % around {}{label}", group.share * 100.0, time_ns(group.p50_ns))
             })
             .collect();
         record.warnings.push(Warning {

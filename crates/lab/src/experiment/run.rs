@@ -26,6 +26,7 @@ use doorbell_results::record::result::Primitives;
 use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
+use doorbell_results::written::time_ns;
 use doorbell_subjects::FAMILIES;
 #[cfg(target_os = "linux")]
 use doorbell_subjects::transfer;
@@ -279,8 +280,10 @@ fn primitives_drifted(moved: &Moved) -> Warning {
     Warning {
         name: warning::PRIMITIVES_DRIFTED.name.to_owned(),
         cause: format!(
-            "{} went from {:.0} to {:.0} ns around this block",
-            moved.name, moved.before_ns, moved.after_ns
+            "{} went from {} to {} around this block",
+            moved.name,
+            time_ns(moved.before_ns),
+            time_ns(moved.after_ns)
         ),
         effect: "the machine itself changed while the block ran; a comparison with another run says so"
             .to_owned(),

@@ -3,6 +3,7 @@
 
 use super::Verdict;
 use doorbell_results::machine::Machine;
+use doorbell_results::written::time_ns;
 
 pub(super) const SOURCE: &str =
     "kernel Documentation/admin-guide/cgroup-v2.rst, cpu.max; Documentation/scheduler/sched-bwc.rst";
@@ -14,7 +15,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     let cgroup = &machine.cgroup;
     let throttled = match (cgroup.throttled_periods, cgroup.throttled_ns) {
         (Some(periods), Some(ns)) if periods > 0 => {
-            format!(", was throttled in {periods} periods for {:.0} ms", ns as f64 / 1e6)
+            format!(", was throttled in {periods} periods for {}", time_ns(ns as f64))
         }
         _ => String::new(),
     };

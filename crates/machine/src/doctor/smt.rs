@@ -5,6 +5,7 @@ use super::Verdict;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::line_hop::LineHop;
 use doorbell_results::machine::topology::Relation;
+use doorbell_results::written::time_ns;
 
 pub(super) const SOURCE: &str = "kernel Documentation/ABI/testing/sysfs-devices-system-cpu, smt/control";
 
@@ -31,8 +32,9 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if let Some(([first, second], median_ns)) = hidden(machine) {
         return Verdict::warn(
             format!(
-                "siblings may be hidden: a median hop of {median_ns:.1} ns between CPUs {first} and {second}, which claim separate \
-                 cores (a rule of thumb: cores of x86 are {SIBLINGS_BELOW_NS} ns and more apart)"
+                "siblings may be hidden: a median hop of {} between CPUs {first} and {second}, which claim separate \
+                 cores (a rule of thumb: cores of x86 are {SIBLINGS_BELOW_NS} ns and more apart)",
+                time_ns(median_ns)
             ),
             "two sides there would share one core: who spins slows the other down, a wake-up needs no interrupt of another core, and where the \
              host moves them apart figures change severalfold",

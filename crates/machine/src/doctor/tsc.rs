@@ -5,6 +5,7 @@ use super::Verdict;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::clock_quality::ClockQuality;
+use doorbell_results::written::{time, time_ns};
 
 pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; Arm ARM, D12, The Generic Timer; RISC-V \
                                  unprivileged manual, Zicntr; clock_getres(2)";
@@ -87,18 +88,12 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
 }
 
 fn describe(quality: &ClockQuality) -> String {
-    let ns = |ps: u64| ps as f64 / 1000.0;
-    let mut text = format!("grid {} ns, reading {:.1} ns", short(ns(quality.grid_ps)), ns(quality.cost_ps));
+    let mut text = format!("grid {}, reading {}", time(quality.grid_ps as f64), time(quality.cost_ps as f64));
     if let Some(worst) = quality.worst_skew_ns() {
-        text += &format!(", skew within ±{worst:.0} ns");
+        text += &format!(", skew within ±{}", time_ns(worst.round()));
     }
     if let (Some(ppm), Some(resolution)) = (quality.drift_ppm, quality.drift_resolution_ppm) {
         text += &format!(", drift {ppm:.1} ± {resolution:.1} ppm");
     }
     text
-}
-
-/// At most one decimal, none where it says nothing.
-fn short(ns: f64) -> String {
-    if ns.fract().abs() < 0.05 { format!("{ns:.0}") } else { format!("{ns:.1}") }
 }

@@ -10,6 +10,7 @@ use crate::unit::{Scale, count};
 use crate::why::{causes, events, title as explained, verdict};
 use crate::wording::counted;
 use doorbell_results::record::ResultFile;
+use doorbell_results::written::time_ns;
 use doorbell_verdict::anatomy::{Dissected, dissect};
 use doorbell_verdict::why::{Slow, why};
 
@@ -112,10 +113,10 @@ fn dissection(variant: &Dissected, variants: &[Dissected]) -> Dissection {
             None => "The cost of tracing:",
         };
         notes.push(format!(
-            "{said} {} of the median, {:.0} ns with and {:.0} ns without, in {}.",
+            "{said} {} of the median, {} with and {} without, in {}.",
             difference(&cost, |ns| format!("{ns:.0} ns")),
-            cost.with_ns,
-            cost.without_ns,
+            time_ns(cost.with_ns),
+            time_ns(cost.without_ns),
             counted(cost.blocks as u64, "block")
         ));
     }

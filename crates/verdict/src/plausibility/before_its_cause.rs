@@ -6,6 +6,7 @@ use doorbell_results::about::About;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
+use doorbell_results::written::time_ns;
 
 pub(super) const RULE: Rule = Rule {
     about: About {
@@ -30,7 +31,11 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
             let series = record.series.get(&quantity).filter(|series| series.count > 0)?;
             // What is recorded as nothing counts as one picosecond.
             (series.p50_ns <= 0.001).then(|| {
-                format!("{} p50 {} ns: awake before the notifier's call", quantity.name(), series.p50_ns)
+                format!(
+                    "{} p50 {}: awake before the notifier's call",
+                    quantity.name(),
+                    time_ns(series.p50_ns)
+                )
             })
         })
         .collect()

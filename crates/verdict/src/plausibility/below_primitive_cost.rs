@@ -7,6 +7,7 @@ use doorbell_results::configuration::Timing;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
+use doorbell_results::written::time_ns;
 
 pub const NAME: &str = "below-primitive-cost";
 
@@ -66,8 +67,10 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
             {
                 let name = quantity.name();
                 evidence.push(format!(
-                    "{name} p50 {:.1} ns, {longest_ns:.1} ns at most, {times} x {primitive} at least {least:.1} ns",
-                    series.p50_ns
+                    "{name} p50 {}, {} at most, {times} x {primitive} at least {}",
+                    time_ns(series.p50_ns),
+                    time_ns(longest_ns),
+                    time_ns(least)
                 ));
             }
         };

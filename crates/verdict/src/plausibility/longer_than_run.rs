@@ -5,6 +5,7 @@ use super::{Known, Rule};
 use doorbell_results::about::About;
 use doorbell_results::record::Record;
 use doorbell_results::record::series::Quantity;
+use doorbell_results::written::time_ns;
 
 pub(super) const RULE: Rule = Rule {
     about: About {
@@ -28,7 +29,12 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let mut evidence = Vec::new();
     for (&quantity, series) in &record.series {
         if series.max_ns > limit {
-            evidence.push(format!("{} max {:.0} ns in a run of {window} ns", quantity.name(), series.max_ns));
+            evidence.push(format!(
+                "{} max {} in a run of {}",
+                quantity.name(),
+                time_ns(series.max_ns),
+                time_ns(window as f64)
+            ));
         }
         // Rounds of a closed loop follow each other, so their sum fits too.
         let in_turn = matches!(
@@ -37,14 +43,24 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         );
         let sum = series.mean_ns * series.count as f64;
         if in_turn && sum > limit {
-            evidence.push(format!("{} sum {sum:.0} ns in a run of {window} ns", quantity.name()));
+            evidence.push(format!(
+                "{} sum {} in a run of {}",
+                quantity.name(),
+                time_ns(sum),
+                time_ns(window as f64)
+            ));
         }
     }
     for side in &record.sides {
         // Where the kernel accounts by ticks a side may be charged for one it did not use, 10 ms at 100 Hz.
         let cpu = side.user_ns + side.system_ns;
         if side.window_ns > 0 && cpu as f64 > side.window_ns as f64 * 1.05 + 2e7 {
-            evidence.push(format!("the {} used {cpu} ns of CPU in {} ns", side.side, side.window_ns));
+            evidence.push(format!(
+                "the {} used {} of CPU in {}",
+                side.side,
+                time_ns(cpu as f64),
+                time_ns(side.window_ns as f64)
+            ));
         }
     }
     evidence

@@ -7,6 +7,7 @@ use doorbell_results::record::series::{Quantity, Series};
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::warning::{ON_THE_CLOCK_GRID, WITHIN_CLOCK_SKEW};
 use doorbell_results::record::{Record, Warning};
+use doorbell_results::written::time_ns;
 
 /// The share of a median that a step of the clock may be before the figure says so.
 const SHARE: f64 = 0.1;
@@ -27,7 +28,7 @@ pub fn near_the_clock(record: &Record, known: &Known) -> Vec<Warning> {
     let step = known.clock_step_ns;
     let on_grid =
         figures.iter().filter(|(_, series)| step > series.p50_ns * SHARE).map(|(quantity, series)| {
-            format!("{} p50 {:.1} ns, steps of {step:.1} ns", quantity.name(), series.p50_ns)
+            format!("{} p50 {}, steps of {}", quantity.name(), time_ns(series.p50_ns), time_ns(step))
         });
     let skewed = figures
         .iter()
@@ -36,11 +37,11 @@ pub fn near_the_clock(record: &Record, known: &Known) -> Vec<Warning> {
         })
         .map(|(quantity, series)| {
             format!(
-                "{} p50 {:.1} ns, shortest {:.1} ns, clocks within {:.0} ns of each other",
+                "{} p50 {}, shortest {}, clocks within {} of each other",
                 quantity.name(),
-                series.p50_ns,
-                series.min_ns,
-                known.skew_ns
+                time_ns(series.p50_ns),
+                time_ns(series.min_ns),
+                time_ns(known.skew_ns)
             )
         });
     let on_grid: Vec<String> = on_grid.collect();
