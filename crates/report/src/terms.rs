@@ -2,10 +2,11 @@
 //! What the words mean that stand at the head of a column, name a place or a percentile, or name a part of a run: `doorbell explain`.
 
 /// A kind of word, and its words with their meanings. Case does not matter when one is looked up, nor a blank where there is a dash.
-pub const TERMS: [(&str, &[(&str, &str)]); 5] = [
+pub const TERMS: [(&str, &[(&str, &str)]); 6] = [
     ("percentile", PERCENTILES),
     ("placement", PLACEMENTS),
     ("part of a run", PARTS),
+    ("verdict", VERDICTS),
     ("condition", CONDITIONS),
     ("column", COLUMNS),
 ];
@@ -79,7 +80,10 @@ const PARTS: &[(&str, &str)] = &[
     ("fastest", "By how much the quickest is ahead of the next, or how many others are as quick or may be."),
     ("pairs", "How many pairs of CPUs were measured."),
     ("median pair", "The median of the medians of all pairs of CPUs."),
-    ("best", "The pair of CPUs with the shortest median."),
+    (
+        "best",
+        "Of pairs of CPUs, the one with the shortest median. In `doorbell pick`, the mechanism that leads; behind the others stands how far.",
+    ),
     ("worst", "The pair of CPUs with the longest median."),
     ("of CPUs", "The two CPUs of a pair, the one that notifies first before the other."),
     (
@@ -92,12 +96,54 @@ const PARTS: &[(&str, &str)] = &[
                               A median of all of them describes none.",
     ),
     ("run-queue delay", "The time from when a task is ready to when its CPU turns to it."),
+    (
+        "provisional",
+        "Other work interfered with more than half of the trials: intervals are wider for it, and an idle machine may say otherwise. A verb that \
+         answers a question then exits with 4.",
+    ),
+    ("partial", "The run was interrupted; what is shown was measured until then."),
+    (
+        "trust",
+        "How many trials others interfered with, and how many have no figures: how far to believe the rest.",
+    ),
+    (
+        "level",
+        "What a thing takes, so that it can be compared: the mean of its blocks' medians in logarithms, a tenth of them left out at each end; with a \
+         reference inside the trials, of their multiples of that.",
+    ),
+    (
+        "open loop",
+        "Notifications are due on a schedule, whether or not the last was taken: a standstill is felt by all that were due in it.",
+    ),
+    ("closed loop", "The next notification is sent when the last was taken."),
+    (
+        "stamped",
+        "Timing in which each side reads its clock: the notifier before its call, the waiter once it is awake.",
+    ),
+    (
+        "around the wait",
+        "Timing in which the initiator alone reads its clock, before its call and after its wait.",
+    ),
+];
+
+const VERDICTS: &[(&str, &str)] = &[
+    ("slower", "The whole interval of the ratio lies above 1, and the ratio is at least what matters."),
+    ("faster", "The whole interval of the ratio lies below 1, and the ratio is at least what matters."),
+    (
+        "same",
+        "The whole interval of the ratio lies within so many percent of 1, which is less than what matters: a difference was excluded.",
+    ),
+    ("least", "The one that costs least, of which the others are multiples."),
 ];
 
 const CONDITIONS: &[(&str, &str)] = &[
     ("mechanism", "The means of notification, such as futex or eventfd; `doorbell list` shows all."),
     ("way", "How a completion or a message is waited for: by interrupt, by polling, or both."),
-    ("between", "Whether the sides are threads of one process or processes of their own."),
+    (
+        "between",
+        "Whether the sides are threads of one process or processes of their own. In `doorbell check`, the ends of the interval or the bounds \
+         between which the figure lies.",
+    ),
     ("sides", "Whether the sides are threads of one process or processes of their own."),
     (
         "pattern",
@@ -295,6 +341,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("lowest p50", "The lowest median of all readings."),
     ("highest p50", "The highest median of all readings."),
     ("readings", "How often it was read during the run."),
+    ("missed", "Wake-ups that were lost, or seen only because a wait ran out."),
     ("figure", "The name of a single figure beside the series."),
     ("formula", "How a figure is worked out."),
     ("first cpu \\ other cpu", "The row is the CPU that notifies first, the column the other."),

@@ -41,7 +41,7 @@ pub struct Args {
 struct Topic {
     name: String,
     /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `primitive cost`, `warning`, `rule`, `finding`,
-    /// `need`, `percentile`, `placement`, `part of a run`, `condition`, `column`.
+    /// `need`, `percentile`, `placement`, `part of a run`, `verdict`, `condition`, `column`.
     kind: &'static str,
     summary: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
