@@ -21,16 +21,20 @@ built() { python3 -c 'import json, sys
 print([it["executable"] for it in map(json.loads, sys.stdin) if it.get("executable")][-1])'; }
 doorbell=$(cargo build --quiet --locked --package doorbell-lab --target "$target" --message-format json | built)
 tests=$(cargo test --quiet --locked --package doorbell-subjects --lib --no-run --target "$target" --message-format json | built)
+machine=$(cargo test --quiet --locked --package doorbell-machine --lib --no-run --target "$target" --message-format json | built)
 out=$(mktemp -d /tmp/doorbell-windows-XXXXXX)
 trap 'rm -rf "$out"' EXIT
 cp "$doorbell" "$out/doorbell.exe"
 cp "$tests" "$out/tests.exe"
+cp "$machine" "$out/machine.exe"
 wine() { timeout 300 ci/wine run "$@" 2>>"$out/complaints" | tr -d '\r'; }
 # The program's own drive letter for this folder.
 z() { echo "Z:${1//\//\\}"; }
 
 wine "$out/tests.exe" --test-threads 1 >"$out/tests" || { cat "$out/tests" >&2; fail "the mechanisms do not keep their promises"; }
 grep -q 'every_mechanism_keeps_its_promises ... ok' "$out/tests" || fail "the mechanisms were not tried"
+
+wine "$out/machine.exe" --test-threads 1 >"$out/tests" || { cat "$out/tests" >&2; fail "what is asked of the machine is not answered"; }
 
 wine "$out/doorbell.exe" list >"$out/list"
 mechanisms="win-semaphore win-event wait-on-address srw-condvar win-named-pipe iocp-post"
