@@ -456,6 +456,10 @@ fn lacking() -> Option<String> {
 }
 
 fn cells() -> Vec<Cell> {
+    #[cfg_attr(
+        not(any(feature = "tokio", feature = "io_uring")),
+        expect(unused_mut, reason = "there are more with these features")
+    )]
     let mut all: Vec<(&'static str, Exchange)> = vec![
         ("lane-adaptive", lane::<Adaptive>),
         ("lane-futex", lane::<Futex>),

@@ -6,7 +6,7 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 21 | the process's number, in the PID namespace that the memory's directory names |
+//! | 0 to 21 | the process's number, in the namespaces that the memory's directory names |
 //! | 22 to 28 | when it began, modulo 127, in the kernel's ticks: of a number that is used again; 127 if it cannot tell |
 //! | 29 | set |
 
@@ -33,7 +33,7 @@ const _: () = assert!(IS_PROCESS | UNKNOWN << BEGUN | (MOST_PROCESSES - 1) == MO
 pub(crate) enum Holder {
     /// It was given one.
     Given(u32),
-    /// By its own number, if it is in this PID namespace.
+    /// By its own number, if it is in these namespaces.
     Process {
         namespace: u32,
         /// The number, behind the generation to which it belongs: a forked child has another.
@@ -42,7 +42,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// In memory whose directory names the PID namespace `namespace`.
+    /// In memory whose directory names the namespaces `namespace`.
     pub(crate) fn process(namespace: u32) -> Self {
         Self::Process { namespace, known: AtomicU64::new(0) }
     }
@@ -68,9 +68,16 @@ impl Holder {
     }
 }
 
-/// This process's PID namespace. `None` where there is no `/proc`.
+/// What names the PID namespace of this process and its time namespace, by which the kernel shifts when others began. `None` where
+/// there is no `/proc`, or that of another PID namespace.
 pub(crate) fn namespace() -> Option<u32> {
-    u32::try_from(stat("/proc/self/ns/pid").ok()?.st_ino).ok().filter(|number| *number != 0)
+    let seen: u32 = std::fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
+    let number = |path| u32::try_from(stat(path).ok()?.st_ino).ok();
+    // Before Linux 5.6 there is one time for all.
+    let time = number("/proc/self/ns/time").unwrap_or(0);
+    // The kernel gives the numbers of namespaces one after another: those of two kinds must not cancel each other out.
+    let both = number("/proc/self/ns/pid")? ^ time.rotate_left(16);
+    Some(both).filter(|both| *both != 0 && seen == std::process::id())
 }
 
 /// The number of this process, if it is in `namespace`.
@@ -104,9 +111,11 @@ pub(crate) fn process_of(number: u32) -> Option<u32> {
     (number & IS_PROCESS != 0 && number < MOST_HOLDERS).then_some(number & (MOST_PROCESSES - 1))
 }
 
-/// Asks for the process that `number` names. Only in the namespace to which it belongs.
-pub(crate) fn look(number: u32) -> Process {
-    let Some(process) = process_of(number) else { return Process::Unknown };
+/// Asks for the process that `number` names in `namespace`: elsewhere it would name another, or nobody.
+pub(crate) fn look(number: u32, namespace: u32) -> Process {
+    let Some(process) = process_of(number).filter(|_| self::namespace() == Some(namespace)) else {
+        return Process::Unknown;
+    };
     let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return Process::Unknown };
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
@@ -135,19 +144,20 @@ mod tests {
         let here = namespace().unwrap();
         let number = ours(here).unwrap();
         assert_eq!(process_of(number), Some(std::process::id()));
-        assert!(matches!(look(number), Process::Lives(_)));
+        assert!(matches!(look(number, here), Process::Lives(_)));
         assert_eq!(ours(here + 1), None, "in another namespace it would name another");
+        assert!(matches!(look(number, here + 1), Process::Unknown), "and there it is not asked for");
         // One that began at another time had the number before.
         let before = number ^ 1 << BEGUN;
-        assert!(matches!(look(before), Process::Ended));
+        assert!(matches!(look(before, here), Process::Ended));
         // What cannot tell when it began is not doubted.
-        assert!(matches!(look(number | UNKNOWN << BEGUN), Process::Lives(_)));
+        assert!(matches!(look(number | UNKNOWN << BEGUN, here), Process::Lives(_)));
         let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let number = IS_PROCESS | UNKNOWN << BEGUN | child.id();
-        assert!(matches!(look(number), Process::Lives(_)));
+        assert!(matches!(look(number, here), Process::Lives(_)));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(matches!(look(number), Process::Ended));
-        assert!(matches!(look(7), Process::Unknown), "a number that was given names nobody");
+        assert!(matches!(look(number, here), Process::Ended));
+        assert!(matches!(look(7, here), Process::Unknown), "a number that was given names nobody");
     }
 }

@@ -35,9 +35,12 @@ impl Origin {
         self.holder.number(mapping)
     }
 
-    /// Does that say which process it is?
-    pub(crate) fn says_process(&self) -> bool {
-        matches!(self.holder, Holder::Process { .. })
+    /// In which namespaces that says which process it is, if it does.
+    pub(crate) fn namespace(&self) -> Option<u32> {
+        match self.holder {
+            Holder::Process { namespace, .. } => Some(namespace),
+            Holder::Given(_) => None,
+        }
     }
 
     /// What has to be kept for as long as anything is held by this process's number on the segment. Fails if we joined it and

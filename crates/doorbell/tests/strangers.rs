@@ -290,10 +290,8 @@ fn who_has_no_number_in_our_user_namespace_is_not_taken_for_our_user() {
 fn child_whose_folder_is_taken() {
     let Ok(taken) = env::var(ROLE) else { return };
     let mut service = doorbell::listen("clock").unwrap();
-    assert_eq!(
-        service.path(),
-        Path::new(&env::var("HOME").unwrap()).join(".local/state/doorbell/services/clock.sock")
-    );
+    let here = Path::new(&env::var("HOME").unwrap()).join(".local/state/doorbell/services");
+    assert!(service.path().starts_with(here), "{}", service.path().display());
     let client = thread::spawn(|| doorbell::connect("clock").unwrap().send(b"hello"));
     assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"hello");
     client.join().unwrap().unwrap();

@@ -51,12 +51,12 @@ impl Service {
         run(self.service.lock()?.as_mut().ok_or_else(closed)?)
     }
 
-    /// As `with`, for what may hang up on a client, for whom a task may be waiting.
+    /// As `with`, for what may find that a client has gone, or hang up on one: a task may be waiting for it.
     fn with_clients<R>(&self, run: impl FnOnce(&mut service::Service) -> PyResult<R>) -> PyResult<R> {
         self.with(|service| {
-            let before = service.turned_away();
+            let before = service.gone();
             let result = run(service);
-            if service.turned_away() != before {
+            if service.gone() != before {
                 self.changes.tell();
             }
             result

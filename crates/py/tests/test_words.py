@@ -3,6 +3,7 @@
 
 import array
 import asyncio
+import ctypes
 import multiprocessing
 import os
 import pathlib
@@ -246,7 +247,12 @@ def test_listeners_and_clients_choose_users(tmp_path: pathlib.Path) -> None:
     others = [os.geteuid() + 1]
     with doorbell.listen(name, users=others, mode=0o600) as service:
         assert service.path == name
-        refusing = threading.Thread(target=service.accept, args=(0.5,))
+
+        def refuse() -> None:
+            while not service.turned_away:
+                service.accept(0.1)
+
+        refusing = threading.Thread(target=refuse)
         refusing.start()
         with pytest.raises(doorbell.RendezvousError, match="hung up"):
             doorbell.connect(name)
@@ -262,6 +268,74 @@ def test_listeners_and_clients_choose_users(tmp_path: pathlib.Path) -> None:
         asking.join()
     with pytest.raises(ValueError, match="no choice of users"):
         doorbell.listen(name, users="nobody")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("pid", 0x20000000), ("time", 0x80)])
+def test_a_worker_in_another_namespace_takes_nobody_for_dead(kind: str, flag: int) -> None:
+    """It asked the kernel for a number that is another's there, took the living parent for dead, and its end with it."""
+    tx, rx = doorbell.channel(4096)
+    tx.send(b"first")
+    refused, between = 77, os.fork()
+    if between == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.unshare(flag) != 0:
+            os._exit(refused)
+        if kind == "time":
+            # Of those who are made from now on: by the clock there their parent has begun in another year.
+            pathlib.Path("/proc/self/timens_offsets").write_text("boottime 40000000 0\n")
+        child = os.fork()
+        if child == 0:
+            try:
+                right = rx.recv(FOREVER) == b"first" and rx.recv(0.1) is None
+                try:
+                    tx.send(b"a second sender's", 0.1)
+                    right = False
+                except doorbell.RendezvousError as error:
+                    right = right and "taken" in str(error)
+                os._exit(0 if right else 1)
+            finally:
+                os._exit(2)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
+    status = os.waitstatus_to_exitcode(os.waitpid(between, 0)[1])
+    if status == refused:
+        pytest.skip(f"no {kind} namespace can be made here")
+    assert status == 0
+    assert tx.send(b"the parent goes on", FOREVER)
+
+
+def test_a_task_that_sends_to_a_client_which_half_closes_and_stands_still_is_told(tmp_path: pathlib.Path) -> None:
+    """It waited for room for ever: the client was forgotten, and who was to wake it with it."""
+
+    async def serve(service: doorbell.Listener) -> None:
+        listener = doorbell.AsyncListener(service)
+        came = await listener.recv()
+        assert came is not None
+        who = came[0]
+
+        async def fill() -> None:
+            while True:
+                await listener.send(who, bytes(500))
+
+        filling = asyncio.create_task(fill())
+        receiving = asyncio.create_task(listener.recv())
+        with pytest.raises(doorbell.Closed):
+            await asyncio.wait_for(filling, FOREVER)
+        receiving.cancel()
+
+    name = tmp_path / "service"
+    with doorbell.listen(name, capacity=4096) as service:
+        client = os.fork()
+        if client == 0:
+            there = doorbell.connect(name)
+            there.send(b"hello")
+            there.sender.close()
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os._exit(0)
+        try:
+            asyncio.run(serve(service))
+        finally:
+            os.kill(client, signal.SIGKILL)
+            os.waitpid(client, 0)
 
 
 def test_a_client_that_has_said_nothing_can_be_sent_to(tmp_path: pathlib.Path) -> None:

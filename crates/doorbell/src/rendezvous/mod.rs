@@ -352,8 +352,9 @@ impl Segment {
 
     /// As [`new`](Self::new), for processes of this program that [adopt](Self::adopt) its [`descriptors`](Self::descriptors), and for
     /// forked children. Whoever takes an end of a lane is known by its process: a death is told at the lane's other end, and frees
-    /// what the dead one held. (One that ends before it takes an end is not known; nor is one in another PID namespace, or where there is
-    /// no `/proc`.)
+    /// what the dead one held. (One that ends before it takes an end is not known; nor is one in another PID or time namespace, or
+    /// where there is no `/proc`; nor that one runs another program, which is the same process. One that is killed between taking an end
+    /// and ringing for the first time is told to whom looks, not to whom sleeps already.)
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -444,9 +445,9 @@ impl Segment {
                 BellState::new(Arc::clone(&mapping), index, eventfds, lives, origin).map(Arc::new)
             })
             .collect();
-        let processes = lanes.filter(|_| origin.says_process()).map(|lanes| {
+        let processes = lanes.zip(origin.namespace()).map(|(lanes, namespace)| {
             let (mapping, lives, origin) = (Arc::clone(&mapping), Arc::clone(&lives), Arc::clone(&origin));
-            Processes::new(mapping, lanes, states.clone(), lives, origin)
+            Processes::new(mapping, lanes, states.clone(), lives, origin, namespace)
         });
         Ok(Self {
             mapping,

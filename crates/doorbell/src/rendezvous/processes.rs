@@ -28,6 +28,8 @@ pub(crate) struct Processes {
     pub(super) states: Vec<Arc<BellState>>,
     pub(super) lives: Arc<Lives>,
     pub(super) origin: Arc<Origin>,
+    /// Where their numbers are those of processes.
+    namespace: u32,
     watched: ForkMutex<Watched>,
 }
 
@@ -69,10 +71,11 @@ impl Processes {
         states: Vec<Arc<BellState>>,
         lives: Arc<Lives>,
         origin: Arc<Origin>,
+        namespace: u32,
     ) -> Arc<Self> {
         // Somebody may always come still: that all have gone is never known.
         lives.met();
-        Arc::new(Self { mapping, lanes, states, lives, origin, watched: ForkMutex::default() })
+        Arc::new(Self { mapping, lanes, states, lives, origin, namespace, watched: ForkMutex::default() })
     }
 
     /// Sees to it that the end of the process `holder`, who has an end of a lane, is heard of from now on.
@@ -81,7 +84,7 @@ impl Processes {
         if is_this || self.watched.lock().ours().iter().any(|one| one.holder == holder) {
             return;
         }
-        let pidfd = match holder::look(holder) {
+        let pidfd = match holder::look(holder, self.namespace) {
             Found::Unknown => return,
             Found::Ended => return self.lost(holder),
             Found::Lives(pidfd) => pidfd,
@@ -109,8 +112,8 @@ impl Processes {
 
     /// Has the process `holder` ended? Then what it held is free on return.
     pub(crate) fn has_ended(self: &Arc<Self>, holder: u32) -> bool {
-        let ended =
-            holder != self.origin.holder(&self.mapping) && matches!(holder::look(holder), Found::Ended);
+        let ended = holder != self.origin.holder(&self.mapping)
+            && matches!(holder::look(holder, self.namespace), Found::Ended);
         if ended {
             self.lost(holder);
         }

@@ -73,7 +73,7 @@ impl Default for Listen {
 /// Listens at the service `name` of this user. A name with a slash in it is a path.
 ///
 /// Names are sockets in the first of the [folders] that is this user's alone: `/run/user/UID/doorbell`, which there is while the user
-/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell/services`. [`Service::path`] says
+/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell/services/BOOT`. [`Service::path`] says
 /// which it is; clients look in all of them. [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
 ///
 /// # Errors
@@ -95,7 +95,7 @@ impl Listen {
         let path = name::path_to_listen_at(name)?;
         let label = inspect::label(&path);
         let host = Host::bind_for(&path, self.users, mode)?;
-        name::check_alone(name, &path)?;
+        name::check_first(name, &path)?;
         let os = |call| move |errno| RendezvousError::Os { call, errno };
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept);
         let events = events.map_err(os("epoll_create1"))?;
@@ -112,6 +112,7 @@ impl Listen {
             to_look_at: VecDeque::new(),
             next: 0,
             turned_away: 0,
+            gone: 0,
             since_others: 0,
         })
     }
@@ -174,6 +175,7 @@ pub struct Service {
     to_look_at: VecDeque<usize>,
     next: u64,
     turned_away: u64,
+    gone: u64,
     /// Messages received since callers and events were last asked for.
     since_others: u32,
 }
@@ -427,9 +429,9 @@ impl Service {
     }
 
     fn remove(&mut self, place: usize) {
-        if let Some(mut client) = self.clients.get_mut(place).and_then(Option::take)
-            && let Ok(file) = client.receiver.file()
-        {
+        let Some(mut client) = self.clients.get_mut(place).and_then(Option::take) else { return };
+        self.gone += 1;
+        if let Ok(file) = client.receiver.file() {
             // A forked child may have a copy of the file, which would stay among the events.
             let _ = epoll::delete(&self.events, file);
         }
@@ -493,6 +495,12 @@ impl Service {
     /// whom there was no room.
     pub fn turned_away(&self) -> u64 {
         self.turned_away
+    }
+
+    /// How many clients are not among [`clients`](Self::clients) any more: those that went, and those that were hung up on. Who waits
+    /// for room in an answer's ring looks whether it has changed: nobody else wakes it.
+    pub fn gone(&self) -> u64 {
+        self.gone
     }
 }
 

@@ -13,7 +13,7 @@ use crate::user;
 use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use std::env;
-use std::fs::symlink_metadata;
+use std::fs::{metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,9 @@ struct Places {
     runtime: PathBuf,
     /// Where anybody can make anything, until the machine starts anew.
     shared: PathBuf,
-    /// Where nobody else can. Outlives the machine's restart, so it is the last choice.
-    home: Option<PathBuf>,
+    /// Where nobody else can, and a name for this machine until it starts anew: homes may be on a disk that several machines share, on each
+    /// of which the others' sockets look as if nobody listened. The last choice.
+    home: Option<(PathBuf, String)>,
 }
 
 impl Places {
@@ -44,12 +45,14 @@ impl Places {
             named: env::var_os(VARIABLE).filter(|named| !named.is_empty()).map(PathBuf::from),
             runtime: PathBuf::from(format!("/run/user/{user}")),
             shared: PathBuf::from(format!("/tmp/doorbell-{user}")),
-            home: env::home_dir().filter(|home| home.is_absolute()),
+            home: env::home_dir().filter(|home| home.is_absolute()).zip(this_machine()),
         }
     }
 
-    fn in_home(home: &Path) -> PathBuf {
-        home.join(".local/state/doorbell/services")
+    /// The home, and the folder in it.
+    fn in_home(&self) -> Option<(&Path, PathBuf)> {
+        let (home, machine) = self.home.as_ref()?;
+        Some((home, home.join(".local/state/doorbell/services").join(machine)))
     }
 
     /// Where clients look, if what is there is this user's.
@@ -57,7 +60,7 @@ impl Places {
         if let Some(named) = &self.named {
             return vec![Folder { path: named.clone(), state: FolderState::Named }];
         }
-        let home = self.home.as_deref().map(Self::in_home);
+        let home = self.in_home().map(|(_, folder)| folder);
         let places = [self.runtime.join("doorbell"), self.shared.clone()].into_iter().chain(home);
         places.map(Folder::look).collect()
     }
@@ -90,18 +93,16 @@ impl Places {
             }
             looked.push(folder);
         }
-        if let Some(home) = self.home.as_deref() {
-            // Folders are made in this user's own home only: another's may have been left in the environment.
-            let own = symlink_metadata(home).is_ok_and(|home| user::is_ours(home.uid()));
-            let mut path = home.to_owned();
-            // The command `doorbell` has other things in the last, which others may enter.
-            for part in [".local", "state", "doorbell"] {
-                path.push(part);
-                if own {
-                    Folder::make(path.clone());
-                }
+        if let Some((home, path)) = self.in_home() {
+            // Folders are made in this user's own home only: another's may have been left in the environment. A home may be reached by a
+            // link that is not its user's.
+            let own = metadata(home).is_ok_and(|home| user::is_ours(home.uid()));
+            let mut above = home.to_owned();
+            // The command `doorbell` has other things in the third, which others may enter.
+            for part in [".local", "state", "doorbell", "services"].into_iter().filter(|_| own) {
+                above.push(part);
+                Folder::make(above.clone());
             }
-            let path = Self::in_home(home);
             let folder = if own { Folder::make(path) } else { Folder::look(path) };
             if folder.is_used() {
                 return Ok(folder.path);
@@ -110,6 +111,12 @@ impl Places {
         }
         Err(RendezvousError::NoFolder { looked })
     }
+}
+
+/// What names this machine until it starts anew.
+fn this_machine() -> Option<String> {
+    let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.get(..8)?.to_owned())
 }
 
 /// The file that is the socket of `name`, unless that is a path already, as it is if it has a slash.
@@ -138,8 +145,7 @@ pub(super) fn path_to_listen_at(name: &Path) -> Result<PathBuf, RendezvousError>
     Ok(path)
 }
 
-/// Does anybody serve `name` elsewhere than at `path`? To be asked again once `path` is served: of two that begin at once in two
-/// folders one finds the other.
+/// Does anybody serve `name` elsewhere than at `path`?
 ///
 /// # Errors
 /// [`RendezvousError::Owned`] if so.
@@ -152,8 +158,19 @@ pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousErro
     Ok(())
 }
 
+/// As [`check_alone`] once `path` is served: of two that began at once in two folders, each of which finds the other, the one whose
+/// folder is looked at first goes on.
+pub(super) fn check_first(name: &Path, path: &Path) -> Result<(), RendezvousError> {
+    for other in paths(name)?.into_iter().take_while(|other| other != path) {
+        if is_served(&other)? {
+            return Err(RendezvousError::Owned);
+        }
+    }
+    Ok(())
+}
+
 /// The folders in which services of this user listen and are looked for, in this order, and what is there: `/run/user/UID/doorbell`,
-/// `/tmp/doorbell-UID`, `~/.local/state/doorbell/services`; or the one that [`VARIABLE`] names.
+/// `/tmp/doorbell-UID`, `~/.local/state/doorbell/services/BOOT`; or the one that [`VARIABLE`] names.
 pub fn folders() -> Vec<Folder> {
     Places::of_this_user().folders()
 }
@@ -201,7 +218,8 @@ mod tests {
         let home = scratch.join("home");
         create_dir_all(&home).unwrap();
         let (runtime, shared) = (scratch.join("run"), scratch.join("tmp"));
-        (Places { named: None, runtime, shared, home: Some(home) }, scratch)
+        let machine = "0a1b2c3d".to_owned();
+        (Places { named: None, runtime, shared, home: Some((home, machine)) }, scratch)
     }
 
     #[test]
@@ -237,9 +255,15 @@ mod tests {
         create_dir_all(&labs).unwrap();
         set_permissions(&labs, Permissions::from_mode(0o755)).unwrap();
         let chosen = places.choose().unwrap();
-        assert_eq!(chosen, labs.join("services"));
+        assert_eq!(chosen, labs.join("services/0a1b2c3d"));
         let file = Path::new("clock.sock");
         assert_eq!(places.paths(file).unwrap(), [chosen.join(file)]);
+        // Another machine on which the home is too has a folder of its own.
+        let (home, _) = places.home.clone().unwrap();
+        let elsewhere = Places { home: Some((home, "4e5f6a7b".to_owned())), ..places };
+        assert!(matches!(elsewhere.paths(file), Err(RendezvousError::NoFolder { .. })));
+        assert_ne!(elsewhere.choose().unwrap(), chosen);
+        let places = elsewhere;
         // Without a home it is said whose fault it is.
         let homeless = Places { home: None, ..places };
         let told = homeless.choose().unwrap_err();

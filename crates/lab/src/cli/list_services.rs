@@ -18,7 +18,7 @@ use doorbell_report::unit::count;
     doorbell list-services --json | jq '.services[].clients[].requests.messages'\n\n\
     WHAT IS SEEN\n  \
     The services of this user's folders ($DOORBELL_RUNTIME_DIR, else /run/user/UID/doorbell, /tmp/doorbell-UID and\n  \
-    ~/.local/state/doorbell/services, as far as they are this user's alone), and those at other paths that have clients.\n  \
+    ~/.local/state/doorbell/services/BOOT, as far as they are this user's alone), and those at other paths that have clients.\n  \
     Nothing is asked of them: the memory that a service shares with a client shows among the open files of both, and is\n  \
     read. Messages are those sent whose room was not given back yet; drops are as the sender says.")]
 pub struct Args {
