@@ -20,9 +20,8 @@ use super::compare::RELEVANT;
 use super::machines::{Type, key};
 use super::statistics::{median, student};
 use doorbell_results::machine::Machine;
-use doorbell_results::plan::FEWEST_BLOCKS;
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::question::Question;
 use doorbell_results::record::verdict::Status;
 use statrs::function::factorial::ln_binomial;
 
@@ -34,6 +33,9 @@ const ERROR: f64 = 0.05;
 
 /// The longest name of a node, in bytes: that of a host has 64 at the most, a domain's 253.
 const LONGEST_NAME: usize = 255;
+
+/// 2020-01-01, nanoseconds since 1970. This program is younger: a clock that has lost its battery begins again before.
+const EARLIEST: u64 = 1_577_836_800_000_000_000;
 
 /// Letters of a verdict's reason that are kept.
 const LONGEST_REASON: usize = 300;
@@ -113,6 +115,10 @@ pub enum Refused {
     )]
     Future(u64, String),
     #[error(
+        "it began {0} ns after 1970, before this program was written: the clock of {1} is wrong, and nobody knows which of its results is the newest"
+    )]
+    Past(u64, String),
+    #[error(
         "it ended before it began: the clock of {0} was set back meanwhile, and nobody knows which of its results is the newest"
     )]
     SetBack(String),
@@ -143,6 +149,9 @@ impl Runs {
         if result.started_at_unix_ns > self.latest {
             return Err(Refused::Future(result.started_at_unix_ns, name.clone()));
         }
+        if result.started_at_unix_ns < EARLIEST {
+            return Err(Refused::Past(result.started_at_unix_ns, name.clone()));
+        }
         if result.finished_at_unix_ns < result.started_at_unix_ns {
             return Err(Refused::SetBack(name.clone()));
         }
@@ -151,44 +160,54 @@ impl Runs {
     }
 }
 
-/// What was asked of a run, by name, and whether it was answered by a verdict: a result without one takes no verdict's place.
-type Asked = (String, bool);
-
 /// All that is known of one name.
 #[derive(Debug, Default)]
 struct Named {
-    /// The newest of each that was asked.
-    newest: BTreeMap<Asked, Node>,
+    /// The newest of each that was asked: the number of the whole question, and whether it was answered by a verdict, for a result
+    /// without one takes no verdict's place.
+    newest: BTreeMap<(usize, bool), Node>,
     /// The newest that failed, whatever came after it.
     failed: Option<Node>,
-    /// Whether two machines have this name: their types differ, or one began before the other had ended.
-    two: bool,
+    /// When each began and ended, and on what it ran, whatever came after it: in whatever order results are read, the same is known.
+    ran: BTreeSet<(u64, u64)>,
+    on: BTreeSet<Rc<Type>>,
 }
 
 impl Named {
-    /// Takes another in; whether one of them is now without effect.
-    fn add(&mut self, asked: Asked, node: Node) -> bool {
-        let meet = |other: &Node| {
-            other.started_at_unix_ns <= node.finished_at_unix_ns
-                && node.started_at_unix_ns <= other.finished_at_unix_ns
-        };
-        self.two |= self.newest.values().any(|other| other.of != node.of || meet(other));
+    fn add(&mut self, asked: (usize, bool), node: Node) {
+        self.ran.insert((node.started_at_unix_ns, node.finished_at_unix_ns));
+        self.on.insert(Rc::clone(&node.of));
         let newer = |other: Option<&Node>| {
             other.is_none_or(|other| other.started_at_unix_ns < node.started_at_unix_ns)
         };
         if node.status == Status::Failed && newer(self.failed.as_ref()) {
             self.failed = Some(node.clone());
         }
-        let had = self.newest.contains_key(&asked);
         if newer(self.newest.get(&asked)) {
             self.newest.insert(asked, node);
         }
-        had
+    }
+
+    /// Whether two machines have this name: their types differ, or one began before another had ended.
+    fn are_two(&self) -> bool {
+        let mut ended = None;
+        let meet = self.ran.iter().any(|(began, end)| {
+            let meets = ended.is_some_and(|ended| *began <= ended);
+            ended = ended.max(Some(*end));
+            meets
+        });
+        meet || self.on.len() > 1
+    }
+
+    /// Results that count for nothing, for there is a newer one.
+    fn older(&self) -> usize {
+        if self.are_two() { 0 } else { self.ran.len() - self.newest.len() }
     }
 
     /// What it comes to: the worst of what counts.
     fn judged(self) -> Option<Node> {
-        let Self { newest, failed, two } = self;
+        let two = self.are_two();
+        let Self { newest, failed, .. } = self;
         let rank = |node: &Node| match node.status {
             Status::Failed => 3,
             Status::Inconclusive => 2,
@@ -200,9 +219,12 @@ impl Named {
             return worst;
         }
         failed.or(worst).map(|mut node| {
-            if node.status != Status::Failed {
+            const TWO: &str = "two machines have this name, or one was changed: give each a name of its own (--name), or leave out what is of before";
+            if node.status == Status::Failed {
+                node.reason = format!("{}; {TWO}", node.reason);
+            } else {
                 node.status = Status::Inconclusive;
-                node.reason = "two machines have this name: give each one of its own (--name)".to_owned();
+                node.reason = TWO.to_owned();
             }
             node
         })
@@ -217,7 +239,7 @@ pub struct Fleet {
     types: BTreeSet<Rc<Type>>,
     figures: Numbered,
     marks: Numbered,
-    older: usize,
+    questions: Numbered,
     asked: BTreeSet<String>,
 }
 
@@ -247,7 +269,7 @@ impl Fleet {
             types: BTreeSet::new(),
             figures: Numbered::default(),
             marks: Numbered::default(),
-            older: 0,
+            questions: Numbered::default(),
             asked: BTreeSet::new(),
         }
     }
@@ -282,9 +304,8 @@ impl Fleet {
             figures,
             marks,
         };
-        let question = result.plan.question.as_ref().map_or("", Question::name).to_owned();
-        let older = self.nodes.entry(name).or_default().add((question, result.verdict.is_some()), node);
-        self.older += usize::from(older);
+        let question = self.questions.number(question(&result.plan));
+        self.nodes.entry(name).or_default().add((question, result.verdict.is_some()), node);
         Ok(())
     }
 
@@ -294,6 +315,7 @@ impl Fleet {
         let stranger = |name: &String| !self.asked.is_empty() && !self.asked.contains(name);
         let strangers: Vec<String> = self.nodes.keys().filter(|name| stranger(name)).cloned().collect();
         self.nodes.retain(|name, _| !stranger(name));
+        let older = self.nodes.values().map(Named::older).sum();
         let mut nodes: Vec<Node> = self.nodes.into_values().filter_map(Named::judged).collect();
         if nodes.iter().any(|node| matches!(node.status, Status::Passed | Status::Failed)) {
             for node in nodes.iter_mut().filter(|node| node.status == Status::Answered) {
@@ -315,8 +337,15 @@ impl Fleet {
         let slow = odd.iter().filter(|odd| odd.times > 1.0).map(|odd| odd.node);
         let failed = (0..nodes.len()).filter(|place| nodes[*place].status == Status::Failed);
         let shared = shared(&nodes, &slow.chain(failed).collect(), &self.marks.words);
-        Judged { times, odd, shared, older: self.older, silent, strangers, nodes }
+        Judged { times, odd, shared, older, silent, strangers, nodes }
     }
+}
+
+/// What was asked, with its limits, and of what: a gate of 10 s answers no gate of 50 µs. Nothing where nothing was asked.
+fn question(plan: &Plan) -> String {
+    let Some(asked) = &plan.question else { return String::new() };
+    let of: BTreeSet<String> = plan.configurations.iter().map(key).collect();
+    of.into_iter().fold(format!("{asked:?}"), |all, one| all + "\n" + &one)
 }
 
 /// What was looked at and how long it took, nanoseconds.
@@ -453,6 +482,7 @@ fn at_least(with: usize, drawn: usize, marked: usize, all: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_results::record::question::{Gate, Question, Which};
     use doorbell_results::record::sample;
     use doorbell_results::record::verdict::{Finding, Verdict};
     use std::sync::LazyLock;
@@ -607,6 +637,45 @@ mod tests {
         assert_eq!(judged(&[first, again]).nodes[0].status, Status::Passed);
     }
 
+    /// Of two clones that ran at the same time one was forgotten if a newer result came between: "PASS" or "FAIL" by the order of files.
+    #[test]
+    fn the_order_in_which_results_are_read_changes_nothing() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut failed = gated("a", 1.0, &mut random);
+        failed.verdict.as_mut().unwrap().status = Status::Failed;
+        failed.finished_at_unix_ns = failed.started_at_unix_ns + 100;
+        let mut clone = gated("a", 1.0, &mut random);
+        (clone.started_at_unix_ns, clone.finished_at_unix_ns) =
+            (failed.started_at_unix_ns + 50, failed.started_at_unix_ns + 60);
+        let newest = later(&clone);
+        let orders = [[&failed, &newest, &clone], [&newest, &clone, &failed], [&clone, &failed, &newest]];
+        for order in orders {
+            let judged = judged(&order.map(ResultFile::clone));
+            assert_eq!((judged.nodes[0].status, judged.older), (Status::Failed, 0));
+            assert!(judged.nodes[0].reason.contains("two machines"), "{}", judged.nodes[0].reason);
+        }
+    }
+
+    /// "PASS 1 node" of one whose gate of 50 µs had failed, for it passed one of 10 s.
+    #[test]
+    fn a_gate_answers_no_gate_with_another_limit() {
+        let mut random = fastrand::Rng::with_seed(12);
+        let asked = |result: &mut ResultFile, limit_ns, quantile| {
+            let gate = Gate { limit_ns, which: Which::Quantile(quantile), confidence: 0.95 };
+            result.plan.question = Some(Question::Gate(gate));
+        };
+        let mut failed = gated("a", 1.0, &mut random);
+        asked(&mut failed, 50_000, 0.999);
+        let mut lax = later(&failed);
+        asked(&mut lax, 10_000_000_000, 0.999);
+        let again = later(&later(&failed));
+        failed.verdict.as_mut().unwrap().status = Status::Failed;
+        let both = judged(&[failed.clone(), lax.clone()]);
+        assert_eq!((both.nodes[0].status, both.older), (Status::Failed, 0));
+        let mended = judged(&[failed, lax, again]);
+        assert_eq!((mended.nodes[0].status, mended.older), (Status::Passed, 1));
+    }
+
     /// Each had stood for a node: "unnamed" had been one, and a clock in the year 2554 outvoted all later results.
     #[test]
     fn a_result_whose_node_or_time_cannot_be_told_is_refused() {
@@ -625,6 +694,8 @@ mod tests {
         let later =
             |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (u64::MAX, u64::MAX);
         assert_eq!(refused(later), kind(Refused::Future(0, String::new())));
+        let in_1970 = |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (0, 1);
+        assert_eq!(refused(in_1970), kind(Refused::Past(0, String::new())));
         assert_eq!(refused(|it| it.finished_at_unix_ns = 0), kind(Refused::SetBack(String::new())));
     }
 

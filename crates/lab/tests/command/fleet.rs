@@ -211,6 +211,7 @@ fn names_that_would_be_options_or_break_a_line_are_refused() {
     let stage = Stage::new();
     for arguments in [
         &["fleet", "plan", "ssh", "a;b", "--", "ping"][..],
+        &["fleet", "plan", "ssh", "a", "b", "a", "--", "ping"],
         &["fleet", "plan", "ssh", "a", "--", "ping", "--output", "x"],
         &["fleet", "plan", "slurm", "--nodes", "2", "--partition", "a\n#SBATCH", "--", "ping"],
         &["fleet", "plan", "slurm", "--nodes", "0", "--", "ping"],

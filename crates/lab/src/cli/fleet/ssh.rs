@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A loop over ssh.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::usage::Usage;
@@ -39,6 +40,12 @@ const NAME: &str = "\u{0}";
 /// verdicts' own statuses, 3 and 4, are results.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, at_once, at_most, order } = args;
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = nodes.iter().find(|node| !seen.insert(*node)) {
+        return Err(Usage(format!(
+            "{twice} is named twice, and would be measured twice at once: name each node once"
+        )));
+    }
     // Every word is the node's shell's to read, none this one's; a node's name needs no quotes there.
     let line = order.on_a_node(NAME, "-")?;
     let far = quoted(&line).replace(NAME, "'\"$1\"'");
