@@ -74,9 +74,17 @@ sed "s|/etc/prometheus/|$out/|; s|127.0.0.1:8080|$(cut -d/ -f3 <<<"$page")|; s|^
 "$tools/promtool" check config "$out/prometheus.yml" || fail "promtool refuses the recipe of book/top.md"
 sed 's/credentials_file/credential_file/' "$out/prometheus.yml" >"$out/wrong.yml"
 ! "$tools/promtool" check config "$out/wrong.yml" 2>/dev/null || fail "a word that Prometheus does not know is not refused: this test proves nothing"
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-"$tools/prometheus" --config.file="$out/prometheus.yml" --storage.tsdb.path="$out/tsdb" --web.listen-address="127.0.0.1:$port" 2>"$out/log" &
-prometheus=$!
+# Another program may take the port before Prometheus does.
+for _ in 1 2 3 4 5; do
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    "$tools/prometheus" --config.file="$out/prometheus.yml" --storage.tsdb.path="$out/tsdb" --web.listen-address="127.0.0.1:$port" 2>"$out/log" &
+    prometheus=$!
+    while kill -0 "$prometheus" 2>/dev/null; do
+        ! grep -q 'Server is ready to receive web requests' "$out/log" || break 2
+        sleep 0.1
+    done
+done
+kill -0 "$prometheus" 2>/dev/null || { cat "$out/log" >&2; fail "Prometheus does not start"; }
 python3 - "$port" "$page" <<'PY' || { cat "$out/log" >&2; fail "Prometheus has no samples of the page"; }
 import json, sys, time, urllib.request
 

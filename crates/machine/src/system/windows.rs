@@ -72,12 +72,13 @@ fn in_step(cpus: impl Iterator<Item = u32>) -> bool {
         });
         readings.min_by_key(|(took, ..)| *took).map_or((0.0, 0.0), |(_, ns, count)| (ns, count))
     };
-    let mut readings = Vec::new();
+    let (mut readings, mut all) = (Vec::new(), true);
     for cpu in cpus {
         let Some(affinity) = one_cpu(cpu) else { return false };
         let kept = if readings.is_empty() { &raw mut before } else { ptr::null_mut() };
         // SAFETY: the handle names the calling thread, and both structures live through the call.
         if unsafe { SetThreadGroupAffinity(GetCurrentThread(), &raw const affinity, kept) } == 0 {
+            all = false;
             break;
         }
         readings.push((cpu, both()));
@@ -90,7 +91,7 @@ fn in_step(cpus: impl Iterator<Item = u32>) -> bool {
     unsafe { SetThreadGroupAffinity(GetCurrentThread(), &raw const before, ptr::null_mut()) };
     let rate = (count_1 - count_0) / (ns_1 - ns_0);
     let off = |(ns, count): (f64, f64)| ((count - count_0) / rate - (ns - ns_0)).abs();
-    rate > 0.0 && readings.iter().all(|(_, reading)| off(*reading) < IN_STEP_NS)
+    all && rate > 0.0 && readings.iter().all(|(_, reading)| off(*reading) < IN_STEP_NS)
 }
 
 /// `cpu` alone.
