@@ -188,14 +188,17 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
     });
     let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
     let checked = check(&comparison, candidate, &question.conditions);
-    let stands = match (checked.is_broken(), checked.is_open()) {
+    let stands = match (checked.is_broken(), checked.is_open() || baseline.partial) {
         (true, _) => Stands::Broken,
         (false, open) => open_if(open),
     };
     let mut subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
-    if baseline.partial {
-        let title = "Partial: the baseline was interrupted; it counts as far as it was measured.".to_owned();
-        subsections.insert(0, Subsection { title, role: Role::Warning, ..Subsection::default() });
+    if let Some(first) = subsections.first_mut().filter(|_| baseline.partial) {
+        // In the sentence itself, so that programs are told too.
+        first.title = format!(
+            "Partial: the baseline was interrupted; it counts as far as it was measured. {}",
+            first.title
+        );
     }
     Ok(Answer { subsections, stands, findings: check_view::findings(&checked, &question.conditions) })
 }

@@ -57,9 +57,8 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         out.push_str(&table.render(style));
     }
     let axes = all_axes(comparison);
-    for row in comparison.rows.iter().filter(|row| row.missed[0] != row.missed[1]) {
-        let missed = missed(&axis::label(row.configuration, &axes), row.missed);
-        out.push_str(&style.paint(Role::Warning, &style.wrap(&format!("Wake-ups {missed}."), 2)));
+    for sentence in never_came(comparison, &axes) {
+        out.push_str(&style.paint(Role::Warning, &style.wrap(&sentence, 2)));
     }
     for configuration in &comparison.unmatched {
         out.push_str(&style.wrap(
@@ -101,10 +100,24 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
     };
     record::Verdict {
         status,
-        reason: conclusion(comparison),
+        reason: std::iter::once(conclusion(comparison))
+            .chain(never_came(comparison, &axes))
+            .collect::<Vec<_>>()
+            .join(" "),
         provisional,
         findings: rows.chain(gone).collect(),
     }
+}
+
+/// Where one run lost wake-ups, or saw them late, and the other did not as often. Of what was not sent there is an estimate alone.
+fn never_came(comparison: &Comparison, axes: &[Axis]) -> Vec<String> {
+    let differs = |row: &&ComparedConfiguration| {
+        let [before, after] = row.missed.map(|missed| (missed.lost, missed.late));
+        before != after
+    };
+    let rows = comparison.rows.iter().filter(differs);
+    rows.map(|row| format!("Wake-ups {}.", missed(&axis::label(row.configuration, axes), row.missed)))
+        .collect()
 }
 
 /// What tells all configurations of both runs apart.

@@ -99,7 +99,7 @@ const PARTS: &[(&str, &str)] = &[
     (
         "provisional",
         "Other work interfered with more than half of the trials: intervals are wider for it, and an idle machine may say otherwise. A verb that \
-         answers a question then exits with 4.",
+         answers a question then exits with 4, or with 3 where it failed.",
     ),
     ("partial", "The run was interrupted; what is shown was measured until then."),
     (
@@ -127,8 +127,14 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 const VERDICTS: &[(&str, &str)] = &[
-    ("slower", "The whole interval of the ratio lies above 1, and the ratio is at least what matters."),
-    ("faster", "The whole interval of the ratio lies below 1, and the ratio is at least what matters."),
+    (
+        "slower",
+        "The whole interval of the ratio lies above 1, and the ratio is further from 1 than what matters.",
+    ),
+    (
+        "faster",
+        "The whole interval of the ratio lies below 1, and the ratio is further from 1 than what matters.",
+    ),
     (
         "same",
         "The whole interval of the ratio lies within so many percent of 1, which is less than what matters: a difference was excluded.",
@@ -341,7 +347,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("lowest p50", "The lowest median of all readings."),
     ("highest p50", "The highest median of all readings."),
     ("readings", "How often it was read during the run."),
-    ("missed", "Wake-ups that were lost, or seen only because a wait ran out."),
+    ("missed", "Wake-ups that were lost, seen only because a wait ran out, or due and never sent."),
     ("figure", "The name of a single figure beside the series."),
     ("formula", "How a figure is worked out."),
     ("first cpu \\ other cpu", "The row is the CPU that notifies first, the column the other."),

@@ -7,9 +7,10 @@
 //! So what is broken was shown to be, and what is kept was shown to be.
 
 use super::compare::{ComparedConfiguration, Comparison, Obstacle};
+use super::gate::unsent;
 use super::gate::{too_few, without_figures};
 use super::judge::Ratio;
-use super::missed::{Missed as Missing, wakes};
+use super::missed::{Missed as Missing, limit_ps, wakes};
 use super::quantile::{Bounds, Count, above, bounds, share};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
@@ -188,9 +189,11 @@ fn by_figures(
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
             // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
             // tell, every one of them may still lie on the same side of the limit.
-            let above = share(blocks, limit_ns.saturating_mul(1000), confidence);
+            let above = share(blocks, limit_ps(limit_ns), confidence);
             let decision = if above.lower > 1.0 - q {
                 Decision::Broken
+            } else if let Some(why) = held_up(variant, row) {
+                Decision::CannotTell(why)
             } else if above.upper <= 1.0 - q {
                 Decision::Kept
             } else {
@@ -206,10 +209,12 @@ fn by_figures(
                 return nothing();
             }
             // Of a bin that holds the limit nobody can tell.
-            let decision = match above(&whole, limit_ns.saturating_mul(1000)) {
+            let decision = match above(&whole, limit_ps(limit_ns)) {
                 Count { surely: 1.., .. } => Decision::Broken,
                 Count { above: 1.., .. } => Decision::CannotTell(Why::TooWide(None)),
-                Count { .. } => Decision::Kept,
+                Count { .. } => variant
+                    .and_then(|variant| held_up(variant, row))
+                    .map_or(Decision::Kept, Decision::CannotTell),
             };
             (Seen::Longest(whole.max()), decision)
         }
@@ -222,6 +227,12 @@ fn by_figures(
             (Seen::Count(count), if count > most { Decision::Broken } else { Decision::Kept })
         }
     }
+}
+
+/// Why a limit that nothing exceeded is open nevertheless: the notifier stood still meanwhile.
+fn held_up(variant: &Variant, row: &ComparedConfiguration) -> Option<Why> {
+    let missed = Missing::of(variant, row.quantity);
+    (missed.unsent > 0).then(|| Why::NoFigures(unsent(missed.unsent)))
 }
 
 fn relative(ratio: Ratio, limit: f64, row: &ComparedConfiguration) -> Decision {

@@ -3,12 +3,12 @@
 //!
 //! The bounds are those of [`super::quantile`]. With several configurations each is held against its share of the error (Bonferroni), so
 //! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
-//! longer than any limit; so did those that a closed loop had no time to send because it stood still: they are among the wake-ups that are
-//! counted. A hung trial fails whatever is asked.
+//! longer than any limit, and is among the wake-ups that are counted. Those that a closed loop had no time to send because it stood still leave
+//! a verdict open that would pass. A hung trial fails whatever is asked.
 //! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
 
 use super::hung::hung;
-use super::missed::{Missed, wakes};
+use super::missed::{Missed, limit_ps, wakes};
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::worst::{Worst, worst};
 use doorbell_results::configuration::Configuration;
@@ -94,7 +94,6 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
 fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -> Judged<'result> {
     let quantity = variant.headline();
     let blocks = || variant.usable().filter_map(move |record| wakes(record, quantity));
-    let limit_ps = question.limit_ns.saturating_mul(1000);
     let mut whole = Histogram::new();
     let mut trials = 0;
     for block in blocks() {
@@ -105,7 +104,7 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
         configuration: variant.configuration,
         quantity,
         figures_ps: [whole.quantile(0.5), whole.quantile(0.99), whole.quantile(0.999), whole.max()],
-        above: share(blocks, limit_ps, confidence),
+        above: share(blocks, limit_ps(question.limit_ns), confidence),
         bounds: match question.which {
             Which::Quantile(q) => bounds(blocks, q, confidence),
             Which::Longest => None,
@@ -142,6 +141,9 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
             "other programs used the CPUs in {interfered} of {trials} trials: stop them, or put the load on purpose that the node will have (--load)"
         ));
     }
+    if judged.missed.unsent > 0 {
+        return Decision::CannotTell(unsent(judged.missed.unsent));
+    }
     match question.which {
         _ if all == 0 => Decision::CannotTell("not one wake was timed".to_owned()),
         Which::Longest if above > 0 => Decision::CannotTell(format!(
@@ -157,6 +159,14 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
             format!("{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time")
         })),
     }
+}
+
+/// Why what was due and not sent leaves a limit open.
+pub(super) fn unsent(count: u64) -> String {
+    format!(
+        "some {count} notifications were due and never sent: something held the notifier up, and how long wake-ups would have taken then is \
+         not known; measure on a schedule (--pattern open-loop), or leave the CPUs to it"
+    )
 }
 
 /// Why the wake-ups are too few for the quantile `q`, if they are, whatever the limit is.
@@ -218,7 +228,7 @@ fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::configuration::Pattern;
+    use doorbell_results::configuration::{Pattern, Until};
     use doorbell_results::record::{Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
@@ -327,6 +337,38 @@ mod tests {
         let mut hung = result(1000, &[]);
         hung.records[3].outcome = Outcome::Hung { last_seen: Vec::new() };
         assert!(matches!(asked(&hung, P999), Decision::Fail(why) if why.contains("did not end")));
+    }
+
+    /// Each late one counted twice: of trials in which all were late 40 % passed.
+    #[test]
+    fn a_wake_up_that_came_late_counts_once() {
+        let mut late = result(1000, &[]);
+        late.records.iter_mut().for_each(|record| record.tally.late = 1000);
+        let Decision::Fail(why) = asked(&late, Which::Quantile(0.4)) else { panic!("passed") };
+        assert!(why.contains("20000 of 20000"), "{why}");
+    }
+
+    /// "PASS max never came <= 7,200 s".
+    #[test]
+    fn what_never_came_took_longer_than_any_limit() {
+        let mut lost = result(1000, &[]);
+        lost.records[0].tally.lost = 1;
+        let question = Gate { limit_ns: 7_200_000_000_000, which: Which::Longest, confidence: 0.95 };
+        assert!(matches!(gate(&lost, question).unwrap().decision, Decision::Fail(_)));
+    }
+
+    /// A check failed a file against itself by an estimate of what its notifier had had no time to send.
+    #[test]
+    fn what_was_not_sent_opens_a_gate_that_would_pass_and_breaks_none() {
+        let mut held_up = result(1000, &[]);
+        let until = Until { count: None, time_ns: Some(2_000_000_000) };
+        held_up.plan.configurations.iter_mut().for_each(|configuration| configuration.until = until);
+        for record in &mut held_up.records {
+            record.configuration.until = until;
+            (record.tally.sent, record.tally.seen) = (1000, 1000);
+        }
+        let decision = asked(&held_up, Which::Longest);
+        assert!(matches!(&decision, Decision::CannotTell(why) if why.contains("never sent")), "{decision:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use doorbell_results::configuration::Pattern;
 use doorbell_results::record::histogram::LONGEST_PS;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, Outcome, Record, Variant};
+use doorbell_results::record::{Histogram, Outcome, Record, Tally, Variant};
 
 /// How much of a closed loop's time its gaps and wakes may leave unexplained: timers that are late, the notifier's own call.
 const UNEXPLAINED: f64 = 0.1;
@@ -16,7 +16,8 @@ pub struct Missed {
     pub lost: u64,
     /// Seen only because a wait ran out.
     pub late: u64,
-    /// Due in the time of a trial and never sent, as far as the time shows that nothing else explains.
+    /// Due in the time of a trial with gaps and never sent, by an estimate: something held the notifier up. How long wake-ups would have taken
+    /// then nobody knows, so that these leave a verdict open and break nothing.
     pub unsent: u64,
 }
 
@@ -36,7 +37,10 @@ impl Missed {
         let unsent = || {
             let Pattern::OneWay { gap_ns } = record.configuration.pattern else { return None };
             let window_ns = record.configuration.until.time_ns.filter(|_| record.outcome == Outcome::Done)?;
-            let each_ns = gap_ns as f64 + record.series.get(&quantity)?.mean_ns;
+            // Without a gap it is the notifier's own pace that decides how many are due.
+            let gap_ns = (gap_ns > 0).then_some(gap_ns as f64)?;
+            let call_ns = record.series.get(&Quantity::Notify).map_or(0.0, |call| call.mean_ns);
+            let each_ns = gap_ns + call_ns + record.series.get(&quantity)?.mean_ns;
             let due = (window_ns as f64 * (1.0 - UNEXPLAINED) / each_ns) as u64;
             Some(due.saturating_sub(record.tally.sent))
         };
@@ -57,16 +61,30 @@ impl Missed {
     }
 }
 
-/// The times of `quantity` in a trial, with those that never came as the longest there is; none where there are neither.
+/// The times of `quantity` in a trial, with those that never came as the longest there is; none where there are neither. One that came late
+/// was timed too, and is among the longest: it counts once, as one that never came.
 pub fn wakes(record: &Record, quantity: Quantity) -> Option<Histogram> {
     let timed = record.series.get(&quantity).and_then(|series| series.decode().ok());
-    let missed = Missed::in_trial(record, quantity).all();
-    if missed == 0 {
+    let Tally { lost, late, .. } = record.tally;
+    if lost.saturating_add(late) == 0 {
         return timed;
     }
-    let mut all = timed.unwrap_or_default();
-    all.record_many(LONGEST_PS, missed);
+    let timed = timed.unwrap_or_default();
+    let mut all = Histogram::new();
+    let mut in_time = timed.count().saturating_sub(late);
+    for (ps, count) in timed.buckets() {
+        let count = count.min(in_time);
+        all.record_many(ps, count);
+        in_time -= count;
+    }
+    all.record_many(LONGEST_PS, lost.saturating_add(late));
     Some(all)
+}
+
+/// A limit in picoseconds. One that is longer than anything that is timed is as good as half of that: what never came took longer than
+/// any limit.
+pub fn limit_ps(limit_ns: u64) -> u64 {
+    limit_ns.saturating_mul(1000).min(LONGEST_PS / 2)
 }
 
 /// Whether a time is that of a wake-up that never came: a histogram knows it to 0.1 %.

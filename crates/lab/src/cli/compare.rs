@@ -103,10 +103,13 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         let compared = compare(&files[0], candidate, relevant);
         let interfered = [&files[0], candidate].into_iter().find_map(provisional);
         regression |= compared.has_regression();
-        open |= compared.is_open() || compared.rows.is_empty() || interfered.is_some();
         let style = Style::of_stdout();
         let doubts = doubts([&files[0], candidate], interfered);
+        open |= compared.is_open() || compared.rows.is_empty() || !doubts.is_empty();
         let mut judged = verdict(&compared, interfered.is_some());
+        if judged.status == Status::Passed && !doubts.is_empty() {
+            judged.status = Status::Inconclusive;
+        }
         judged.reason =
             doubts.iter().map(String::as_str).chain([&*judged.reason]).collect::<Vec<_>>().join(" ");
         verdicts.push(judged);
