@@ -8,7 +8,7 @@ use super::{Record, SideCounters};
 /// notifier burns between its calls keeps the gap and is the harness's.
 ///
 /// Back to back each side notifies and waits, and the whole of both is for two wake-ups a round. With a gap the side that answers pays for
-/// one of each and keeps no gap. One way it is the waiter's time and the [notifier's call](Record::call_cpu_ns). Of what notifies nobody it
+/// one of each and keeps no gap. One way it is the waiter's time and the notifier's call. Of what notifies nobody it
 /// is all that both spent, for each thing done; of a fan-out, for each wake-up.
 impl Record {
     /// CPU time a wake-up, nanoseconds, and the wake-ups it is the mean of; none where none was seen or no time was counted.
