@@ -71,7 +71,9 @@ impl<T> DerefMut for ForkGuard<'_, T> {
     }
 }
 
-fn register() {
+/// Registers the handlers, unless they are. To be called before this thread can fork with anything of the library: a fork that was under way
+/// when they came opens no gate in its child which another thread had closed.
+pub(crate) fn register() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     // After the registration, never before: whoever finds it set has handlers, and so has every child forked since.
     // Acquire and release: a thread that finds it set takes its lock after the handlers were there.

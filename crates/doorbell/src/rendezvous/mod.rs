@@ -434,6 +434,8 @@ impl Segment {
 
     /// Puts together what another process made.
     fn assemble(mapping: Mapping, eventfds: Vec<Files>, holder: Holder) -> Result<Self, MapError> {
+        // Before whoever has the segment can fork with it.
+        crate::atfork_lock::register();
         let lanes = crate::channel::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
