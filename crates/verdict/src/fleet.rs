@@ -672,8 +672,8 @@ mod tests {
         failed.verdict.as_mut().unwrap().status = Status::Failed;
         let both = judged(&[failed.clone(), lax.clone()]);
         assert_eq!((both.nodes[0].status, both.older), (Status::Failed, 0));
-        let mended = judged(&[failed, lax, again]);
-        assert_eq!((mended.nodes[0].status, mended.older), (Status::Passed, 1));
+        let passed = judged(&[failed, lax, again]);
+        assert_eq!((passed.nodes[0].status, passed.older), (Status::Passed, 1));
     }
 
     /// Each had stood for a node: "unnamed" had been one, and a clock in the year 2554 outvoted all later results.

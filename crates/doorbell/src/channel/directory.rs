@@ -45,7 +45,7 @@ pub(crate) fn write_directory(
     Ok(fits)
 }
 
-/// The PID namespace whose processes' numbers are those of the users of a mapping's lanes. 0: they are others.
+/// The namespaces in which the numbers of processes are those of the users of a mapping's lanes (`holder::namespace`). 0: they are others.
 pub(crate) fn read_namespace(mapping: &Mapping) -> Result<u32, PeerViolation> {
     let channels = mapping.plan().features & FEATURE_CHANNELS != 0;
     if channels { directory(mapping).map(Directory::namespace) } else { Ok(0) }
