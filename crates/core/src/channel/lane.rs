@@ -665,22 +665,7 @@ impl Receiver {
 
     /// How many messages are committed and how many bytes their records take, as far as what lies there are records.
     pub fn waiting(&self, shared: &impl Shared) -> (usize, u64) {
-        let (mut at, mut count, mut bytes) = (self.head, 0_usize, 0_u64);
-        // A ring full of lies has at most as many, and one begun again not quite two laps.
-        while bytes < self.capacity && at.wrapping_sub(self.head) < self.capacity.wrapping_mul(2) {
-            let word = shared.word(place(at, self.capacity)).load(Ordering::Acquire);
-            let step = match decode(word, at, self.capacity) {
-                Ok(Record::Message { length }) => {
-                    count = count.saturating_add(1);
-                    bytes = bytes.saturating_add(record_size(length));
-                    record_size(length)
-                }
-                Ok(Record::Skip { size }) => size,
-                Ok(Record::Nothing) | Err(_) => break,
-            };
-            at = at.wrapping_add(step);
-        }
-        (count, bytes)
+        records_from(self.head, self.capacity, shared)
     }
 
     /// The most that [`has_bytes`](Self::has_bytes) may be asked for: with more in the ring a sender may find no room
@@ -768,6 +753,48 @@ pub(crate) trait Steps {
 /// Every step.
 pub(crate) struct Complete;
 impl Steps for Complete {}
+
+/// How often [`occupancy`] looks again at a ring whose receiver went on meanwhile.
+const LOOKS: u32 = 16;
+
+/// What [`Receiver::waiting`] tells, for one who takes no part: how many messages lie in a ring, and the bytes their records take.
+///
+/// It is of one moment if the receiver releases nothing meanwhile, which is waited for in up to sixteen looks. Of a ring that never
+/// rests it is what the last of them found, as far as there were records.
+pub fn occupancy(capacity: Capacity, shared: &impl Shared) -> (usize, u64) {
+    let mut from = shared.released().load(Ordering::Acquire);
+    let mut found = (0, 0);
+    for _ in 0..LOOKS {
+        found = records_from(from, capacity.get(), shared);
+        // What is not released is not written over: if it is the same as before, all between were records. Their loads acquire, so
+        // that this one is not made before them.
+        let now = shared.released().load(Ordering::Acquire);
+        if now == from {
+            break;
+        }
+        from = now;
+    }
+    found
+}
+
+fn records_from(head: u64, capacity: u64, shared: &impl Shared) -> (usize, u64) {
+    let (mut at, mut count, mut bytes) = (head, 0_usize, 0_u64);
+    // A ring full of lies has at most as many, and one begun again not quite two laps.
+    while bytes < capacity && at.wrapping_sub(head) < capacity.wrapping_mul(2) {
+        let word = shared.word(place(at, capacity)).load(Ordering::Acquire);
+        let step = match decode(word, at, capacity) {
+            Ok(Record::Message { length }) => {
+                count = count.saturating_add(1);
+                bytes = bytes.saturating_add(record_size(length));
+                record_size(length)
+            }
+            Ok(Record::Skip { size }) => size,
+            Ok(Record::Nothing) | Err(_) => break,
+        };
+        at = at.wrapping_add(step);
+    }
+    (count, bytes)
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests;

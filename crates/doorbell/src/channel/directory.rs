@@ -3,7 +3,7 @@
 
 use crate::bell_state::BellState;
 use crate::mapping::Mapping;
-use doorbell_core::channel::lane::{Receiver, Shared};
+use doorbell_core::channel::lane::{Shared, occupancy};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
 use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError};
@@ -87,7 +87,7 @@ pub(crate) fn look_at_lane(mapping: &Mapping, number: u32) -> Option<(u64, usize
     let capacity = lanes.capacity();
     let ring = mapping.whole_payload().part(lanes.ring_offset(number), capacity.get()).ok()?;
     let seen = Seen { control, ring: ring.as_ptr(), mask: capacity.get() - 1 };
-    let (messages, bytes) = Receiver::attach(capacity, &seen).ok()?.waiting(&seen);
+    let (messages, bytes) = occupancy(capacity, &seen);
     Some((capacity.get(), messages, bytes, control.dropped.load(Ordering::Relaxed)))
 }
 

@@ -126,8 +126,12 @@ pub fn inspect() -> Result<Found, RendezvousError> {
                 && let Ok(there) = fs::metadata(&link)
             {
                 let label = named.strip_suffix(" (deleted)").unwrap_or(named).to_owned();
-                let (_, shared_by): &mut (PathBuf, Vec<u32>) =
-                    memory.entry((label, there.ino())).or_insert_with(|| (link, Vec::new()));
+                let (shared_by, rings): &mut (Vec<u32>, Option<[Occupancy; 2]>) =
+                    memory.entry((label, there.ino())).or_default();
+                // Now, and at the next link if not at this: whose it is may close it, as a child does that begins a program.
+                if rings.is_none() {
+                    *rings = occupancy(&link, there.ino());
+                }
                 if !shared_by.contains(&process) {
                     shared_by.push(process);
                 }
@@ -147,10 +151,10 @@ pub fn inspect() -> Result<Found, RendezvousError> {
         Served { name, path, process, clients: Vec::new() }
     };
     services.extend(paths.keys().map(|label| (label.clone(), served(label))));
-    for ((label, _), (link, mut processes)) in memory {
+    for ((label, _), (mut processes, rings)) in memory {
         let process = listeners.get(&label).copied();
         processes.retain(|shared_by| Some(*shared_by) != process);
-        let Some([requests, answers]) = occupancy(&link) else { continue };
+        let Some([requests, answers]) = rings else { continue };
         let served = services.entry(label.clone()).or_insert_with(|| served(&label));
         served.clients.push(ClientSeen { processes, requests, answers });
     }
@@ -175,9 +179,13 @@ fn listening() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// What lies in the rings of the memory behind a link in `/proc/PID/fd`, if it is what it is called.
-fn occupancy(link: &Path) -> Option<[Occupancy; 2]> {
-    let mapping = Mapping::read_only(fs::File::open(link).ok()?.into(), MOST_MEMORY).ok()?;
+/// What lies in the rings of the memory `inode` behind a link in `/proc/PID/fd`, if it is what it is called, and still there.
+fn occupancy(link: &Path, inode: u64) -> Option<[Occupancy; 2]> {
+    let file = fs::File::open(link).ok()?;
+    if file.metadata().ok()?.ino() != inode {
+        return None;
+    }
+    let mapping = Mapping::read_only(file.into(), MOST_MEMORY).ok()?;
     let look = |lane| {
         let (capacity, messages, bytes, dropped) = look_at_lane(&mapping, lane)?;
         Some(Occupancy { capacity, messages, bytes, dropped })

@@ -290,6 +290,32 @@ proptest! {
     }
 }
 
+/// A ring in which the first message was received, released and written over just before its word is looked at.
+struct Moving {
+    ring: Ring,
+    moved: core::cell::Cell<bool>,
+}
+
+impl Shared for Moving {
+    fn word(&self, place: u64) -> &AtomicU64 {
+        if !self.moved.replace(true) {
+            self.ring.words[0].store(u64::MAX, Ordering::Relaxed);
+            self.ring.released.store(24, Ordering::Relaxed);
+        }
+        self.ring.word(place)
+    }
+    fn released(&self) -> &AtomicU64 {
+        &self.ring.released
+    }
+}
+
+#[test]
+fn who_looks_at_a_ring_while_it_moves_looks_again() {
+    let words = [16 << 2 | 1, 0, 0, 8 << 2 | 1, 0, 0, 0, 0].map(AtomicU64::new);
+    let ring = Moving { ring: Ring { words, released: AtomicU64::new(0) }, moved: false.into() };
+    assert_eq!(occupancy(Capacity::SMALLEST, &ring), (1, 16));
+}
+
 /// Messages of `length` bytes that a ring of which `used` bytes were sent and received takes while nobody receives, by a
 /// sender that begins again beyond `window`.
 fn burst(used: u64, length: u64, window: u64) -> u64 {
