@@ -26,6 +26,8 @@
 
 #include <linux/uintr.h>
 
+#include "traffic.h"
+
 /* Alive at a time. */
 #define TOGETHER	4
 /* Seconds from one word of how far it is to the next: a slow guest looks like one that stands still. */
@@ -50,16 +52,6 @@ static void handler(struct __uintr_frame *frame, unsigned long long vector)
 			_exit(1); \
 		} \
 	} while (0)
-
-static uint64_t state = 1;
-
-static uint64_t lot(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
 
 static int device, own_vector;
 

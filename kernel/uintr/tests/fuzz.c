@@ -34,6 +34,8 @@
 
 #include <linux/uintr.h>
 
+#include "traffic.h"
+
 #define POOL		48
 #define THREADS		3
 /* Calls of a process before the next takes its place. */
@@ -54,16 +56,6 @@ static void handler(struct __uintr_frame *frame, unsigned long long vector)
 	(void)frame;
 	(void)vector;
 	handled++;
-}
-
-static __thread uint64_t state;
-
-static uint64_t lot(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
 }
 
 /* A third of the places for each kind: the device, receivers, vectors. Sometimes another kind gets there. */

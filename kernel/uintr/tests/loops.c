@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +35,8 @@
 #include <linux/io_uring.h>
 #include <linux/uintr.h>
 
+#include "traffic.h"
+
 #define MOST	32
 static struct {
 	long count, each, copies, senders, load, seed, burst, timeouts, moves, lost_after;
@@ -54,64 +55,7 @@ static struct shared {
 	atomic_ulong waits, gave_up, handled, moved;
 } *shared;
 
-static int vectors[MOST][MOST], receivers, cpus, device;
-
-__attribute__((noreturn, format(printf, 1, 2)))
-static void fail(const char *format, ...)
-{
-	va_list arguments;
-
-	fprintf(stderr, "loops: ");
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fprintf(stderr, "\n");
-	_exit(1);
-}
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
-
-static __thread uint64_t state;
-
-/* xorshift64, below @n */
-static uint64_t lot(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
-
-static void begin(int who)
-{
-	state = want.seed * 0x9e3779b97f4a7c15ull + who + 1;
-	for (int i = 0; i < 16; i++)
-		lot(2);
-}
-
-/* Onto one CPU, or some, or all. */
-static void move(int tid)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	for (int cpu = 0; cpu < cpus; cpu++)
-		if (lot(2))
-			CPU_SET(cpu, &set);
-	if (lot(2) || !CPU_COUNT(&set)) {
-		CPU_ZERO(&set);
-		CPU_SET(lot(cpus), &set);
-	}
-	/* A CPU may be off-line, and a thread gone. */
-	if (!sched_setaffinity(tid, sizeof(set), &set))
-		shared->moved++;
-}
+static int vectors[MOST][MOST], receivers, device;
 
 /* ---- those who wait ---- */
 
@@ -369,7 +313,7 @@ static void *waits(void *number)
 	struct waiter waiter = { .own = (long)number % MOST };
 	const struct shape *shape = shape_of[waiter.own];
 
-	begin((long)number);
+	begin(want.seed, (long)number);
 	shared->tids[waiter.own] = gettid();
 	if (shape->handles) {
 		struct uintr_receive args = { .handler = (uintptr_t)handler, .flags = UINTR_RESUMES };
@@ -394,7 +338,7 @@ static void *waits(void *number)
 			break;
 		case 2:
 			if (want.moves && lot(16) == 0)
-				move(0);
+				shared->moved += move(0);
 			break;
 		default:
 			shared->waits++;
@@ -452,7 +396,7 @@ static void *sends(void *argument)
 {
 	int s = (long)argument, index[MOST], to_handler = -1;
 
-	begin(MOST + s);
+	begin(want.seed, MOST + s);
 	shared->tids[MOST + s] = gettid();
 	for (int r = 0; r < receivers; r++) {
 		index[r] = ioctl(vectors[r][s], UINTR_CONNECT, 0);
@@ -484,7 +428,7 @@ static void *sends(void *argument)
 		for (int r = 0; r < receivers; r++)
 			await(r, s, last[r]);
 		if (want.moves && lot(64) == 0)
-			move(0);
+			shared->moved += move(0);
 		if (lot(64) == 0)
 			usleep(lot(10000));
 	}
@@ -494,25 +438,20 @@ static void *sends(void *argument)
 
 static void *competes(void *number)
 {
-	begin(3 * MOST + (long)number);
-	for (;;) {
-		int64_t end = now() + lot(1000000);
-
-		while (now() < end)
-			;
-		usleep(lot(4000));
-	}
+	begin(want.seed, 3 * MOST + (long)number);
+	for (;;)
+		compete();
 	return NULL;
 }
 
 static void *disturbs(void *nothing)
 {
-	begin(4 * MOST);
+	begin(want.seed, 4 * MOST);
 	for (;;) {
 		int tid = shared->tids[lot(2) ? lot(receivers) : MOST + lot(want.senders)];
 
 		if (tid && want.moves)
-			move(tid);
+			shared->moved += move(tid);
 		usleep(lot(4000));
 	}
 	return nothing;
@@ -520,26 +459,12 @@ static void *disturbs(void *nothing)
 
 /* ---- what is left ---- */
 
-static unsigned long figure(const char *line, const char *name, int base)
-{
-	char wanted[32];
-	const char *found;
-
-	snprintf(wanted, sizeof(wanted), " %s ", name);
-	found = strstr(line, wanted);
-	if (!found)
-		fail("debugfs has no %s in: %s", name, line);
-	return strtoul(found + strlen(wanted), NULL, base);
-}
-
 static int audit(void)
 {
-	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
+	FILE *file = open_receivers();
 	char line[4096];
 	int wrong = 0, n = 0;
 
-	if (!file)
-		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
 	while (fgets(line, sizeof(line), file)) {
 		bool good;
 
@@ -561,29 +486,12 @@ static int audit(void)
 	return wrong;
 }
 
-static void option(char **words)
-{
-	static const struct {
-		const char *name;
-		long *value;
-	} options[] = {
-		{ "--count", &want.count }, { "--each", &want.each }, { "--copies", &want.copies }, { "--senders", &want.senders }, { "--load", &want.load },
-		{ "--seed", &want.seed }, { "--burst", &want.burst }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
-		{ "--lost-after", &want.lost_after },
-	};
-
-	for (size_t i = 0; words[1] && i < sizeof(options) / sizeof(*options); i++) {
-		if (!strcmp(words[0], options[i].name)) {
-			*options[i].value = atol(words[1]);
-			return;
-		}
-	}
-	fprintf(stderr, "usage: loops [OPTION NUMBER]..., and the options are");
-	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		fprintf(stderr, " %s [%ld]", options[i].name, *options[i].value);
-	fprintf(stderr, "\n");
-	exit(2);
-}
+static const struct option options[] = {
+	{ "--count", &want.count }, { "--each", &want.each }, { "--copies", &want.copies }, { "--senders", &want.senders }, { "--load", &want.load },
+	{ "--seed", &want.seed }, { "--burst", &want.burst }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
+	{ "--lost-after", &want.lost_after },
+	{ 0 },
+};
 
 /* What each shape was told in all is what it was sent. */
 static int compare(void)
@@ -616,8 +524,7 @@ int main(int argc, char **argv)
 	int status;
 
 	setlinebuf(stdout);
-	for (int i = 1; i < argc; i += 2)
-		option(argv + i);
+	read_options(argc - 1, argv + 1, options);
 	if (syscall(SYS_io_uring_setup, 0, NULL) < 0 && errno == ENOSYS) {
 		printf("this kernel has no io_uring: three shapes are left out\n");
 		shapes_here -= RING_SHAPES;
@@ -625,7 +532,6 @@ int main(int argc, char **argv)
 	receivers = shapes_here * want.copies;
 	if (want.copies < 1 || receivers > MOST || want.senders < 1 || want.senders > 8)
 		fail("1 to %d copies, 1 to 8 senders", MOST / shapes_here);
-	cpus = sysconf(_SC_NPROCESSORS_CONF);
 	device = open(UINTR_DEVICE, O_RDWR | O_CLOEXEC);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (device < 0 || shared == MAP_FAILED)

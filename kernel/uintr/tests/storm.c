@@ -22,7 +22,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,6 +38,8 @@
 #include <x86gprintrin.h>
 
 #include <linux/uintr.h>
+
+#include "traffic.h"
 
 /* Vectors of each sender at each receiver; the highest numbers, where shifts go wrong. */
 #define LANES		4
@@ -63,64 +64,6 @@ static struct shared {
 } *shared;
 
 static int vectors[MOST][MOST][LANES];
-static int cpus;
-
-__attribute__((noreturn, format(printf, 1, 2)))
-static void fail(const char *format, ...)
-{
-	va_list arguments;
-
-	fprintf(stderr, "storm: ");
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fprintf(stderr, "\n");
-	_exit(1);
-}
-
-static int64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ll + time.tv_nsec;
-}
-
-static __thread uint64_t state;
-
-/* xorshift64, below @n */
-static uint64_t lot(uint64_t n)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % n;
-}
-
-static void begin(int who)
-{
-	state = want.seed * 0x9e3779b97f4a7c15ull + who + 1;
-	for (int i = 0; i < 16; i++)
-		lot(2);
-}
-
-/* Onto one CPU, or some, or all. */
-static void move(int tid)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	for (int cpu = 0; cpu < cpus; cpu++)
-		if (lot(2))
-			CPU_SET(cpu, &set);
-	if (lot(2) || !CPU_COUNT(&set)) {
-		CPU_ZERO(&set);
-		CPU_SET(lot(cpus), &set);
-	}
-	/* A CPU may be off-line, and a thread gone. */
-	if (!sched_setaffinity(tid, sizeof(set), &set))
-		shared->moved++;
-}
 
 /* ---- receivers ---- */
 
@@ -197,7 +140,7 @@ static void *receive(void *number)
 	bool patient;
 
 	own = (long)number;
-	begin(own);
+	begin(want.seed, own);
 	/* Who never gives up would sleep for ever behind a lost notification. */
 	patient = !want.timeouts || own % 2 == 0;
 	endless = patient && !want.signals;
@@ -222,7 +165,7 @@ static void *receive(void *number)
 			break;
 		case 1:
 			if (want.moves)
-				move(0);
+				shared->moved += move(0);
 			break;
 		case 2 ... 9:
 			/* The shortest way to miss one. */
@@ -281,7 +224,7 @@ static void *sender(void *argument)
 {
 	int s = (long)argument, index[MOST][LANES];
 
-	begin(MOST + s);
+	begin(want.seed, MOST + s);
 	shared->tids[MOST + s] = gettid();
 	for (int r = 0; r < want.receivers; r++)
 		for (int l = 0; l < want.lanes; l++) {
@@ -307,7 +250,7 @@ static void *sender(void *argument)
 			for (int l = 0; l < want.lanes; l++)
 				await(&shared->lanes[r][s][l], last[r][l], r, s, l);
 		if (want.moves && lot(64) == 0)
-			move(0);
+			shared->moved += move(0);
 		if (want.gaps && lot(64) == 0)
 			usleep(lot(10000));
 	}
@@ -319,25 +262,20 @@ static void *sender(void *argument)
 
 static void *competes(void *number)
 {
-	begin(2 * MOST + (long)number);
-	while (!shared->end) {
-		int64_t end = now() + lot(1000000);
-
-		while (now() < end)
-			;
-		usleep(lot(4000));
-	}
+	begin(want.seed, 2 * MOST + (long)number);
+	while (!shared->end)
+		compete();
 	return NULL;
 }
 
 static void *disturbs(void *nothing)
 {
-	begin(4 * MOST);
+	begin(want.seed, 4 * MOST);
 	while (!shared->end) {
 		int who = lot(2) ? lot(want.receivers) : MOST + lot(want.senders), tid = shared->tids[who];
 
 		if (tid && want.moves)
-			move(tid);
+			shared->moved += move(tid);
 		if (want.signals && who < MOST && tid && lot(4) == 0)
 			syscall(SYS_tgkill, getpid(), tid, SIGUSR1);
 		usleep(lot(4000));
@@ -347,31 +285,10 @@ static void *disturbs(void *nothing)
 
 /* ---- what is left ---- */
 
-static unsigned long figure(const char *line, const char *name, int base)
-{
-	char wanted[32];
-	const char *found;
-
-	snprintf(wanted, sizeof(wanted), " %s ", name);
-	found = strstr(line, wanted);
-	if (!found)
-		fail("debugfs has no %s in: %s", name, line);
-	return strtoul(found + strlen(wanted), NULL, base);
-}
-
-static FILE *receivers(void)
-{
-	FILE *file = fopen("/sys/kernel/debug/uintr/receivers", "r");
-
-	if (!file)
-		fail("/sys/kernel/debug/uintr/receivers: %s", strerror(errno));
-	return file;
-}
-
 /* How many receivers have a CPU. */
 static int armed(void)
 {
-	FILE *file = receivers();
+	FILE *file = open_receivers();
 	char line[4096];
 	int n = 0;
 
@@ -384,7 +301,7 @@ static int armed(void)
 /* The driver's own account balances, and nothing is under way. */
 static int audit(void)
 {
-	FILE *file = receivers();
+	FILE *file = open_receivers();
 	char line[4096];
 	long posted = 0, merged = 0;
 	bool counted = false;
@@ -420,30 +337,13 @@ static int audit(void)
 	return wrong;
 }
 
-static void option(char **words)
-{
-	static const struct {
-		const char *name;
-		long *value;
-	} options[] = {
-		{ "--count", &want.count }, { "--receivers", &want.receivers }, { "--senders", &want.senders },
-		{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--lanes", &want.lanes }, { "--gaps", &want.gaps },
-		{ "--signals", &want.signals }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
-		{ "--lost-after", &want.lost_after },
-	};
-
-	for (size_t i = 0; words[1] && i < sizeof(options) / sizeof(*options); i++) {
-		if (!strcmp(words[0], options[i].name)) {
-			*options[i].value = atol(words[1]);
-			return;
-		}
-	}
-	fprintf(stderr, "usage: storm [OPTION NUMBER]..., and the options are");
-	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		fprintf(stderr, " %s [%ld]", options[i].name, *options[i].value);
-	fprintf(stderr, "\n");
-	exit(2);
-}
+static const struct option options[] = {
+	{ "--count", &want.count }, { "--receivers", &want.receivers }, { "--senders", &want.senders },
+	{ "--load", &want.load }, { "--seed", &want.seed }, { "--burst", &want.burst }, { "--lanes", &want.lanes }, { "--gaps", &want.gaps },
+	{ "--signals", &want.signals }, { "--timeouts", &want.timeouts }, { "--moves", &want.moves },
+	{ "--lost-after", &want.lost_after },
+	{ 0 },
+};
 
 int main(int argc, char **argv)
 {
@@ -452,13 +352,11 @@ int main(int argc, char **argv)
 	pid_t child;
 	int status;
 
-	for (int i = 1; i < argc; i += 2)
-		option(argv + i);
+	read_options(argc - 1, argv + 1, options);
 	if (want.receivers < 1 || want.senders < 1 || want.receivers > MOST || want.senders > MOST || want.senders * LANES > 64 ||
 	    want.lanes < 1 || want.lanes > LANES)
 		fail("1 to %d receivers, 1 to %d senders, 1 to %d lanes", MOST, 64 / LANES, LANES);
 	setlinebuf(stdout);
-	cpus = sysconf(_SC_NPROCESSORS_CONF);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		fail("no memory");
