@@ -86,7 +86,7 @@ mod tests {
     use crate::shuffle::Shuffle;
 
     #[test]
-    fn a_disturbance_that_slows_a_whole_round_leaves_the_ratio_alone() {
+    fn interference_that_slows_a_whole_round_leaves_the_ratio_alone() {
         let lower: Vec<f64> = (0..40).map(|round| if round % 3 == 0 { 300.0 } else { 100.0 }).collect();
         let upper: Vec<f64> = lower.iter().map(|value| value * 1.25).collect();
         let Ratio { low, middle, high } = Ratio::paired(&upper, &lower);

@@ -89,7 +89,7 @@ fn calibrate() -> Calibration {
 /// Enough for a median that neighbours do not move; about 5 ms.
 const ROUNDS: u32 = 200;
 /// Bounds for what can be a measurement: below the first no machine wakes anybody; above the second the
-/// measurement was disturbed for all of its length.
+/// measurement met interference for all of its length.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
 
 /// The calling thread and another wake each other in turn, each asleep in between, `rounds` times.

@@ -5,7 +5,7 @@
 
 use doorbell::channel::{RecvError, SendError};
 use doorbell::rendezvous::RendezvousError;
-use doorbell::service::{Listen, names};
+use doorbell::service::{ListenOptions, names};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -98,7 +98,7 @@ fn clients_are_answered_each_and_killed_ones_leave_and_come_again() {
 #[test]
 fn a_client_that_takes_no_answers_keeps_no_other_waiting() {
     let path = scratch("deaf");
-    let mut service = Listen { capacity: 4096, ..Listen::default() }.at(&path).unwrap();
+    let mut service = ListenOptions { capacity: 4096, ..ListenOptions::default() }.at(&path).unwrap();
     let serving = thread::spawn(move || {
         let mut full = 0;
         loop {
@@ -191,7 +191,7 @@ fn a_client_is_told_when_its_service_dies_and_finds_the_next() {
 #[test]
 fn more_clients_than_a_service_takes_are_turned_away_and_the_others_stay() {
     let path = scratch("most");
-    let mut service = Listen { most_clients: 2, ..Listen::default() }.at(&path).unwrap();
+    let mut service = ListenOptions { most_clients: 2, ..ListenOptions::default() }.at(&path).unwrap();
     let serving = thread::spawn(move || {
         for _ in 0..3 {
             let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");

@@ -10,7 +10,7 @@ use crate::users::{doorbell_users, users};
 use doorbell::channel;
 use doorbell::rendezvous::Join;
 use doorbell::select::Selectable;
-use doorbell::service::{self, ClientId, Duplex, Listen, Service};
+use doorbell::service::{self, ClientId, Duplex, ListenOptions, Service};
 use std::ffi::{c_char, c_void};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn doorbell_listen_for(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (name, users, out) = unsafe { (path(name)?, self::users(users)?, Out::new(service, "service")?) };
-        let service = Listen { users, mode: u32::try_from(mode).ok(), ..Listen::default() }.at(name)?;
+        let service = ListenOptions { users, mode: u32::try_from(mode).ok(), ..ListenOptions::default() }.at(name)?;
         out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
         Ok(())
     })

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_load_and_stolen_time_beyond_it_disturb_each_by_name() {
+    fn foreign_load_and_stolen_time_beyond_it_interfere_each_by_name() {
         assert_eq!(names(&shares(INTERFERENCE_SHARE + 0.015, 0.0)), ["interference"]);
         assert_eq!(names(&shares(0.0, INTERFERENCE_SHARE + 0.015)), ["cpu-steal"]);
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn throttling_of_any_length_disturbs() {
+    fn throttling_of_any_length_is_interference() {
         let environment = Environment { throttled_ns: Some(1), ..shares(0.0, 0.0) };
         assert_eq!(names(&environment), ["throttled"]);
     }

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 /// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the disturbance measured
+/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the interference measured
 /// by the null mechanism's maximum.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

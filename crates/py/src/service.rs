@@ -105,7 +105,7 @@ impl Service {
         users: Users,
         mode: Option<u32>,
     ) -> PyResult<Self> {
-        let listen = service::Listen { capacity, users: users.0, mode, most_clients };
+        let listen = service::ListenOptions { capacity, users: users.0, mode, most_clients };
         let service = listen.at(name).map_err(of_rendezvous)?;
         Ok(Self { service: Handle::new(Some(service)), changes: Changes::default() })
     }

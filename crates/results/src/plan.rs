@@ -48,7 +48,7 @@ pub struct Plan {
     /// they show. Each look could be wrong by itself, so they share the error that one judgement may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<u32>,
-    /// Whether trials that others disturb are run again.
+    /// Whether trials that met interference are run again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeat_on_interference: bool,
 }
@@ -78,7 +78,7 @@ pub struct LeftOut {
 }
 
 impl Plan {
-    /// A plan that asks nothing, leaves nothing out, and repeats what others disturb.
+    /// A plan that asks nothing, leaves nothing out, and repeats what met interference.
     pub fn new(experiment: &str, configurations: Vec<Configuration>, blocks: u32, seed: u64) -> Self {
         Self {
             experiment: experiment.to_owned(),

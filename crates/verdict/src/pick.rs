@@ -43,7 +43,7 @@ pub struct Ranked {
     pub behind: Option<Ratio>,
     /// Against the best.
     pub verdict: Verdict,
-    /// Trials with figures, and those that others disturbed.
+    /// Trials with figures, and those that met interference.
     pub trials: [usize; 2],
     pub count: u64,
     pub missed: u64,

@@ -67,7 +67,7 @@ pub struct WaitCost {
     /// Trials with figures, and notifications in them.
     pub trials: usize,
     pub seen: u64,
-    /// Trials that others disturbed to the end.
+    /// Trials that met interference to the end.
     pub interfered: usize,
 }
 

@@ -31,7 +31,7 @@ pub struct Placed {
     pub price_ns: f64,
     /// From the notifier's store to the spinner's answer: half a round trip; none where spinning makes no sense.
     pub hit_ns: Option<f64>,
-    /// Trials of sleeping that other work disturbed, to their last try.
+    /// Trials of sleeping that met interference, to their last try.
     pub interfered: usize,
     pub trials: usize,
 }

@@ -53,7 +53,7 @@ use std::time::Duration;
 
 /// How a service listens.
 #[derive(Clone, Debug)]
-pub struct Listen {
+pub struct ListenOptions {
     /// The bytes of the ring in either direction, for each client: 64 KiB.
     pub capacity: u64,
     /// Whose processes may be clients: this user's and root's.
@@ -64,7 +64,7 @@ pub struct Listen {
     pub most_clients: usize,
 }
 
-impl Default for Listen {
+impl Default for ListenOptions {
     fn default() -> Self {
         Self { capacity: 64 << 10, users: Users::Same, mode: None, most_clients: 1024 }
     }
@@ -79,10 +79,10 @@ impl Default for Listen {
 /// # Errors
 /// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::NoFolder`]; [`RendezvousError::Os`].
 pub fn listen(name: impl AsRef<Path>) -> Result<Service, RendezvousError> {
-    Listen::default().at(name)
+    ListenOptions::default().at(name)
 }
 
-impl Listen {
+impl ListenOptions {
     /// Listens at the service `name`, as [`listen`] does.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
     EXAMPLES\n  \
     doorbell gate --max 50us                                   99.9 % of wake-ups on every CPU, one minute\n  \
     doorbell gate --max 20us --time 10m --percentile p99.99 --scheduler fifo\n  \
-    doorbell gate --max 1ms --percentile max --load full       not one wake longer, while the machine is busy\n  \
+    doorbell gate --max 1ms --percentile max --load full       not one wake-up longer, while the machine is busy\n  \
     doorbell gate --max 30us --from gate.json                  another limit for what was measured before\n\n\
     Notifications are due at fixed times, and each wake-up counts from when it was due: what stands still for 400 ms delays all that were\n  \
     due meanwhile. No trial is repeated because of interference: interference is what is asked about.")]

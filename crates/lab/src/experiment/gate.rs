@@ -50,7 +50,7 @@ impl Gate {
         };
         let configurations = self.placements.iter().map(configuration).collect();
         Plan {
-            // Where the longest is asked for, a trial left out because others disturbed it would be the very answer left out.
+            // Where the longest is asked for, a trial left out because of interference would be the very answer left out.
             repeat_on_interference: false,
             ..Plan::new("gate", configurations, blocks, self.seed)
         }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_trial_is_done_over_because_it_was_disturbed() {
+    fn no_trial_is_done_over_because_of_interference() {
         assert_eq!(gate(Duration::from_secs(60), 2).repeats(), 0);
     }
 

@@ -134,7 +134,7 @@ const WINDOW: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(
 const WAKES: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Blocks of a run under traffic: the fewest that are judged, and one for what others disturb.
+/// Blocks of a run under traffic: the fewest that are judged, and one for interference.
 const BLOCKS: u32 = FEWEST_BLOCKS + 1;
 
 /// How long a waiter looks before it sleeps, in the order in which they are given up where there is no time for all.

@@ -301,7 +301,7 @@ struct Trials<'run> {
     repeats: usize,
 }
 
-/// Most tries for a trial that others disturb.
+/// Most tries for a trial that meets interference.
 const TRIES: u32 = 3;
 
 impl Trials<'_> {

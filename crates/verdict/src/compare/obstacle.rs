@@ -16,7 +16,7 @@ const SPEED: &str = "system-call";
 /// How far the primitive costs of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
 const PRIMITIVES_APART: f64 = 1.25;
 
-/// Share of the trials of a configuration that may be disturbed for a difference to be believed.
+/// Share of the trials of a configuration that may have met interference for a difference to be believed.
 const INTERFERENCE: f64 = 0.5;
 
 /// Share of the samples by which a population may grow or shrink for the medians still to be comparable.
@@ -36,7 +36,7 @@ pub enum Obstacle {
         /// Its later level as a multiple of the earlier.
         ratio: f64,
     },
-    /// Other programs, the hypervisor or a quota disturbed most trials.
+    /// Other programs, the hypervisor or a quota interfered with most trials.
     Interference {
         /// Share of the trials of the worse run.
         share: f64,
@@ -130,7 +130,7 @@ fn broken(variant: &Variant) -> usize {
     variant.records.iter().filter(broken).count()
 }
 
-/// The share of trials that others disturbed.
+/// The share of trials that met interference.
 fn interfered(variant: &Variant) -> f64 {
     let usable = variant.usable().count().max(1);
     variant.usable().filter(|record| record.had_interference()).count() as f64 / usable as f64
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_between_disturbed_runs_proves_nothing() {
+    fn a_difference_between_runs_with_interference_proves_nothing() {
         let first = plain(16_000.0);
         let mut second = plain(18_000.0);
         for record in &mut second.records[..6] {
@@ -186,7 +186,7 @@ mod tests {
             });
         }
         assert!(matches!(open(&first, &second), Obstacle::Interference { .. }));
-        // Where nothing differs, the disturbance does not matter.
+        // Where nothing differs, the interference does not matter.
         let mut calm = second.clone();
         calm.records = plain(16_000.0).records;
         calm.records.iter_mut().for_each(|record| record.warnings = second.records[0].warnings.clone());
