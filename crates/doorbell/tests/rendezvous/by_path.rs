@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Meeting at a path.
+
+use super::*;
+
+#[test]
+fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
+    let path = scratch("path");
+    let host = socket::Host::bind(&path).unwrap();
+    assert_eq!(socket::Host::bind(&path).unwrap_err(), RendezvousError::Owned);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let connection: Connection = socket::join(&path).unwrap();
+            assert_eq!(connection.peer().id().pid, std::process::id());
+            connection.bell_waiting_by::<Futex>(0).unwrap().ring();
+        });
+        let segment = segment();
+        let mut bell: Bell = segment.bell_waiting_by(0).unwrap();
+        let connection: Connection = loop {
+            match host.accept(&segment) {
+                // The other host's look whether we live.
+                Err(RendezvousError::NoAnswer(_)) => {}
+                result => break result.unwrap(),
+            }
+        };
+        assert_eq!(wait(&mut bell), Ok(1));
+        assert!(connection.peer().pidfd().is_some() || connection.peer().id().pid != 0);
+    });
+    drop(host);
+    assert!(!path.exists());
+    assert_eq!(socket::join(&path).unwrap_err(), RendezvousError::NoOwner);
+}
+
+#[test]
+fn a_socket_file_left_by_a_dead_host_is_replaced() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket as new_socket};
+    let path = scratch("stale");
+    let dead = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&dead, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    drop(dead);
+    assert!(path.exists());
+    socket::Host::bind(&path).unwrap();
+}
+
+/// Each found the stale file, and one removed the socket of the other, which listened where nobody could reach it.
+#[test]
+fn of_many_who_replace_a_dead_hosts_file_one_does_and_can_be_reached() {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, socket as new_socket};
+    let path = scratch("race");
+    let address = SocketAddrUnix::new(&path).unwrap();
+    for _ in 0..30 {
+        let dead = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        bind(&dead, &address).unwrap();
+        drop(dead);
+        let hosts: Vec<_> = thread::scope(|scope| {
+            let binding: Vec<_> = (0..4).map(|_| scope.spawn(|| socket::Host::bind(&path))).collect();
+            binding.into_iter().map(|host| host.join().unwrap()).collect()
+        });
+        let refused = hosts.iter().filter(|host| matches!(host, Err(RendezvousError::Owned))).count();
+        assert_eq!((refused, hosts.iter().flatten().count()), (3, 1));
+        let visitor = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+        connect(&visitor, &address).unwrap();
+        drop(hosts);
+        assert!(!path.exists());
+    }
+    assert!(!PathBuf::from(format!("{}.lock", path.display())).exists());
+}
+
+#[test]
+fn a_host_whose_path_was_taken_from_it_leaves_its_successors_alone() {
+    let path = scratch("taken");
+    let first = socket::Host::bind(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let second = socket::Host::bind(&path).unwrap();
+    drop(first);
+    assert!(path.exists());
+    drop(second);
+    assert!(!path.exists());
+}
