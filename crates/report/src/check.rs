@@ -98,13 +98,20 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
             "Cannot tell whether it is worse than {baseline}: no configuration could be compared{missing}."
         );
     }
-    if !open.is_empty() || !missing.is_empty() || !checked.untried.is_empty() {
+    if checked.is_open() {
         let untried = match &checked.untried[..] {
             [] => String::new(),
             [first, ..] => format!("; {} was held against nothing", conditions[*first].text),
         };
+        let uncounted = if checked.uncounted.is_empty() {
+            String::new()
+        } else {
+            "; more wake-ups never came, and no condition such as lost>0 says how many may".to_owned()
+        };
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
-        return format!("Cannot tell whether it is worse than {baseline}: {shown}{missing}{untried}.");
+        return format!(
+            "Cannot tell whether it is worse than {baseline}: {shown}{missing}{untried}{uncounted}."
+        );
     }
     let configurations = checked.findings.len();
     format!(
@@ -147,7 +154,12 @@ pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Fin
         let name = label(configuration, &axes);
         verdict::Finding::new(name, "figures", verdict::Status::Inconclusive, "count").because(reason.clone())
     });
-    judged.chain(missing).collect()
+    let uncounted = checked.uncounted.iter().map(|configuration| {
+        let why = "more of its wake-ups never came, and no condition such as lost>0 says how many may";
+        verdict::Finding::new(label(configuration, &axes), "lost", verdict::Status::Inconclusive, "count")
+            .because(why.to_owned())
+    });
+    judged.chain(missing).chain(uncounted).collect()
 }
 
 fn seen(seen: &Seen) -> (String, String) {
