@@ -30,8 +30,8 @@ cargo package --quiet --locked --allow-dirty --package user-interrupts
 echo "12-elsewhere: the packages can be made"
 # Another C library on this processor: its tests run as they are.
 if [ "$(uname -m)" = x86_64 ] && [ -d "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl/lib" ]; then
-    timeout 900 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell-core --lib
-    timeout 900 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell --tests \
+    timeout 2400 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell-core --lib
+    timeout 2400 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell --tests \
         --features "${features[x86_64-unknown-linux-musl]}"
     echo "12-elsewhere: the tests of both library crates passed with musl, but for those of user interrupts"
 fi

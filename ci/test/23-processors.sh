@@ -15,8 +15,8 @@ for processor in aarch64 riscv64gc; do
     fi
     name=$(echo "$target" | tr a-z- A-Z_)
     export "CARGO_TARGET_${name}_LINKER=$short-linux-gnu-gcc" "CARGO_TARGET_${name}_RUNNER=qemu-$short-static -L /usr/$short-linux-gnu"
-    timeout 900 cargo test --quiet --locked --target "$target" --package doorbell-core --lib
-    timeout 900 cargo test --quiet --locked --target "$target" --package doorbell --lib --test channel -- --test-threads 2 threads:: bulk::
+    timeout 2400 cargo test --quiet --locked --target "$target" --package doorbell-core --lib
+    timeout 2400 cargo test --quiet --locked --target "$target" --package doorbell --lib --test channel -- --test-threads 2 threads:: bulk::
     # Nobody's figures may pass for a machine's here.
-    DOORBELL_TRANSLATED=1 timeout 900 cargo test --quiet --locked --target "$target" --package doorbell-machine --lib virtualisation
+    DOORBELL_TRANSLATED=1 timeout 2400 cargo test --quiet --locked --target "$target" --package doorbell-machine --lib virtualisation
 done

@@ -10,4 +10,4 @@ if ! cargo +nightly miri --version >/dev/null 2>&1; then
 fi
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/miri
 MIRIFLAGS="-Zmiri-many-seeds=0..${DOORBELL_SEEDS:-24} -Zmiri-disable-isolation" \
-    timeout "${DOORBELL_MIRI_LIMIT:-900}" cargo +nightly miri test --locked --package doorbell-core --lib -- threads_of_miri
+    timeout "${DOORBELL_MIRI_LIMIT:-2400}" cargo +nightly miri test --locked --package doorbell-core --lib -- threads_of_miri

@@ -9,24 +9,27 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "48-anatomy: $*" >&2; exit 1; }
 
-status=0
-# Six blocks: on a busy machine not each of them has a plausible pair with tracing and without.
-timeout 120 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 --details -q -o "$folder/a.json" \
-    >"$folder/a.txt" 2>"$folder/a.err" || status=$?
-if [ "$status" = 4 ]; then
-    # Only a kernel that hides its events from this user is a reason.
-    grep -qE 'trace events may not be used|has no tracefs' "$folder/a.err" || fail "exit 4 without a reason: $(cat "$folder/a.err")"
-    [ "$(id -u)" != 0 ] || ! grep -qw tracefs /proc/filesystems || grep -q 'Operation not permitted\|Permission denied' "$folder/a.err" \
-        || fail "root has tracefs and was refused: $(cat "$folder/a.err")"
-    exec ci/skipped "48-anatomy: $(head -1 "$folder/a.err")"
-fi
-[ "$status" = 0 ] || fail "exit $status: $(cat "$folder/a.err")"
+# Six blocks, and three tries: on a busy machine not each of them has a plausible pair with tracing and without.
+for _ in 1 2 3; do
+    status=0
+    timeout 600 "$doorbell" anatomy futex --placement unpinned --gap 200us --time 60ms --blocks 6 --details -q -o "$folder/a.json" \
+        >"$folder/a.txt" 2>"$folder/a.err" || status=$?
+    if [ "$status" = 4 ]; then
+        # Only a kernel that hides its events from this user is a reason.
+        grep -qE 'trace events may not be used|has no tracefs' "$folder/a.err" || fail "exit 4 without a reason: $(cat "$folder/a.err")"
+        [ "$(id -u)" != 0 ] || ! grep -qw tracefs /proc/filesystems || grep -q 'Operation not permitted\|Permission denied' "$folder/a.err" \
+            || fail "root has tracefs and was refused: $(cat "$folder/a.err")"
+        exec ci/skipped "48-anatomy: $(head -1 "$folder/a.err")"
+    fi
+    [ "$status" = 0 ] || fail "exit $status: $(cat "$folder/a.err")"
+    ! grep -q 'What tracing costs' "$folder/a.txt" || break
+done
 grep -q 'What tracing costs' "$folder/a.txt" || fail "no cost of tracing: $(cat "$folder/a.txt")"
 grep -q 'scheduled in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt")"
 "$doorbell" report -q "$folder/a.json" -o "$folder/a.html"
 grep -q 'Where the time goes' "$folder/a.html" || fail "no waterfall in the report"
 
-timeout 120 "$doorbell" why futex --time 1s --worst 2 --details -q -o "$folder/w.json" >"$folder/w.txt"
+timeout 600 "$doorbell" why futex --time 1s --worst 2 --details -q -o "$folder/w.json" >"$folder/w.txt"
 grep -qE 'The slowest of [0-9,]+ wakes? took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
 grep -q 'To repeat it: ' "$folder/w.txt" || fail "no way to repeat it"
 

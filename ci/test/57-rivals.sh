@@ -13,17 +13,17 @@ cargo test --locked --quiet --no-default-features --manifest-path rivals/Cargo.t
 cargo build --locked --quiet --no-default-features --manifest-path rivals/Cargo.toml
 rivals=$CARGO_TARGET_DIR/debug/rivals
 status=0
-timeout 120 "$rivals" bars --rounds 1 || status=$?
+timeout 1200 "$rivals" bars --rounds 1 || status=$?
 # 1: a bar was missed.
 [ "$status" -le 1 ]
-timeout 300 "$rivals" wakes --time 12 --rounds 1 --notifiers 3 --only doorbell,eventfd
+timeout 1200 "$rivals" wakes --time 12 --rounds 1 --notifiers 3 --only doorbell,eventfd
 # It ends as soon as that is found; the other planted mistakes are in the tests.
-timeout 300 "$rivals" wakes --time 120 --rounds 1 --notifiers 1 --only 'does not return'
+timeout 1200 "$rivals" wakes --time 120 --rounds 1 --notifiers 1 --only 'does not return'
 # Every channel of every kind, for one short round of the smallest message.
-timeout 300 "$rivals" channels --rounds 1 --block 1 --size 8 --kind round-trip,stream,full,gather
-timeout 300 "$rivals" streams --rounds 1 --block 1
+timeout 1200 "$rivals" channels --rounds 1 --block 1 --size 8 --kind round-trip,stream,full,gather
+timeout 1200 "$rivals" streams --rounds 1 --block 1
 status=0
-timeout 120 "$rivals" deaths --rounds 5 || status=$?
+timeout 1200 "$rivals" deaths --rounds 5 || status=$?
 [ "$status" -le 1 ]
 
 folder=$(mktemp -d)

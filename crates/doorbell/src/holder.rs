@@ -83,16 +83,20 @@ pub(crate) fn namespace() -> Option<u32> {
 /// The number of this process, if it is in `namespace`.
 fn ours(namespace: u32) -> Option<u32> {
     let process = Some(std::process::id()).filter(|_| self::namespace() == Some(namespace))?;
-    (process < MOST_PROCESSES).then(|| IS_PROCESS | begun(process).unwrap_or(UNKNOWN) << BEGUN | process)
+    (process < MOST_PROCESSES).then(|| IS_PROCESS | begun_modulo(process).unwrap_or(UNKNOWN) << BEGUN | process)
 }
 
-/// When `process` began, as far as it is told in a number.
-fn begun(process: u32) -> Option<u32> {
+/// When `process` began, in the kernel's ticks.
+pub(crate) fn begun(process: u32) -> Option<u64> {
     // The thread's and not the process's: an emulator (qemu's user mode) makes that up for the process that looks at itself.
     let stat = read_to_string(format!("/proc/{process}/task/{process}/stat")).ok()?;
     // proc_pid_stat(5): the second field, in parentheses, may hold anything; the time is the 22nd.
-    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    u32::try_from(ticks % u64::from(UNKNOWN)).ok()
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// The same, as far as it is told in a number.
+fn begun_modulo(process: u32) -> Option<u32> {
+    u32::try_from(begun(process)? % u64::from(UNKNOWN)).ok()
 }
 
 /// What the kernel says of the process that a number names.
@@ -125,7 +129,7 @@ pub(crate) fn look(number: u32, namespace: u32) -> Process {
     };
     let then = number >> BEGUN & UNKNOWN;
     // After it was opened: what has this number now is what was opened, or has ended since.
-    let is_another = then != UNKNOWN && begun(process).is_some_and(|now| now != then);
+    let is_another = then != UNKNOWN && begun_modulo(process).is_some_and(|now| now != then);
     if is_another || has_ended(&pidfd) { Process::Ended } else { Process::Lives(pidfd) }
 }
 

@@ -5,6 +5,7 @@ use super::packet::{
     ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, receive_more, send,
     set_patience,
 };
+use super::socket::HOST_PATIENCE;
 use super::{
     Connection, MOST_EVENTFDS, RendezvousError, Segment, Side, Users, c_library_feature, most_memory,
     new_socket, os,
@@ -24,7 +25,7 @@ use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a process joins a host: how long it waits for it, how much memory it takes from it, and from whom.
 ///
@@ -93,7 +94,8 @@ impl<T: Trust> Join<T> {
         Self { most_eventfds: most, ..self }
     }
 
-    /// Waits up to `patience` for room in the host's queue, and as long again for its offer.
+    /// Waits up to `patience` for room in the host's queue, and as long again for its offer. [`at`](Self::at) comes again within it if
+    /// the host hung up on it after [`HOST_PATIENCE`], in which it said nothing: something held it up.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -112,9 +114,18 @@ impl<T: Trust> Join<T> {
     /// [`RendezvousError::NoAnswer`] if it does not come to us in time, or hangs up as on one whom it does not admit; else
     /// [`RendezvousError`].
     pub fn at(&self, path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
-        let socket = connect(path.as_ref(), self.patience)?;
-        self.host.check(&peer_at(&socket, None)?)?;
-        self.over(socket)
+        let begun = Instant::now();
+        loop {
+            let came = Instant::now();
+            let socket = connect(path.as_ref(), self.patience)?;
+            self.host.check(&peer_at(&socket, None)?)?;
+            match self.over(socket) {
+                // Whom a busy machine held up for longer than hosts wait was hung up on for that alone.
+                Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE))
+                    if came.elapsed() >= HOST_PATIENCE && begun.elapsed() < self.patience => {}
+                result => return result,
+            }
+        }
     }
 
     /// Joins whoever hosts over a connected `SOCK_SEQPACKET` socket.

@@ -9,6 +9,7 @@ use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
 use crate::channel::look_at_lane;
 use crate::folder::Folder;
+use crate::holder;
 use crate::mapping::Mapping;
 use crate::rendezvous::{MOST_MEMORY, RendezvousError};
 use std::collections::BTreeMap;
@@ -119,7 +120,10 @@ pub fn inspect() -> Result<Found, RendezvousError> {
             let target = target.to_string_lossy();
             if let Some(socket) = target.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
                 if let Some(path) = sockets.get(socket) {
-                    listeners.entry(label(path)).or_insert(process);
+                    // Of several the oldest: a child has a copy until it begins a program.
+                    let since = (holder::begun(process).unwrap_or(u64::MAX), process);
+                    let first = listeners.entry(label(path)).or_insert(since);
+                    *first = since.min(*first);
                 }
             } else if let Some(named) =
                 target.strip_prefix("/memfd:").filter(|named| named.starts_with(PREFIX))
@@ -140,7 +144,7 @@ pub fn inspect() -> Result<Found, RendezvousError> {
     }
     let mut services: BTreeMap<String, Served> = BTreeMap::new();
     let served = |label: &str| {
-        let process = listeners.get(label).copied();
+        let process = listeners.get(label).map(|(_, process)| *process);
         let (name, path) = match paths.get(label) {
             Some(path) => (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), path.clone()),
             None => {
@@ -152,7 +156,7 @@ pub fn inspect() -> Result<Found, RendezvousError> {
     };
     services.extend(paths.keys().map(|label| (label.clone(), served(label))));
     for ((label, _), (mut processes, rings)) in memory {
-        let process = listeners.get(&label).copied();
+        let process = listeners.get(&label).map(|(_, process)| *process);
         processes.retain(|shared_by| Some(*shared_by) != process);
         let Some([requests, answers]) = rings else { continue };
         let served = services.entry(label.clone()).or_insert_with(|| served(&label));

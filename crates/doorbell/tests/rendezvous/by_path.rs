@@ -77,3 +77,29 @@ fn a_host_whose_path_was_taken_from_it_leaves_its_successors_alone() {
     drop(second);
     assert!(!path.exists());
 }
+
+/// A machine may hold up a joiner for longer than a host waits for its next packet; the host hangs up, and was not asked twice.
+#[test]
+fn who_was_hung_up_on_because_it_was_late_comes_again() {
+    let path = scratch("late");
+    let impatient = socket_that_listens(&path);
+    thread::scope(|scope| {
+        let joiner = scope.spawn(|| socket::join(&path).map(drop));
+        let first = rustix::net::accept(&impatient).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let host = socket::Host::bind(&path).unwrap();
+        thread::sleep(socket::HOST_PATIENCE);
+        drop(first);
+        host.accept(&segment()).unwrap();
+        joiner.join().unwrap().unwrap();
+    });
+}
+
+/// A host that says nothing.
+fn socket_that_listens(path: &std::path::Path) -> OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen};
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    listen(&socket, 1).unwrap();
+    socket
+}

@@ -110,7 +110,8 @@ fn one_semaphore_for_all_keeps_count_of_every_post() {
     let misses = number(record, "/tally/lost");
     // Whoever took two took one of somebody else's: where all posts of a round are taken in it, both counts agree.
     assert_eq!(seen - duplicates, 120 - misses, "{record}");
-    assert!(seen <= 120, "{record}");
+    // A receiver that is late for the last round of the warm-up takes its post in the first that counts.
+    assert!(seen <= 120 + 12, "{record}");
 }
 
 #[test]

@@ -315,19 +315,31 @@ fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
     let child = stage.doorbell(&args.split(' ').collect::<Vec<_>>()).spawn().unwrap();
     // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the driver, which counts when all
     // stand ready, waits for it.
-    let (_, children) = family(&stage, 50);
+    let (driver, children) = family(&stage, 50);
     let stopped = children[17];
     while state(stopped) != Some('S') {
         std::thread::sleep(Duration::from_millis(1));
     }
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
-    family(&stage, 1000);
+    // At once when the last is made: the driver waits five seconds for it.
+    let start = Instant::now();
+    while children_of(driver) < 1000 {
+        assert!(start.elapsed() < Duration::from_secs(180), "never seen: 1000 processes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     stage.wait_until_empty();
     let killed = records(&output).into_iter().find(|record| record["outcome"]["kind"] == "failed").unwrap();
     let cause = killed["outcome"]["cause"].as_str().unwrap();
     assert!(cause.contains("was killed by signal 9") && cause.contains("task "), "{cause}");
+}
+
+/// How many children a process has.
+fn children_of(pid: i32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let files = threads.map(|thread| fs::read_to_string(thread.unwrap().path().join("children")).unwrap());
+    files.map(|children| children.split_whitespace().count()).sum()
 }
 
 /// What a process does (proc(5), field 3 of stat).
