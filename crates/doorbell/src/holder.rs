@@ -83,7 +83,8 @@ pub(crate) fn namespace() -> Option<u32> {
 /// The number of this process, if it is in `namespace`.
 fn ours(namespace: u32) -> Option<u32> {
     let process = Some(std::process::id()).filter(|_| self::namespace() == Some(namespace))?;
-    (process < MOST_PROCESSES).then(|| IS_PROCESS | begun_modulo(process).unwrap_or(UNKNOWN) << BEGUN | process)
+    (process < MOST_PROCESSES)
+        .then(|| IS_PROCESS | begun_modulo(process).unwrap_or(UNKNOWN) << BEGUN | process)
 }
 
 /// When `process` began, in the kernel's ticks.

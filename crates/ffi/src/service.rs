@@ -84,7 +84,8 @@ pub unsafe extern "C" fn doorbell_listen_for(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (name, users, out) = unsafe { (path(name)?, self::users(users)?, Out::new(service, "service")?) };
-        let service = ListenOptions { users, mode: u32::try_from(mode).ok(), ..ListenOptions::default() }.at(name)?;
+        let service =
+            ListenOptions { users, mode: u32::try_from(mode).ok(), ..ListenOptions::default() }.at(name)?;
         out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
         Ok(())
     })

@@ -8,7 +8,7 @@ use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
 use super::unit::{alike, count, time};
 use super::wording::missed;
-use doorbell_results::record::question::Condition;
+use doorbell_results::record::question::{Condition, Missed};
 use doorbell_results::record::verdict;
 use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
 use doorbell_verdict::missed::never_came;
@@ -50,7 +50,9 @@ pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) 
 /// What tells the configurations apart that a check is about.
 fn axes(checked: &Checked) -> Vec<Axis> {
     let judged = checked.findings.iter().map(|finding| finding.configuration);
-    axis::varying(judged.chain(checked.missing.iter().map(|(configuration, _)| *configuration)))
+    let missing = checked.missing.iter().map(|(configuration, _)| *configuration);
+    let uncounted = checked.uncounted.iter().map(|(configuration, _)| *configuration);
+    axis::varying(judged.chain(missing).chain(uncounted))
 }
 
 /// The verdict in one sentence, and in another what is in no figure that it goes by.
@@ -103,11 +105,14 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
             [] => String::new(),
             [first, ..] => format!("; {} was held against nothing", conditions[*first].text),
         };
-        let uncounted = if checked.uncounted.is_empty() {
-            String::new()
-        } else {
-            "; more wake-ups never came, and no condition such as lost>0 says how many may".to_owned()
+        let uncounted = |kind| {
+            if checked.uncounted.iter().any(|(_, of)| *of == kind) {
+                format!("; {}", uncounted(kind).1)
+            } else {
+                String::new()
+            }
         };
+        let uncounted = uncounted(Missed::Lost) + &uncounted(Missed::Late);
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
         return format!(
             "Cannot tell whether it is worse than {baseline}: {shown}{missing}{untried}{uncounted}."
@@ -154,12 +159,24 @@ pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Fin
         let name = label(configuration, &axes);
         verdict::Finding::new(name, "figures", verdict::Status::Inconclusive, "count").because(reason.clone())
     });
-    let uncounted = checked.uncounted.iter().map(|configuration| {
-        let why = "more of its wake-ups never came, and no condition such as lost>0 says how many may";
-        verdict::Finding::new(label(configuration, &axes), "lost", verdict::Status::Inconclusive, "count")
-            .because(why.to_owned())
+    let uncounted = checked.uncounted.iter().map(|(configuration, kind)| {
+        let (figure, why) = uncounted(*kind);
+        let name = label(configuration, &axes);
+        verdict::Finding::new(name, figure, verdict::Status::Inconclusive, "count").because(why.to_owned())
     });
     judged.chain(missing).chain(uncounted).collect()
+}
+
+/// The figure, and why it leaves a check open.
+fn uncounted(kind: Missed) -> (&'static str, &'static str) {
+    match kind {
+        Missed::Lost => {
+            ("lost", "more wake-ups were lost, and no condition such as lost>0 says how many may be")
+        }
+        Missed::Late => {
+            ("late", "more wake-ups were late, and no condition such as late>0 says how many may be")
+        }
+    }
 }
 
 fn seen(seen: &Seen) -> (String, String) {

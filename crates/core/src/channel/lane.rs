@@ -755,21 +755,24 @@ pub(crate) struct Complete;
 impl Steps for Complete {}
 
 /// How often [`occupancy`] looks again at a ring whose receiver went on meanwhile.
-const LOOKS: u32 = 16;
+const LOOKS: u32 = 4;
 
 /// What [`Receiver::waiting`] tells, for one who takes no part: how many messages lie in a ring, and the bytes their records take.
 ///
-/// It is of one moment if the receiver releases nothing meanwhile, which is waited for in up to sixteen looks. Of a ring that never
+/// It is of one moment if the receiver releases nothing meanwhile, which is waited for in up to four looks. Of a ring that never
 /// rests it is what the last of them found, as far as there were records.
 pub fn occupancy(capacity: Capacity, shared: &impl Shared) -> (usize, u64) {
     let mut from = shared.released().load(Ordering::Acquire);
     let mut found = (0, 0);
+    if advanced(from, from, from, capacity.get()).is_err() {
+        return found;
+    }
     for _ in 0..LOOKS {
         found = records_from(from, capacity.get(), shared);
         // What is not released is not written over: if it is the same as before, all between were records. Their loads acquire, so
         // that this one is not made before them.
         let now = shared.released().load(Ordering::Acquire);
-        if now == from {
+        if now == from || advanced(now, now, now, capacity.get()).is_err() {
             break;
         }
         from = now;

@@ -94,8 +94,8 @@ impl<T: Trust> Join<T> {
         Self { most_eventfds: most, ..self }
     }
 
-    /// Waits up to `patience` for room in the host's queue, and as long again for its offer. [`at`](Self::at) comes again within it if
-    /// the host hung up on it after [`HOST_PATIENCE`], in which it said nothing: something held it up.
+    /// Waits up to `patience` for room in the host's queue, and as long again for its offer. [`at`](Self::at) comes once more, with as
+    /// much patience, if the host hung up on it when [`HOST_PATIENCE`] had passed: something may have held it up.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -114,18 +114,24 @@ impl<T: Trust> Join<T> {
     /// [`RendezvousError::NoAnswer`] if it does not come to us in time, or hangs up as on one whom it does not admit; else
     /// [`RendezvousError`].
     pub fn at(&self, path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
-        let begun = Instant::now();
-        loop {
-            let came = Instant::now();
-            let socket = connect(path.as_ref(), self.patience)?;
-            self.host.check(&peer_at(&socket, None)?)?;
-            match self.over(socket) {
-                // Whom a busy machine held up for longer than hosts wait was hung up on for that alone.
-                Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE))
-                    if came.elapsed() >= HOST_PATIENCE && begun.elapsed() < self.patience => {}
-                result => return result,
+        let path = path.as_ref();
+        let came = Instant::now();
+        match self.come(path) {
+            // Whom a busy machine held up for longer than hosts wait was hung up on for that alone. Once, for another reason looks
+            // the same.
+            Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE))
+                if came.elapsed() >= HOST_PATIENCE =>
+            {
+                self.come(path)
             }
+            result => result,
         }
+    }
+
+    fn come(&self, path: &Path) -> Result<Connection<T>, RendezvousError> {
+        let socket = connect(path, self.patience)?;
+        self.host.check(&peer_at(&socket, None)?)?;
+        self.over(socket)
     }
 
     /// Joins whoever hosts over a connected `SOCK_SEQPACKET` socket.

@@ -91,9 +91,7 @@ fn memory_in_huge_pages_is_refused_from_and_for_the_untrusted() {
             let refused = offered(&[OFFER, VERSION, 0, 0, 2], &[memory.as_fd()]);
             assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
         }
-        Err(errno) => {
-            doorbell_skipped::skip(format_args!("this kernel has no huge pages of 2 MiB: {errno}"))
-        }
+        Err(errno) => doorbell_skipped::skip(format_args!("this kernel has no huge pages of 2 MiB: {errno}")),
     }
     let memory = doorbell::rendezvous::MemoryOptions { huge_pages: true, ..Default::default() };
     let segment = Arc::new(Segment::new(&Offer { memory, ..Offer::default() }).unwrap());
