@@ -3,6 +3,7 @@
 
 use super::anatomy::waterfall;
 use super::axis;
+use super::command_line::repeat;
 use super::doctor;
 use super::figures::Figures;
 use super::section::Section;
@@ -67,7 +68,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
     if !result.machine.findings.is_empty() {
         out.push_str(&format!("\n{}", style.wrap(&doctor::verdict(&result.machine.findings), 0)));
     }
-    out.push_str(&style.wrap(&format!("To repeat it: {}", result.command_line.join(" ")), 0));
+    out.push_str(&format!("To repeat it: {}\n", style.text(&repeat(result))));
     out
 }
 

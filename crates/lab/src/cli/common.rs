@@ -12,6 +12,7 @@ pub use super::exit::Exit;
 use super::kept::{baseline_name, remember, save_baseline, state_folder};
 use super::load::{Asked, load};
 use super::plan_file::save;
+use super::repeat::repeat;
 use super::signals;
 use super::usage::Usage;
 use crate::experiment::run::{self, Conditions};
@@ -208,6 +209,7 @@ impl RunArgs {
         let conditions = Conditions {
             name: self.name.clone(),
             command_line: command_line(),
+            repeat: repeat(plan.seed),
             interrupted: signals::listen()?,
         };
         let shown = !terminal.quiet && std::io::stderr().is_terminal();

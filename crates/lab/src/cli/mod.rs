@@ -50,6 +50,7 @@ pub mod pick;
 pub mod ping;
 pub mod placements;
 pub mod plan_file;
+pub mod repeat;
 pub mod report;
 pub mod schema;
 pub mod show;

@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use super::common::command_line;
 use super::numbers::Numbers;
+use super::repeat::repeat;
 use super::usage::Usage;
 use doorbell_report::tasks::CONTROL;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
@@ -316,6 +317,7 @@ pub(super) fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),
+        repeat: repeat(0),
         name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),

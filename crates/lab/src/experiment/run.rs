@@ -42,6 +42,8 @@ pub struct Conditions {
     pub name: Option<String>,
     /// The command line, to be stored.
     pub command_line: Vec<String>,
+    /// The command that does the run once more, to be stored.
+    pub repeat: Vec<String>,
     /// Set when the user interrupts.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -134,6 +136,7 @@ pub fn run(
                 schema_version: SCHEMA_VERSION,
                 tool_version: env!("CARGO_PKG_VERSION").to_owned(),
                 command_line: conditions.command_line.clone(),
+                repeat: conditions.repeat.clone(),
                 name: conditions.name.clone(),
                 started_at_unix_ns,
                 finished_at_unix_ns: unix_ns(),
@@ -160,6 +163,7 @@ pub fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: conditions.command_line.clone(),
+        repeat: conditions.repeat.clone(),
         name: conditions.name.clone(),
         started_at_unix_ns,
         finished_at_unix_ns: unix_ns(),

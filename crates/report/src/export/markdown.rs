@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use crate::axis;
+use crate::command_line::command;
 use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row, percentiles};
 use crate::unit::{Scale, count};
@@ -30,7 +31,7 @@ impl Export for Markdown {
         let name = result.name.as_ref().map_or_else(String::new, |name| format!(": {}", escape(name)));
         writeln!(out, "## doorbell {}{name}\n", escape(&result.plan.experiment))?;
         // A command may contain anything but a line end; backquotes in it would end the code.
-        let command = result.command_line.join(" ").replace(['`', '\n'], " ");
+        let command = command(&result.command_line).replace(['`', '\n'], " ");
         writeln!(
             out,
             "`{command}`, version {}, {}{}\n",
@@ -150,6 +151,6 @@ mod tests {
         result.name = Some("<script>[x](y)".to_owned());
         result.command_line = vec!["`rm`".to_owned()];
         let text = exported(&result);
-        assert!(text.contains("&lt;script&gt;\\[x\\](y)") && text.contains("` rm `"), "{text}");
+        assert!(text.contains("&lt;script&gt;\\[x\\](y)") && text.contains("`' rm '`"), "{text}");
     }
 }

@@ -187,6 +187,7 @@ fn hostile_text_stays_text() {
     };
     let mut result = result("ping", vec![bad, broken, implausible]);
     result.command_line = vec![hostile.into()];
+    result.repeat = vec![hostile.into()];
     result.plan.experiment = hostile.into();
     result.tool_version = hostile.into();
     for reading in &mut result.primitives {

@@ -20,8 +20,12 @@ pub struct ResultFile {
     pub schema_version: u32,
     /// Version of the program that wrote it.
     pub tool_version: String,
-    /// The command line, as it can be typed again.
+    /// The command line, as it was typed.
     pub command_line: Vec<String>,
+    /// The command that does the run once more, its orders included: it writes over nothing that this one wrote. A file written before
+    /// it was stored has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeat: Vec<String>,
     /// A name given with `--name`, for comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
