@@ -16,8 +16,6 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
 use doorbell_results::record::{Outcome, ResultFile, Variant};
 use std::collections::BTreeMap;
-/// The operation that is the limit of spinning.
-pub const LIMIT: &str = "cache-line";
 
 /// The part that an operation plays here: what spinning could reach at best.
 pub const LIMIT_OF_SPINNING: &str = "the limit of spinning";

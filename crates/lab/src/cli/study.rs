@@ -11,6 +11,7 @@ use super::experiment::Experiment;
 use super::ping;
 use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
+use crate::experiment::run::subject;
 use crate::experiment::survey::FEWEST_BLOCKS as SURVEY_BLOCKS;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
@@ -73,7 +74,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         .for_each(|configuration| configuration.injected_slowdown_ppm = Some(args.slowdown));
     let one_cpu = machine.topology.usable.len() == 1;
     slowed.configurations.retain(|configuration| makes_sense(configuration, one_cpu));
-    slowed.configurations.retain(|configuration| configuration.subject != "null");
+    slowed.configurations.retain(|configuration| !subject(configuration).is_harness());
     let mut plan = slowed.clone();
     plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);
     let fresh = Study {

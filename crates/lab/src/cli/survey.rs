@@ -5,10 +5,10 @@ use super::common::RunArgs;
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::placements::present;
-use crate::experiment::survey;
+use crate::experiment::survey::{self, LIMIT};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_verdict::answer::{BARE_SPINNING, LIMIT, LIMIT_OF_SPINNING};
+use doorbell_verdict::answer::{BARE_SPINNING, LIMIT_OF_SPINNING};
 
 /// Arguments of `doorbell survey`.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::ping::Ping;
+use super::run::subject;
 use doorbell_results::configuration::{Configuration, Trace, Until};
 use doorbell_results::plan::Plan;
 
@@ -31,8 +32,8 @@ pub fn plan(ping: &Ping) -> Plan {
         let count = configuration.until.count.unwrap_or(MOST).min(MOST);
         let configuration =
             Configuration { until: Until { count: Some(count), ..configuration.until }, ..configuration };
-        // Nobody waits for what the null mechanism sends.
-        if configuration.subject != "null" {
+        // Of the harness alone nobody is woken.
+        if !subject(&configuration).is_harness() {
             configurations.push(Configuration { trace: Some(Trace::Stages), ..configuration.clone() });
         }
         configurations.push(configuration);

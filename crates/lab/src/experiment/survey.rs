@@ -5,8 +5,11 @@ use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing,
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
-use doorbell_verdict::answer::LIMIT;
 use std::time::Duration;
+
+/// The operation that is the limit of spinning.
+pub const LIMIT: &str = "cache-line";
+
 /// How long the plan may take, set-up included; a quarter of the minute is left for primitive costs, the doctor and printing.
 pub const BUDGET: Duration = Duration::from_secs(45);
 

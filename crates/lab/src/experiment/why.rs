@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::ping::Ping;
+use super::run::subject;
 use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::plan::Plan;
 
@@ -23,10 +24,10 @@ pub fn plan(ping: &Ping, keep: u32, above: Duration) -> Plan {
     let configurations = bare
         .configurations
         .into_iter()
-        .map(|configuration| match configuration.subject.as_str() {
-            // Nobody waits for what the null mechanism sends.
-            "null" => configuration,
-            _ => Configuration { trace: Some(Trace::Worst { keep, above_ns }), ..configuration },
+        .map(|configuration| {
+            // Of the harness alone nobody is woken.
+            let woken = !subject(&configuration).is_harness();
+            Configuration { trace: woken.then_some(Trace::Worst { keep, above_ns }), ..configuration }
         })
         .collect();
     Plan { experiment: "why".to_owned(), configurations, ..bare }

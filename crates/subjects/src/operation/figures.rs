@@ -30,7 +30,7 @@ pub fn derive(record: &mut Record) {
     let mut figures = mean_and_rate(record, operation);
     if operation.form().two_sided {
         figures.extend(switches(record));
-    } else {
+    } else if operation.faults() {
         figures.extend(faults(record));
     }
     figures.extend(operation.classic(record));
@@ -106,9 +106,6 @@ fn switches(record: &Record) -> Vec<Figure> {
 
 fn faults(record: &Record) -> Option<Figure> {
     let series = record.series.get(&Quantity::Operation)?;
-    if !record.configuration.subject.starts_with("page-fault") {
-        return None;
-    }
     let side = record.sides.first()?;
     let count = side.minor_faults + side.major_faults;
     (count >= ENOUGH).then(|| {

@@ -108,6 +108,10 @@ pub trait Operation: Sync {
     fn shares_a_core(&self) -> bool {
         true
     }
+    /// Whether it makes page faults, so that its time is also told by fault.
+    fn faults(&self) -> bool {
+        false
+    }
     /// The figure of the tool whose protocol this is, as that tool computes it from the same run.
     fn classic(&self, record: &Record) -> Option<Figure> {
         let _ = record;

@@ -34,6 +34,9 @@ impl Operation for PageFaultAnonymous {
             sources: &["getrusage(2), ru_minflt", "will-it-scale, page_fault1"],
         }
     }
+    fn faults(&self) -> bool {
+        true
+    }
     fn open(&self, _: &Site, _: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         Ok(Box::new(Solo(Self)))
     }

@@ -38,6 +38,9 @@ impl Operation for PageFaultFile {
             sources: &["lmbench lat_pagefault", "Linux mm/memory.c, do_fault_around"],
         }
     }
+    fn faults(&self) -> bool {
+        true
+    }
     fn open(&self, site: &Site, configuration: &Configuration) -> Result<Box<dyn Links>, OpenError> {
         let Pattern::Operation { batch } = configuration.pattern else {
             return Err(OpenError::call("page-fault-file", "the configuration is not an operation"));
