@@ -46,12 +46,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
-    if args.run.plan.is_some() {
-        return Err(Usage(
-            "a check runs the baseline's plan, which --baseline names; leave --plan out".to_owned(),
-        )
-        .into());
-    }
     let baseline = read::read(&kept::find(&args.baseline)?)?;
     concerned(&args.fail_if, &baseline)?;
     let mut candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {

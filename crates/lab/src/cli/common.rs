@@ -100,9 +100,12 @@ impl Terminal {
     }
 }
 
+/// The heading of flags that shape no plan, and may stand beside one.
+pub const RUN: &str = "Run";
+
 /// Flags of every verb that runs trials.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Run")]
+#[command(next_help_heading = RUN)]
 pub struct RunArgs {
     /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
     #[arg(long, short, value_name = "FILE")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The verbs of `doorbell`, one file each: its arguments, and the few lines that call the rooms behind it.
 //!
-//! Adding a verb is adding a file and its line in `verbs!`. What measures is an [`experiment::Experiment`].
+//! Adding a verb is adding a file, its `mod` and its line in `verbs!`. What measures is an [`experiment::Experiment`].
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -99,45 +99,36 @@ pub struct Cli {
     verb: Option<Verb>,
 }
 
-/// The verbs, each by its module: its arguments, and how they are carried out.
+/// The verbs by what they are for, each by its module, whose name is its own: its arguments, and how they are carried out.
 /// Those with a system behind them stand on its calls, and are nowhere else.
 macro_rules! verbs {
-    ($($(#[$said:meta])* $verb:ident of $module:ident $(in $system:literal)?,)*) => {
+    ($($group:literal: $($(#[$said:meta])* $verb:ident of $module:ident $(in $system:literal)?,)*)*) => {
         /// What to do.
         #[derive(Debug, Subcommand)]
         enum Verb {
-            $($(#[$said])* $(#[cfg(target_os = $system)])? $verb($module::Args),)*
+            $($($(#[$said])* $(#[cfg(target_os = $system)])? $verb($module::Args),)*)*
         }
+
+        /// The modules of each group's verbs.
+        const GROUPS: &[(&str, &[&str])] = &[$(($group, &[$(stringify!($module),)*]),)*];
 
         impl Verb {
             fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
                 match self {
-                    $($(#[cfg(target_os = $system)])? Self::$verb(args) => $module::run(args, terminal),)*
+                    $($($(#[cfg(target_os = $system)])? Self::$verb(args) => $module::run(args, terminal),)*)*
                 }
             }
         }
     };
 }
 
-// Every verb. The one list to extend.
+// Every verb, in the groups and the order of `--help`. The one list to extend.
 verbs! {
+    "Ask, and get an answer":
     /// What a wake-up costs here, by every mechanism; the default
     ///
     /// Measures everything useful in under a minute and says what follows.
     Survey of survey in "linux",
-    /// Wake a waiter over and over: round trips, or one way with a gap
-    Ping of ping,
-    /// Every pair of CPUs: the best, the worst, what pinning is worth
-    Pairs of pairs in "linux",
-    /// What calls, faults and context switches cost, by exact counts
-    Switch of switch in "linux",
-    /// One notifier, up to thousands of receivers: first to last
-    #[command(name = "fanout")]
-    FanOut of fanout,
-    /// Coroutines, threads or processes for N tasks?
-    ///
-    /// What a hand-off costs, what making and reaping one costs, and how many fit.
-    Tasks of tasks in "linux",
     /// Which mechanism serves my pattern and needs?
     ///
     /// The fastest that does, and by how much.
@@ -152,12 +143,24 @@ verbs! {
     Gate of gate in "linux",
     /// Did it get worse? A baseline run again, held against limits
     Check of check in "linux",
-    /// Where the time of a wake-up goes, by the kernel's own events
-    Anatomy of anatomy in "linux",
-    /// Why was that wake-up slow? The worst ones and their causes
+    /// Two results: slower, faster, the same, or inconclusive
     ///
-    /// Each with a waterfall, and its cause where the evidence supports one.
-    Why of why in "linux",
+    /// Configuration by configuration.
+    Compare of compare,
+
+    "Measure one thing":
+    /// Wake a waiter over and over: round trips, or one way with a gap
+    Ping of ping,
+    /// Every pair of CPUs: the best, the worst, what pinning is worth
+    Pairs of pairs in "linux",
+    /// What calls, faults and context switches cost, by exact counts
+    Switch of switch in "linux",
+    /// One notifier, up to thousands of receivers: first to last
+    Fanout of fanout,
+    /// Coroutines, threads or processes for N tasks?
+    ///
+    /// What a hand-off costs, what making and reaping one costs, and how many fit.
+    Tasks of tasks in "linux",
     /// Poll, hybrid or interrupt for a disk?
     ///
     /// Latency and CPU of each, with the proof that what is called polled was.
@@ -168,6 +171,22 @@ verbs! {
     Idle of idle in "linux",
     /// User interrupts beside eventfd, futex and spinning
     Uintr of uintr in "linux",
+
+    "Find out why":
+    /// Is this machine fit to measure?
+    ///
+    /// Each finding with what it does to figures and the cure.
+    Doctor of doctor,
+    /// Where the time of a wake-up goes, by the kernel's own events
+    Anatomy of anatomy in "linux",
+    /// Why was that wake-up slow? The worst ones and their causes
+    ///
+    /// Each with a waterfall, and its cause where the evidence supports one.
+    Why of why in "linux",
+    /// How often comparisons on this machine say what is true
+    Study of study in "linux",
+
+    "Results":
     /// Show again what the last run said, or any result or baseline
     Show of show,
     /// One self-contained page of results: charts, tables, warnings
@@ -178,6 +197,14 @@ verbs! {
     ///
     /// And the one command that measures what is open, with the machine that it takes.
     Claims of claims,
+    /// Write a result in another tool's format
+    ///
+    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus or parquet.
+    Export of export,
+    /// Print the JSON Schema of result files
+    Schema of schema,
+
+    "Protocols and machines":
     /// Search every interleaving of a wake-up protocol
     ///
     /// And show how a known mistake loses a wake-up.
@@ -186,14 +213,8 @@ verbs! {
     ///
     /// Another topology, a polled disk, a CPU with user interrupts.
     Vm of vm in "linux",
-    /// Is this machine fit to measure?
-    ///
-    /// Each finding with what it does to figures and the cure.
-    Doctor of doctor,
-    /// Show what can be measured, and what this machine lacks
-    List of list,
-    /// How a mechanism works, or what a figure means
-    Explain of explain,
+
+    "The library, and this command":
     /// What the waiters of programs that use the library do
     ///
     /// They spin and hit, spin in vain, or sleep.
@@ -202,36 +223,15 @@ verbs! {
     ListServices of list_services in "linux",
     /// Measure what sleeping costs here, for the library to read
     Tune of tune in "linux",
-    /// Two results: slower, faster, the same, or inconclusive
-    ///
-    /// Configuration by configuration.
-    Compare of compare,
-    /// How often comparisons on this machine say what is true
-    Study of study in "linux",
-    /// Write a result in another tool's format
-    ///
-    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus or parquet.
-    Export of export,
-    /// Print the JSON Schema of result files
-    Schema of schema,
+    /// Show what can be measured, and what this machine lacks
+    List of list,
+    /// How a mechanism works, or what a figure means
+    Explain of explain,
     /// Print shell completions
     Completions of completions,
     /// Print the manual page
     Man of man,
 }
-
-/// The verbs by what they are for, as `--help` lists them.
-const GROUPS: [(&str, &[&str]); 6] = [
-    ("Ask, and get an answer", &["survey", "pick", "spin", "gate", "check", "compare"]),
-    ("Measure one thing", &["ping", "pairs", "switch", "fanout", "tasks", "io", "idle", "uintr"]),
-    ("Find out why", &["doctor", "anatomy", "why", "study"]),
-    ("Results", &["show", "report", "fleet", "claims", "export", "schema"]),
-    ("Protocols and machines", &["model", "vm"]),
-    (
-        "The library, and this command",
-        &["top", "list-services", "tune", "list", "explain", "completions", "man"],
-    ),
-];
 
 const FIRST_EXAMPLES: &str = "EXAMPLES\n  \
     doorbell                              what a wake-up costs here, and by what\n  \
@@ -243,15 +243,12 @@ const FIRST_EXAMPLES: &str = "EXAMPLES\n  \
 /// The definition of the command line, from which `--help`, completions and the manual page are made.
 pub fn command() -> clap::Command {
     let command = Cli::command();
-    let about = |name: &str| {
-        let about = command.find_subcommand(name).and_then(|verb| verb.get_about());
-        about.map(ToString::to_string).unwrap_or_default()
-    };
     let mut verbs = String::new();
     for (title, names) in GROUPS {
         verbs.push_str(&format!("{title}:\n"));
-        for name in names.iter().filter(|name| command.find_subcommand(name).is_some()) {
-            verbs.push_str(&format!("  {name:14} {}\n", about(name)));
+        for verb in names.iter().filter_map(|name| command.find_subcommand(name.replace('_', "-"))) {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            verbs.push_str(&format!("  {:14} {about}\n", verb.get_name()));
         }
         verbs.push('\n');
     }
@@ -327,7 +324,7 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     Some(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
-/// What is wrong with a flag that shapes a plan beside a file that has one.
+/// What is wrong with a flag that shapes a plan beside a file that has one: any but those of the run.
 fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
     let command = Cli::command();
     let (definition, given) = match matches.subcommand() {
@@ -335,19 +332,12 @@ fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
         None => (&command, matches),
     };
     given.try_get_one::<std::path::PathBuf>("plan").ok().flatten()?;
-    // What concerns this run, and the repeatability study's own.
-    let run = common::RunArgs::augment_args(clap::Command::new("run"));
-    let beside = |id: &str| {
-        run.get_arguments().any(|flag| flag.get_id() == id)
-            || [
-                "color", "quiet", "anyway", "profile", "rounds", "slowdown", "file", "keep", "net",
-                "baseline", "format",
-            ]
-            .contains(&id)
-    };
     let shapes = definition.get_arguments().find(|argument| {
         let id = argument.get_id().as_str();
-        !beside(id) && given.value_source(id) == Some(ValueSource::CommandLine)
+        // By `net` the plan's experiment is told from the other of the same verb.
+        let beside =
+            argument.get_help_heading() == Some(common::RUN) || argument.is_global_set() || id == "net";
+        !beside && given.value_source(id) == Some(ValueSource::CommandLine)
     })?;
     let name = shapes.get_long().map_or_else(|| shapes.get_id().to_string(), |flag| format!("--{flag}"));
     Some(usage::Usage(format!(
@@ -396,7 +386,8 @@ mod tests {
         let mut ours = help.lines().take_while(|line| *line != "Options:");
         let wide = ours.find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "a line finds no room on a terminal of 80 columns");
-        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let modules = GROUPS.iter().flat_map(|(_, modules)| modules.iter());
+        let mut named: Vec<String> = modules.map(|module| module.replace('_', "-")).collect();
         let command = command();
         let mut there: Vec<&str> = command
             .get_subcommands()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::common::{Exit, Terminal, command_line};
+use super::common::{Exit, RUN, Terminal, command_line};
 use super::experiment::Experiment;
 use super::ping;
 use super::usage::Usage;
@@ -34,16 +34,16 @@ const LONGEST_STUDY: u64 = 64 << 20;
     doorbell survey --blocks 40 -o noise.json && doorbell study --noise noise.json\n                                                               how often a survey is wrong on this machine's noise")]
 pub struct Args {
     /// Rounds of three runs each
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, help_heading = RUN)]
     rounds: u32,
     /// The slowdown put in on purpose
-    #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "5%")]
+    #[arg(long, value_parser = percent, value_name = "PERCENT", default_value = "5%", help_heading = RUN)]
     slowdown: u32,
     /// A file that keeps the findings; rounds are added to those it has
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
     file: Option<PathBuf>,
     /// A folder that keeps the result of every run
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = RUN)]
     keep: Option<PathBuf>,
     /// Measure nothing: make surveys of equal things of the noise of these stored ones, compare those of one plan with each other, and count what is called different
     #[arg(long, value_delimiter = ',', value_name = "FILE")]

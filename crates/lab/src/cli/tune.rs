@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use doorbell::SleepCost;
 use doorbell::profile::{self, Profile};
 
-use super::common::{Exit, RunArgs, Terminal};
+use super::common::{Exit, RUN, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::placements::present;
@@ -30,7 +30,7 @@ use doorbell_verdict::tune::{Placed, SLEEPS, SPINS, Tuned, tune};
     of another machine or another kernel is not used.")]
 pub struct Args {
     /// Where the profile goes [default: $DOORBELL_PROFILE, else doorbell/profile.toml in the user's configuration folder]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
     profile: Option<PathBuf>,
     #[command(flatten)]
     run: RunArgs,

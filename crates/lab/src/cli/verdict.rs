@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::common::{Exit, RunArgs, Terminal};
+use super::common::{Exit, RUN, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
 use doorbell_report::asked::{Answer, NoAnswer, Stands, answer};
@@ -25,9 +25,9 @@ pub struct Source {
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
     /// Measure even where the doctor calls this machine unfit
-    #[arg(long)]
+    #[arg(long, help_heading = RUN)]
     pub anyway: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = RUN)]
     form: Form,
 }
 

@@ -380,9 +380,19 @@ fn a_wrong_plan_file_is_told_with_its_line() {
         assert!(complaint(&output).contains(told), "{content}: {}", complaint(&output));
     }
     fs::write(&file, of("")).unwrap();
-    let beside = run(&stage, &["ping", "pipe", "--gap", "1ms", "--plan", name]);
-    assert_eq!(beside.status.code(), Some(2));
-    assert!(complaint(&beside).contains("stands beside --plan"), "{}", complaint(&beside));
+    for (flag, args) in [
+        ("--gap", &["ping", "--gap", "1ms"][..]),
+        ("--file", &["io", "--file", name]),
+        ("--baseline", &["check", "--baseline", name]),
+    ] {
+        let beside = run(&stage, &[args, &["--plan", name]].concat());
+        assert_eq!(beside.status.code(), Some(2));
+        assert!(
+            complaint(&beside).contains(&format!("{flag} stands beside --plan")),
+            "{}",
+            complaint(&beside)
+        );
+    }
     let none = run(&stage, &["ping", "--plan", "/nowhere.toml"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(complaint(&none).contains("cannot read the plan file /nowhere.toml"), "{}", complaint(&none));
