@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The means of notification, one file each behind one set of traits.
 //!
-//! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here and one line in [`all`].
+//! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here, its `mod` and one line in [`all`].
 
 use doorbell_harness::{deadline, watched_word};
 use doorbell_results::nearest::{self, Unknown};
