@@ -8,7 +8,7 @@ use corosensei::stack::{DefaultStack, Stack};
 use rustix::process::Pid;
 
 use super::generations::Generations;
-use super::tasks::{Children, no_more};
+use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind, stack_pool};
 use crate::mechanism::{Explanation, Fault};
 use doorbell_harness::side::SideError;
@@ -50,15 +50,10 @@ impl TaskKind for LifeClone {
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         let clones = Clones::new(task_context, task_context.tasks as usize)?;
-        generations.starts(task_context);
-        let mut children = Children::none(task_context.tasks);
-        for own in 0..task_context.tasks {
-            // SAFETY: `children` was made after `clones`, so it goes first however this ends, and it goes when all in it have been
-            // waited for. Each task has a stack of its own.
-            let child = unsafe { clones.start(own, SHARED) };
-            children.add(child.map_err(|error| no_more("a task", own, task_context, &error))?);
-            task_context.alive(own);
-        }
+        // SAFETY: the children are made after `clones`, so they go first however this ends, and they go when all of them have been
+        // waited for. Each task has a stack of its own.
+        let make = |own| unsafe { clones.start(own, SHARED) };
+        let children = Children::made(task_context, generations, task_context.tasks, "a task", make)?;
         generations.run(task_context);
         children.leave()
     }

@@ -2,7 +2,7 @@
 //! The life of a forked process: forked, run to its end, waited for.
 
 use super::generations::Generations;
-use super::tasks::{Children, no_more};
+use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::fork::fork;
@@ -37,15 +37,9 @@ impl TaskKind for LifeFork {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 224 << 10 }
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
-        generations.starts(task_context);
-        let mut children = Children::none(task_context.tasks);
-        for own in 0..task_context.tasks {
-            children.add(
-                fork(|| task_context.live(own))
-                    .map_err(|error| no_more("a process", own, task_context, &error))?,
-            );
-            task_context.alive(own);
-        }
+        let children = Children::made(task_context, generations, task_context.tasks, "a process", |own| {
+            fork(|| task_context.live(own))
+        })?;
         generations.run(task_context);
         children.leave()
     }

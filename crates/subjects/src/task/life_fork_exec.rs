@@ -3,7 +3,7 @@
 
 use super::generations::Generations;
 use super::life_posix_spawn::{PROGRAM, is_there, wait_for_programs};
-use super::tasks::{Children, no_more};
+use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Host, Unavailable};
 use doorbell_harness::fork::fork;
@@ -40,12 +40,8 @@ impl TaskKind for LifeForkExec {
         is_there()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
-        generations.starts(task_context);
-        let mut children = Children::none(task_context.tasks);
-        for own in 0..task_context.tasks {
-            children.add(fork(exec).map_err(|error| no_more("a program", own, task_context, &error))?);
-            task_context.alive(own);
-        }
+        let children =
+            Children::made(task_context, generations, task_context.tasks, "a program", |_| fork(exec))?;
         generations.run(task_context);
         wait_for_programs(task_context, children)
     }

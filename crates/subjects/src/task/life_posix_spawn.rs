@@ -7,7 +7,7 @@ use std::io;
 use rustix::process::Pid;
 
 use super::generations::Generations;
-use super::tasks::{Children, no_more};
+use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::{Explanation, Fault, Host, Unavailable};
 use doorbell_harness::side::SideError;
@@ -44,12 +44,8 @@ impl TaskKind for LifePosixSpawn {
         is_there()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
-        generations.starts(task_context);
-        let mut children = Children::none(task_context.tasks);
-        for own in 0..task_context.tasks {
-            children.add(spawn().map_err(|error| no_more("a program", own, task_context, &error))?);
-            task_context.alive(own);
-        }
+        let children =
+            Children::made(task_context, generations, task_context.tasks, "a program", |_| spawn())?;
         generations.run(task_context);
         wait_for_programs(task_context, children)
     }

@@ -3,7 +3,7 @@
 
 use super::generations::Generations;
 use super::life_clone::Clones;
-use super::tasks::{Children, no_more};
+use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
 use crate::mechanism::Explanation;
 use doorbell_harness::side::SideError;
@@ -38,14 +38,9 @@ impl TaskKind for LifeVfork {
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         // One at a time: the maker sleeps until the stack is free again.
         let clones = Clones::new(task_context, 1)?;
-        generations.starts(task_context);
-        let mut children = Children::none(task_context.tasks);
-        for own in 0..task_context.tasks {
-            // SAFETY: CLONE_VFORK lets the caller go on only when the new process has ended (clone(2)), so its stack is free.
-            let child = unsafe { clones.start(own, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) };
-            children.add(child.map_err(|error| no_more("a process", own, task_context, &error))?);
-            task_context.alive(own);
-        }
+        // SAFETY: CLONE_VFORK lets the caller go on only when the new process has ended (clone(2)), so its stack is free.
+        let make = |own| unsafe { clones.start(own, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) };
+        let children = Children::made(task_context, generations, task_context.tasks, "a process", make)?;
         generations.run(task_context);
         children.leave()
     }

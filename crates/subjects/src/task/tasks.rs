@@ -5,6 +5,7 @@
 //! The driver gives control to the first and sleeps until the last has given it back; it takes no part in between.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -91,14 +92,9 @@ pub(super) fn forked(
     life: impl Fn(&TaskContext, u32) -> Result<(), Fault>,
     begin: impl FnOnce() -> Result<(), SideError>,
 ) -> Result<(), SideError> {
-    let mut children = Children::none(number);
     task_context.expect(number);
-    generations.starts(task_context);
-    for own in 0..number {
-        let child = fork(|| act(task_context, own, &life));
-        children.add(child.map_err(|error| no_more("a process", own, task_context, &error))?);
-        task_context.alive(own);
-    }
+    let make = |own| fork(|| act(task_context, own, &life));
+    let mut children = Children::made(task_context, generations, number, "a process", make)?;
     task_context.await_ready(number, || children.obituary())?;
     told(task_context)?;
     let pids: Vec<i32> = children.0.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
@@ -197,7 +193,7 @@ fn crowd(
 }
 
 /// Why task `own` could not be made.
-pub(super) fn no_more(what: &str, own: u32, task_context: &TaskContext, error: &std::io::Error) -> SideError {
+pub(super) fn no_more(what: &str, own: u32, task_context: &TaskContext, error: &io::Error) -> SideError {
     let cause = format!(
         "{what} could not be made, number {own} of {}: {error}; raise `ulimit -u` or pids.max of the control group",
         task_context.tasks
@@ -219,13 +215,21 @@ fn told(task_context: &TaskContext) -> Result<(), SideError> {
 pub(super) struct Children(VecDeque<Pid>);
 
 impl Children {
-    /// None yet of `all`.
-    pub(super) fn none(all: u32) -> Self {
-        Self(VecDeque::with_capacity(all as usize))
-    }
-
-    pub(super) fn add(&mut self, child: Pid) {
-        self.0.push_back(child);
+    /// A generation of `all`, each of which `make` begins to live; `what` says what one is.
+    pub(super) fn made(
+        task_context: &TaskContext,
+        generations: &mut Generations,
+        all: u32,
+        what: &str,
+        make: impl Fn(u32) -> io::Result<Pid>,
+    ) -> Result<Self, SideError> {
+        let mut children = Self(VecDeque::with_capacity(all as usize));
+        generations.starts(task_context);
+        for own in 0..all {
+            children.0.push_back(make(own).map_err(|error| no_more(what, own, task_context, &error))?);
+            task_context.alive(own);
+        }
+        Ok(children)
     }
 
     /// The death that nobody asked for, if there was one.
