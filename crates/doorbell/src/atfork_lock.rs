@@ -131,6 +131,7 @@ unsafe extern "C" fn open() {
 #[cfg(test)]
 mod tests {
     use super::{ForkMutex, enrol};
+    use crate::generation::tests::{by_fork, in_a_child};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
     use std::thread;
@@ -160,23 +161,6 @@ mod tests {
         }
     }
 
-    /// Runs `run` in a forked child, and says whether it came to true. A hang ends after a minute.
-    fn in_a_child(run: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child runs `run`, which takes no lock of another kind than those under test, and exits.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            // SAFETY: no precondition.
-            unsafe { libc::alarm(60) };
-            let status = i32::from(!run());
-            // SAFETY: no precondition.
-            unsafe { libc::_exit(status) };
-        }
-        let mut status = 0;
-        // SAFETY: a child of ours, and a valid place for its status.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        status == 0
-    }
-
     /// The flag was set before the handlers were there: a second thread took its lock, a third forked.
     #[test]
     fn handlers_registered_more_than_once_close_and_open_the_gate_once() {
@@ -184,9 +168,9 @@ mod tests {
         bounded(|| {
             *LOCK.lock() += 1;
             assert!(enrol() && enrol());
-            assert!(in_a_child(|| {
+            assert!(in_a_child(by_fork, || {
                 *LOCK.lock() += 1;
-                in_a_child(|| *LOCK.lock() == 2)
+                in_a_child(by_fork, || *LOCK.lock() == 2)
             }));
             assert_eq!(*LOCK.lock(), 1);
         });
@@ -211,7 +195,7 @@ mod tests {
                     });
                 }
                 for _ in 0..200 {
-                    assert!(in_a_child(|| {
+                    assert!(in_a_child(by_fork, || {
                         *LOCK.lock() += 1;
                         true
                     }));

@@ -89,11 +89,11 @@ unsafe extern "C" fn forked() {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{generation, is_current, news, news_to_keep, tell_news};
 
     /// Runs `run` in a child that `make` makes, and says whether it came to true. A hang ends after a minute.
-    fn in_a_child(make: fn() -> i64, run: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn in_a_child(make: fn() -> i64, run: impl FnOnce() -> bool) -> bool {
         let child = make();
         if child == 0 {
             // SAFETY: no precondition.
@@ -108,8 +108,8 @@ mod tests {
         status == 0
     }
 
-    fn by_fork() -> i64 {
-        // SAFETY: the child touches atomics and exits.
+    pub(crate) fn by_fork() -> i64 {
+        // SAFETY: the child runs what its test gives it, which takes no lock of another kind than those under test, and exits.
         i64::from(unsafe { libc::fork() })
     }
 

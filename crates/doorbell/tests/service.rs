@@ -3,17 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod common;
+
+use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::rendezvous::RendezvousError;
 use doorbell::service::{ListenOptions, names};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
-
-/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
-const FOREVER: Duration = Duration::from_secs(60);
-const ROLE: &str = "DOORBELL_TEST_SERVICE";
 
 fn scratch(name: &str) -> PathBuf {
     env::temp_dir().join(format!("doorbell-service-{name}-{}", std::process::id()))
@@ -29,23 +27,6 @@ fn child() {
     while let Ok(message) = receiver.recv() {
         let message = message.into_vec();
         sender.send(&message).unwrap();
-    }
-}
-
-struct Other(Child);
-
-impl Other {
-    fn start(path: &PathBuf) -> Self {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "child"]).env(ROLE, path).stdout(Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -67,7 +48,7 @@ fn clients_are_answered_each_and_killed_ones_leave_and_come_again() {
     let path = scratch("many");
     let mut service = doorbell::listen(&path).unwrap();
     for round in 0..3 {
-        let mut others: Vec<_> = (0..5).map(|_| Other::start(&path)).collect();
+        let mut others: Vec<_> = (0..5).map(|_| Other(me_as(&path).spawn().unwrap())).collect();
         let mut here = Vec::new();
         while here.len() < 5 {
             let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
@@ -229,7 +210,7 @@ fn names_are_listed() {
 fn anybody_may_see_who_serves_whom_and_what_lies_between_them() {
     let path = scratch("seen");
     let mut service = doorbell::listen(&path).unwrap();
-    let other = Other::start(&path);
+    let other = Other(me_as(&path).spawn().unwrap());
     let mut client = service.accept_timeout(FOREVER).unwrap().expect("hung");
     let look = || {
         let found = doorbell::service::inspect().unwrap().services;
@@ -259,7 +240,7 @@ fn anybody_may_see_who_serves_whom_and_what_lies_between_them() {
 fn a_client_is_seen_whatever_moves_in_its_rings_meanwhile() {
     let path = scratch("moving");
     let mut service = doorbell::listen(&path).unwrap();
-    let _other = Other::start(&path);
+    let _other = Other(me_as(&path).spawn().unwrap());
     let mut client = service.accept_timeout(FOREVER).unwrap().expect("hung");
     thread::scope(|scope| {
         let looking = scope.spawn(|| {
@@ -312,7 +293,7 @@ fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
     let path = scratch("task");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let service = doorbell::listen(&path).unwrap();
-    let _others: Vec<_> = (0..3).map(|_| Other::start(&path)).collect();
+    let _others: Vec<_> = (0..3).map(|_| Other(me_as(&path).spawn().unwrap())).collect();
     runtime.block_on(async {
         let mut service = doorbell::AsyncService::new(service).unwrap();
         let all = async {

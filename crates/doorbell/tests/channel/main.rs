@@ -6,6 +6,8 @@
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod broadcast;
+#[path = "../common/mod.rs"]
+mod common;
 mod death;
 #[cfg(feature = "fault_injection")]
 mod every_write;

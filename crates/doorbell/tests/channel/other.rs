@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The other process: how it is started, and what it does.
 
+pub(crate) use crate::common::{FOREVER, Other};
+use crate::common::{ROLE, me_as};
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, Sender};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-const ROLE: &str = "DOORBELL_TEST_ROLE";
-/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
-pub(crate) const FOREVER: Duration = Duration::from_secs(60);
-
-/// A child process that is killed and reaped when dropped.
-pub(crate) struct Other(pub(crate) Child);
 
 impl Other {
     pub(crate) fn kill(&mut self) {
@@ -24,13 +18,6 @@ impl Other {
     #[cfg(feature = "fault_injection")]
     pub(crate) fn wait(mut self) -> std::process::ExitStatus {
         self.0.wait().unwrap()
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -50,10 +37,9 @@ pub(crate) unsafe fn fork() -> libc::pid_t {
 
 /// Starts the other process, which plays `role`, and meets it.
 pub(crate) fn start(role: &str, segment: &Arc<Segment>) -> (Connection, Other) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = me_as(role);
     // A death by fault is a panic, whose trace takes longer than all the rest.
-    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).env("RUST_BACKTRACE", "0");
-    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.env("RUST_BACKTRACE", "0").stderr(Stdio::null());
     let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
     let offer = inherited::offer(&mut command).unwrap();
     let child = Other(command.spawn().unwrap());

@@ -234,5 +234,5 @@ pub(crate) fn run_without_standard_files(path: &Path) {
 #[test]
 fn no_file_of_the_library_takes_the_number_of_a_standard_one_that_is_closed() {
     let path = scratch("standard");
-    succeeds(me_as(&format!("run-without-standard-files {}", path.display())));
+    succeeds(me_as(format!("run-without-standard-files {}", path.display())));
 }

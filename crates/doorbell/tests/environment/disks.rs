@@ -79,7 +79,7 @@ pub(crate) fn refuse_huge_pages(path: &Path) {
 fn on_a_disk_of_its_own(role: &str) {
     let path = scratch(role);
     fs::create_dir(&path).unwrap();
-    let mut command = me_as(&format!("{role} {}", path.display()));
+    let mut command = me_as(format!("{role} {}", path.display()));
     unshare(&mut command, libc::CLONE_NEWNS);
     if let Some(mut other) = start_if_allowed(&mut command) {
         let status = end_of(&mut other.0);

@@ -5,11 +5,14 @@
 //! have, the test says.
 
 mod clocks;
+#[path = "../common/mod.rs"]
+mod common;
 mod containers;
 mod descriptors;
 mod disks;
 mod memory;
 
+use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::broadcast::{Publisher, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, RecvError, Sender, pair_waiting_by};
 use doorbell::peer::Trusted;
@@ -34,26 +37,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ROLE: &str = "DOORBELL_TEST_ROLE";
-/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
-const FOREVER: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_millis(5);
-
-/// A child process that is killed and reaped when dropped.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn me_as(role: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).stdout(Stdio::null());
-    command
-}
 
 fn succeeds(mut command: Command) {
     let status = command.status().unwrap();

@@ -202,7 +202,7 @@ fn a_memory_cgroup_too_small_for_a_segment_ends_its_maker_at_once_if_it_wished_f
  {
     for populated in [true, false] {
         let Some(group) = MemoryGroup::new(LITTLE) else { return };
-        let mut command = me_as(&format!("make-a-large-segment {populated}"));
+        let mut command = me_as(format!("make-a-large-segment {populated}"));
         group.hold(&mut command);
         let output = command.stdout(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -4,7 +4,7 @@
 use super::*;
 
 fn own(path: &std::path::Path) -> Other {
-    let child = Other(me_as(&format!("own {}", path.display())).spawn().unwrap());
+    let child = Other(me_as(format!("own {}", path.display())).spawn().unwrap());
     // SAFETY: a process or thread of this program, which follows the protocol.
     while unsafe { named::join(path) }.is_err() {
         thread::sleep(Duration::from_millis(1));
@@ -52,7 +52,7 @@ fn joining_and_leaving_again_and_again_leaves_no_thread_and_no_descriptor() {
     let owner = unsafe { named::Owner::new(&path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
     // SAFETY: a process or thread of this program, which follows the protocol.
     drop(unsafe { named::join(&path) }.unwrap());
-    let child = me_as(&format!("join and leave {}", path.display())).status().unwrap();
+    let child = me_as(format!("join and leave {}", path.display())).status().unwrap();
     assert!(child.success());
     drop(owner);
     // SAFETY: a process or thread of this program, which follows the protocol.
@@ -62,7 +62,7 @@ fn joining_and_leaving_again_and_again_leaves_no_thread_and_no_descriptor() {
 #[test]
 fn of_many_who_want_to_own_a_name_one_does() {
     let path = scratch("many");
-    let own = || me_as(&format!("own {}", path.display())).stderr(Stdio::null()).spawn().unwrap();
+    let own = || me_as(format!("own {}", path.display())).stderr(Stdio::null()).spawn().unwrap();
     let mut children: Vec<_> = (0..8).map(|_| Other(own())).collect();
     let start = Instant::now();
     while children.len() > 1 {

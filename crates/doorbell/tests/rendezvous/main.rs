@@ -5,8 +5,11 @@
 
 mod by_name;
 mod by_path;
+#[path = "../common/mod.rs"]
+mod common;
 mod lying;
 
+use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::peer::{Trusted, Untrusted};
 use doorbell::rendezvous::{
     Connection, MOST_EVENTFDS, Offer, RendezvousError, Segment, inherited, named, socket,
@@ -17,38 +20,19 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ROLE: &str = "DOORBELL_TEST_ROLE";
 const SOON: Duration = Duration::from_millis(20);
-/// Longer than any of these tests takes on the slowest machine: running into it is a hang.
-const FOREVER: Duration = Duration::from_secs(60);
 
 const TO_CHILD: u32 = 0;
 const TO_PARENT: u32 = 1;
 
-fn me_as(role: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "child", "--nocapture"]).env(ROLE, role).stdout(Stdio::null());
-    command
-}
-
-/// A child process that is killed and reaped when dropped.
-struct Other(Child);
-
 impl Other {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -20,7 +20,7 @@ use doorbell_results::record::{Outcome, Record, ResultFile, read};
 use doorbell_verdict::why::{Slow, why};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, wait_until};
 
 /// One of these tests at a time: each run clears the buffers of dead ones, which another may be about to look at, and some load
 /// the machine with real-time programs.
@@ -63,15 +63,6 @@ fn instances(tracefs: &Tracefs, pid: i32) -> Vec<String> {
     let entries = std::fs::read_dir(tracefs.folder().join("instances")).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
     names.filter(|name| name.starts_with(&format!("doorbell-{pid}-"))).collect()
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        // Ends a hang, on however busy a machine; it judges no time.
-        assert!(start.elapsed() < Duration::from_secs(300), "never seen: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

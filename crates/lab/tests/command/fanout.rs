@@ -3,30 +3,15 @@
 //! behind, and what does not fit the machine is said before anything starts.
 
 use std::collections::BTreeSet;
-use std::process::Output;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, measured, records};
 
-fn records(output: &Output) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    result["records"].as_array().unwrap().clone()
-}
-
-/// Runs `doorbell fanout WORDS` on a stage and returns the records.
 fn fanout(words: &str) -> Vec<Value> {
-    let stage = Stage::new();
-    let args: Vec<&str> =
-        ["fanout", "--quiet", "--output", "-"].into_iter().chain(words.split(' ')).collect();
-    let output = stage.doorbell(&args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    stage.wait_until_empty();
-    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
-    records(&output)
+    measured("fanout", words)
 }
 
 /// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.

@@ -3,11 +3,11 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorbell_subjects::mechanism::{self, Host};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, wait_until};
 use crate::world::World;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -37,14 +37,6 @@ fn signal(pid: i32, signal: Signal) {
 
 fn pid(child: &Child) -> i32 {
     i32::try_from(child.id()).unwrap()
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(120), "never seen: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn wait_for_trials(stage: &Stage) {

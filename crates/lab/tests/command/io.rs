@@ -10,13 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::Stage;
-
-fn records(output: &Output) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    result["records"].as_array().unwrap().clone()
-}
+use crate::stage::{Stage, records};
 
 /// A folder on whatever the tests are built on, which is a disk more often than a folder for temporary files is.
 fn folder() -> tempfile::TempDir {

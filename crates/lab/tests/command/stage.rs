@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 /// A private runtime and state folder, and a mark in the environment of every process started in it.
 pub(crate) struct Stage {
@@ -116,8 +118,35 @@ impl Stage {
     }
 }
 
+/// The records of the result that the command wrote to its standard output.
+pub(crate) fn records(output: &Output) -> Vec<Value> {
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    result["records"].as_array().unwrap().clone()
+}
+
+/// Runs `doorbell VERB WORDS` on a stage of its own, on which nothing stays behind, and returns the records.
+pub(crate) fn measured(verb: &str, words: &str) -> Vec<Value> {
+    let stage = Stage::new();
+    let args: Vec<&str> = [verb, "--quiet", "--output", "-"].into_iter().chain(words.split(' ')).collect();
+    let output = stage.doorbell(&args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    stage.wait_until_empty();
+    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
+    records(&output)
+}
+
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        // Ends a hang, on however busy a machine; it judges no time.
+        assert!(start.elapsed() < Duration::from_secs(300), "never seen: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Who started `pid` (proc_pid_stat(5), field 4).
-fn parent(pid: i32) -> Option<i32> {
+pub(crate) fn parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }

@@ -4,30 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, measured, parent, records};
 
-fn records(output: &Output) -> Vec<Value> {
-    let result: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    result["records"].as_array().unwrap().clone()
-}
-
-/// Runs `doorbell tasks WORDS` on a stage and returns the records.
 fn tasks(words: &str) -> Vec<Value> {
-    let stage = Stage::new();
-    let args: Vec<&str> =
-        ["tasks", "--quiet", "--blocks", "1", "--output", "-"].into_iter().chain(words.split(' ')).collect();
-    let output = stage.doorbell(&args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    stage.wait_until_empty();
-    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
-    records(&output)
+    measured("tasks", &format!("{words} --blocks 1"))
 }
 
 /// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.
@@ -223,12 +209,6 @@ fn through_shell(first: &str, command: &Command) -> Command {
         };
     }
     shell
-}
-
-/// The parent of a process (proc(5), field 4 of stat).
-fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// The process among `all` that has most children, and those.

@@ -40,7 +40,7 @@ pub use steps::{Action, Polled};
 
 use super::{
     Property, Protocol, Step,
-    search::{Effort, Outcome, search},
+    search::{self, Outcome},
 };
 
 const fn property(name: &'static str, violation: &'static str) -> Property {
@@ -113,13 +113,6 @@ impl Protocol for Polled {
 /// ```
 #[must_use]
 pub fn check(config: Config, hazard: Option<Hazard>) -> Outcome {
-    let effort = match hazard {
-        None => Effort::Prove { threads: 2 },
-        Some(_) => Effort::Explain,
-    };
-    let title = match hazard {
-        None => config.name.to_owned(),
-        Some(hazard) => format!("{}: {}", hazard.name(), hazard.title()),
-    };
-    search(&Polled { config, hazard }, effort, &title)
+    let mistake = hazard.map(|hazard| [hazard.name(), hazard.title()]);
+    search::check(&Polled { config, hazard }, config.name, mistake)
 }

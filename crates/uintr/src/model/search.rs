@@ -120,6 +120,14 @@ pub struct Fault {
     pub chart: Chart,
 }
 
+/// Checks `protocol`: that it is right, or of one with a mistake of this name and title, what that loses.
+pub(super) fn check<P: Protocol>(protocol: &P, title: &str, mistake: Option<[&str; 2]>) -> Outcome {
+    match mistake {
+        None => search(protocol, Effort::Prove { threads: 2 }, title),
+        Some(mistake) => search(protocol, Effort::Explain, &mistake.join(": ")),
+    }
+}
+
 /// Visits every reachable state, or stops at the nearest fault.
 pub fn search<P: Protocol>(protocol: &P, effort: Effort, title: &str) -> Outcome {
     let run = |threads, symmetric, invariants, livelocks: bool| {

@@ -20,7 +20,7 @@ pub use state::State;
 
 use super::{
     Property, Protocol, Step,
-    search::{Effort, Outcome, search},
+    search::{self, Outcome},
 };
 
 impl Protocol for Machine {
@@ -87,13 +87,6 @@ impl Protocol for Machine {
 /// ```
 #[must_use]
 pub fn check(config: Config, hazard: Option<Hazard>) -> Outcome {
-    let effort = match hazard {
-        None => Effort::Prove { threads: 2 },
-        Some(_) => Effort::Explain,
-    };
-    let title = match hazard {
-        None => config.name.to_owned(),
-        Some(hazard) => format!("{}: {}", hazard.name(), hazard.title()),
-    };
-    search(&Machine { config, hazard }, effort, &title)
+    let mistake = hazard.map(|hazard| [hazard.name(), hazard.title()]);
+    search::check(&Machine { config, hazard }, config.name, mistake)
 }
