@@ -32,6 +32,28 @@ fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
 }
 
 #[test]
+fn what_the_caller_of_a_trusting_host_sends_is_lent_out_as_it_lies() {
+    use doorbell::channel::{Lanes, Receiver, Sender};
+    let path = scratch("trusting");
+    // SAFETY: its one caller is a thread of this program, which follows the protocol.
+    let host = unsafe { socket::Host::bind(&path).unwrap().trusting() };
+    let lanes = Lanes::new(1, 1, 4096).unwrap();
+    let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let connection: Connection = socket::join(&path).unwrap();
+            let mut sender: Sender = Sender::attach(&connection, 0).unwrap();
+            sender.send(b"lent").unwrap();
+        });
+        let connection: Connection<Trusted> = host.accept(&segment).unwrap();
+        let mut receiver: Receiver<Trusted> = Receiver::attach(&connection, 0).unwrap();
+        let message = receiver.recv().unwrap();
+        let lent: &[u8] = &message;
+        assert_eq!(lent, b"lent");
+    });
+}
+
+#[test]
 fn a_socket_file_left_by_a_dead_host_is_replaced() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket as new_socket};
     let path = scratch("stale");
