@@ -4,12 +4,12 @@
 # container image of this machine's, if buildah is there, whose program runs in it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 ci/install/11-targets.sh
 ci/install/51-package.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 export XDG_STATE_HOME=$out XDG_RUNTIME_DIR=$out
-fail() { echo "51-package: $*" >&2; exit 1; }
 own=$(crates/lab/package/static)
 for machine in x86_64 aarch64 riscv64; do
     program=$(crates/lab/package/static "$machine")

@@ -7,11 +7,9 @@
 # kernel's; SOAK_LOOPS=1 is how many runs of the loops there are, of half a million for each shape [20].
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. ci/common
+scratch
 
-fail() { echo "soak 67-uintr: $*" >&2; exit 1; }
-step() { echo "== $*"; }
 wanted() { [[ " ${SOAK_STEPS:-lives debug storm loops plug deaths fuzz pair costs} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 

@@ -6,8 +6,8 @@
 # hours, SQUALL_TIMES how often the rest is done. Then the lab under Linux on the same machine: what it takes for a hand-off and a fork is far above Squall's.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. ci/common
+scratch
 squall/build >/dev/null
 failed=0
 # told NAME ARGUMENT... : runs it, shows the end of what it says if it fails, and goes on.

@@ -5,6 +5,7 @@
 # (`incompatible_msrv`, clippy.toml).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 libraries=(--package doorbell-core --package doorbell --package doorbell-ffi)
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if rustc "+$oldest" --version 2>/dev/null; then
@@ -15,7 +16,7 @@ fi
 # With musl all but user interrupts, whose C sources need the kernel's headers, which musl's compiler does not see.
 declare -A features=([x86_64-unknown-linux-musl]=doorbell/io_uring,doorbell/stream,doorbell/zerocopy,doorbell/serde,doorbell/fault_injection)
 for target in aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl; do
-    if [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+    if has_target "$target"; then
         chosen=(--all-features)
         [ -z "${features[$target]-}" ] || chosen=(--features "${features[$target]}")
         cargo check --quiet --locked --lib "${libraries[@]}" "${chosen[@]}" --target "$target"
@@ -29,7 +30,7 @@ cargo package --quiet --locked --allow-dirty --no-verify --package user-interrup
 cargo package --quiet --locked --allow-dirty --package user-interrupts
 echo "12-elsewhere: the packages can be made"
 # Another C library on this processor: its tests run as they are.
-if [ "$(uname -m)" = x86_64 ] && [ -d "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl/lib" ]; then
+if [ "$(uname -m)" = x86_64 ] && has_target x86_64-unknown-linux-musl; then
     timeout 2400 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell-core --lib
     timeout 2400 cargo test --quiet --locked --target x86_64-unknown-linux-musl --package doorbell --tests \
         --features "${features[x86_64-unknown-linux-musl]}"

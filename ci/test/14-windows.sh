@@ -5,18 +5,17 @@
 # Long: the command is compiled for three other systems.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-there() { [ -d "$(rustc --print sysroot)/lib/rustlib/$1/lib" ]; }
+. ci/common
 target=aarch64-apple-darwin
-if there "$target"; then
+if has_target "$target"; then
     cargo check --quiet --locked --package doorbell-lab --target "$target"
     echo "14-windows: the command type-checks for $target, and was not run"
 else
     ci/skipped "14-windows: no standard library for $target is installed (ci/install/11-targets.sh)"
 fi
 target=x86_64-pc-windows-gnu
-there "$target" || { ci/skipped "14-windows: no standard library for $target is installed (ci/install/11-targets.sh)"; exit 0; }
+has_target "$target" || { ci/skipped "14-windows: no standard library for $target is installed (ci/install/11-targets.sh)"; exit 0; }
 [ "$(uname -m)" = x86_64 ] && ci/install/14-wine.sh || { ci/skipped "14-windows: Wine could not be installed"; exit 0; }
-fail() { echo "14-windows: $*" >&2; exit 1; }
 built() { python3 -c 'import json, sys
 print([it["executable"] for it in map(json.loads, sys.stdin) if it.get("executable")][-1])'; }
 doorbell=$(cargo build --quiet --locked --package doorbell-lab --target "$target" --message-format json | built)

@@ -6,9 +6,10 @@
 # Long: two processors are emulated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 for processor in aarch64 riscv64gc; do
     target=$processor-unknown-linux-gnu short=${processor%gc}
-    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || ! command -v "qemu-$short-static" >/dev/null ||
+    if ! has_target "$target" || ! command -v "qemu-$short-static" >/dev/null ||
         ! command -v "$short-linux-gnu-gcc" >/dev/null; then
         ci/skipped "23-processors: no standard library, compiler or emulator for $target (ci/install/11-targets.sh)"
         continue

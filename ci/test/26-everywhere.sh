@@ -5,10 +5,11 @@
 # Long: the command is compiled for another processor.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 for needed in qemu-system-aarch64 aarch64-linux-gnu-gcc dpkg-deb; do
     command -v "$needed" >/dev/null || { ci/skipped "26-everywhere: no $needed (ci/install/11-targets.sh)"; exit 0; }
 done
-[ -d "$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] ||
+has_target aarch64-unknown-linux-gnu ||
     { ci/skipped "26-everywhere: no standard library for aarch64-unknown-linux-gnu (ci/install/11-targets.sh)"; exit 0; }
 ci/everywhere --check
 said=$(mktemp)

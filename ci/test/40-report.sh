@@ -4,13 +4,13 @@
 # small run of every other experiment. Leaves pictures of what a reader sees in target/report/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 out="$PWD/target/report"
 rm -rf "$out"
 mkdir -p "$out/runs"
 results=crates/lab/tests/data
 doorbell=$(ci/built)
 
-fail() { echo "40-report: $*" >&2; exit 1; }
 has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }
 # run NAME ARGUMENT... : a run whose verdict, whatever it is, goes on the page. Seconds, on a busy machine minutes.
 run() {

@@ -4,13 +4,12 @@
 # schemas find nothing to refuse. What a node measured is not judged: both are this machine.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 ci/install/43-fleet.sh
 ci/install/49-readers.sh
 doorbell=$(ci/built)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-fail() { echo "43-fleet: $*" >&2; exit 1; }
-step() { echo "== $*"; }
 
 step "Kubernetes's schemas, the oldest that has each field to the newest"
 "$doorbell" fleet plan kubernetes --nodes 400 --image registry.example/doorbell:0.1 --claim results -- gate --max 50us >"$out/job.json"

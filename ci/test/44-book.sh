@@ -3,9 +3,9 @@
 # The book is built, every page of it is in it, and every link leads somewhere.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 ci/install/44-book.sh
 rm -rf target/book
-fail() { echo "44-book: $*" >&2; exit 1; }
 "$(ci/mdbook)/bin/mdbook" build 2>target/book.log || fail "$(cat target/book.log)"
 ! grep -E 'WARN|ERROR' target/book.log || fail "mdBook complains"
 for page in book/*.md; do

@@ -4,13 +4,13 @@
 # serves every sample of every file. The recipe of book/top.md too: a real Prometheus scrapes the live page by it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 doorbell=$(ci/built)
 ci/install/46-prometheus.sh
 tools=$(ci/prometheus)
 out=$(mktemp -d)
 exporter=
 trap '[ -z "$exporter" ] || kill "$exporter" 2>/dev/null; rm -rf "$out"' EXIT
-fail() { echo "46-metrics: $*" >&2; exit 1; }
 mkdir "$out/textfile"
 for name in ping ping-again survey; do
     "$doorbell" export prometheus "crates/lab/tests/data/$name.json" -o "$out/textfile/$name.prom"

@@ -4,6 +4,7 @@
 # same table, and nothing is left behind. Judged by counts and states, never by time.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 doorbell=$(ci/built)
 # Not in /tmp, which may be memory: what is transferred must lie on a disk.
 mkdir -p target
@@ -11,7 +12,6 @@ scratch=$(mktemp -d -p "$PWD/target" io.XXXXXXXXXX)
 trap 'rm -rf "$scratch"' EXIT
 export XDG_STATE_HOME=$scratch/state
 
-fail() { echo "47-io: $*" >&2; exit 1; }
 # holds FILE EXPRESSION : a statement about a result, in Python, with the document as `r` and its records by way as `by`.
 holds() {
     python3 - "$1" "$2" <<'PYTHON' || fail "not so in $(basename "$1"): $2"

@@ -4,10 +4,10 @@
 # cannot be had, the command must say so with exit status 4, and that is what is tested.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 doorbell=$(ci/built)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-fail() { echo "48-anatomy: $*" >&2; exit 1; }
 
 # Six blocks, and three tries: on a busy machine not each of them has a plausible pair with tracing and without.
 for _ in 1 2 3; do
@@ -39,5 +39,5 @@ unshare --mount sh -ec '
     for buffer in /sys/kernel/tracing/instances/doorbell-*; do
         [ -e "$buffer" ] || continue
         pid=${buffer##*/doorbell-}; pid=${pid%%-*}
-        [ -d "/proc/$pid" ] || { echo "48-anatomy: $buffer is left of a process that is gone" >&2; exit 1; }
+        [ -d "/proc/$pid" ] || fail "$buffer is left of a process that is gone"
     done'

@@ -4,6 +4,7 @@
 # that lie in the tree.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 doorbell=$(ci/built)
 ci/install/49-readers.sh
 out=$(mktemp -d)
@@ -19,24 +20,22 @@ done
 
 # A broken export does not pass for a sound one.
 head -c 20000 "$out/survey.prom" >"$out/cut.txt" && mv "$out/cut.txt" "$out/survey.prom"
-if "$(ci/readers)/bin/python" ci/readers.py "$out" book/queries.md >/dev/null 2>&1; then
-    echo "49-verdicts: a cut export was taken for whole: this test proves nothing" >&2
-    exit 1
-fi
+! "$(ci/readers)/bin/python" ci/readers.py "$out" book/queries.md >/dev/null 2>&1 ||
+    fail "a cut export was taken for whole: this test proves nothing"
 
 # says FILE TEXT...: the text is in the file.
 says() {
     local file=$1 text
     shift
     for text in "$@"; do
-        grep -qF -- "$text" "$out/$file" || { echo "49-verdicts: $file lacks: $text" >&2; cat "$out/$file" >&2; exit 1; }
+        grep -qF -- "$text" "$out/$file" || fail "$file lacks: $text: $(cat "$out/$file")"
     done
 }
 ends() {
     local wanted=$1 file=$2 code=0
     shift 2
     "$doorbell" "$@" >"$out/$file" 2>&1 || code=$?
-    [ "$code" = "$wanted" ] || { echo "49-verdicts: $* ended with $code, not $wanted" >&2; cat "$out/$file" >&2; exit 1; }
+    [ "$code" = "$wanted" ] || fail "$* ended with $code, not $wanted: $(cat "$out/$file")"
 }
 ends 4 pick.txt pick --need epoll --from "$results/survey.json" --details
 says pick.txt 'not a candidate' 'no descriptor' 'Again: doorbell survey'

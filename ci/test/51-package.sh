@@ -5,12 +5,12 @@
 # a check that cannot tell is no failure. With the program of the tests: an optimised one is packed in the same way.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 ci/install/49-readers.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 strip -o "$out/doorbell" "$(ci/built)"
 export BUILT=$out/doorbell
-fail() { echo "51-package: $*" >&2; exit 1; }
 
 package=$(crates/lab/package/deb "$out/one")
 # Paths begin where it is called, as every tool's do.

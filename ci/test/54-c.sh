@@ -4,17 +4,11 @@
 # pkg-config, and runs them: as they are, under AddressSanitizer and valgrind, and with the other side killed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 out="$PWD/target/c"
 rm -rf "$out"
 mkdir -p "$out"
-scratch=$(mktemp -d)
-pids=()
-clean() {
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
-    rm -rf "$scratch"
-}
-trap clean EXIT
-fail() { echo "54-c: $*" >&2; exit 1; }
+scratch
 
 crates/ffi/install "$out/prefix"
 export PKG_CONFIG_PATH=$out/prefix/lib/pkgconfig

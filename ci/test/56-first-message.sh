@@ -3,15 +3,9 @@
 # Does what book/first-message.md says, word for word, in an empty folder; then lets each language receive from each.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 ci/install/debian gcc libc6-dev pkg-config python3 python3-venv
-scratch=$(mktemp -d)
-pids=()
-clean() {
-    for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
-    rm -rf "$scratch"
-}
-trap clean EXIT
-fail() { echo "56-first-message: $*" >&2; exit 1; }
+scratch
 
 # The page's blocks, one file each: a number, and what is to be done with it.
 awk -v out="$scratch" '

@@ -5,11 +5,9 @@
 # programs on a CPU that has them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. ci/common
+scratch
 
-fail() { echo "62-uintr-user: $*" >&2; exit 1; }
-step() { echo "== $*"; }
 # Fails with what was said about the cases that did not pass.
 passes() { "$@" >"$scratch/said" 2>&1 || fail "$*: $(grep -v '^ok' "$scratch/said")"; }
 

@@ -4,10 +4,8 @@
 # Long: four kernels boot.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-fail() { echo "64-kernels: $*" >&2; exit 1; }
+. ci/common
+scratch
 
 doorbell=$(ci/built)
 qemu=$(qemu/build)

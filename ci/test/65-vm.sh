@@ -5,6 +5,7 @@
 # Long: a dozen guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. ci/common
 scratch=$(mktemp -d)
 command=
 leave() {
@@ -14,8 +15,6 @@ leave() {
 trap leave EXIT
 export XDG_STATE_HOME=$scratch/state
 
-fail() { echo "65-vm: $*" >&2; exit 1; }
-step() { echo "== $*"; }
 
 doorbell=$(ci/built)
 qemu=$(qemu/build)

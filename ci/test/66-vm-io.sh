@@ -4,11 +4,10 @@
 # set up with IORING_SETUP_IOPOLL and ignores RWF_HIPRI, and the device's interrupts tell the two apart. Judged by counts.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. ci/common
+scratch
 export XDG_STATE_HOME=$scratch/state
 
-fail() { echo "66-vm-io: $*" >&2; exit 1; }
 doorbell=$(ci/built)
 qemu=$(qemu/build)
 "$doorbell" vm build --accel uintr >/dev/null

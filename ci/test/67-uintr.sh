@@ -6,11 +6,9 @@
 # Long: six guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. ci/common
+scratch
 
-fail() { echo "67-uintr: $*" >&2; exit 1; }
-step() { echo "== $*"; }
 says() { grep -qF -- "$1" "$scratch/said" || fail "'$1' is not in: $(cat "$scratch/said")"; }
 guest() { ci/uintr-guest "$@" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"; }
 

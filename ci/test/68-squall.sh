@@ -5,10 +5,8 @@
 # the last two for longer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-fail() { echo "68-squall: $*" >&2; exit 1; }
-step() { echo "== $*"; }
+. ci/common
+scratch
 # squall NAME ARGUMENT... : what the machine says goes to $scratch/NAME; its status must be 0.
 squall() {
     local name=$1
