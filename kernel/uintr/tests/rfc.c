@@ -5,20 +5,12 @@
  */
 #define _GNU_SOURCE
 #include "uintr-rfc.h"
-#include <errno.h>
+#include "others.h"
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <x86gprintrin.h>
 
 /* As version 2's programs have them. */
@@ -32,20 +24,10 @@
 #define alt_stack(stack, size, flags)		syscall(__NR_uintr_alt_stack, stack, size, flags)
 #define ipi_fd(flags)				syscall(__NR_uintr_ipi_fd, flags)
 
-#define CHECK(statement) \
-	do { \
-		if (!(statement)) { \
-			printf("# line %d: %s (errno %d, handled %d)\n", __LINE__, #statement, errno, handled); \
-			fflush(stdout); \
-			_exit(1); \
-		} \
-	} while (0)
-#define FAILS(call, error)	CHECK((call) == -1 && errno == (error))
-
 /* Seconds; an emulator's host may be busy. */
 #define LOST_AFTER	120
 
-static volatile int handled;
+volatile int handled;
 static __thread volatile int own_handled;
 static volatile uintptr_t handler_sp;
 static long descriptor, sender_index;
@@ -84,14 +66,6 @@ static void *registers_and_sends(void *later)
 		usleep(100000);
 	_senduipi(index);
 	return NULL;
-}
-
-static pthread_t on_thread(void *(*run)(void *), void *argument)
-{
-	pthread_t thread;
-
-	CHECK(!pthread_create(&thread, NULL, run, argument));
-	return thread;
 }
 
 static void thread_ipi(void)
@@ -160,23 +134,6 @@ static void blocking_ipi_sleep_sender(void)
 	blocking_ipi_sleep(UINTR_HANDLER_FLAG_WAITING_SENDER);
 }
 
-static bool ends_well(pid_t child)
-{
-	int status;
-
-	return waitpid(child, &status, 0) == child && status == 0;
-}
-
-/* As fork(2); the child ends with its parent. */
-static pid_t forks(void)
-{
-	pid_t parent = getpid(), child = fork();
-
-	if (!child && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
-		_exit(1);
-	return child;
-}
-
 static void process_ipi_unidirectional(void)
 {
 	pid_t child;
@@ -189,29 +146,6 @@ static void process_ipi_unidirectional(void)
 	}
 	await(1);
 	CHECK(ends_well(child));
-}
-
-static void gives(int socket, int file)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-
-	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &file, sizeof(int));
-	CHECK(sendmsg(socket, &message, 0) == 1);
-}
-
-static int takes(int socket)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-	int file;
-
-	CHECK(recvmsg(socket, &message, 0) == 1);
-	memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-	return file;
 }
 
 static void process_ipi_bidirectional(void)

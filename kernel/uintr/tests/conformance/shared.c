@@ -60,25 +60,6 @@ int64_t now(void)
 	return time.tv_sec * 1000000000ll + time.tv_nsec;
 }
 
-pthread_t on_thread(void *(*run)(void *), void *argument)
-{
-	pthread_t thread;
-
-	CHECK(!pthread_create(&thread, NULL, run, argument));
-	return thread;
-}
-
-pid_t forks(void)
-{
-	pid_t parent = getpid(), child = fork();
-
-	CHECK(child >= 0);
-	/* Nobody spins on for a case that was given up. */
-	if (!child && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent))
-		_exit(1);
-	return child;
-}
-
 pid_t on_child(void (*run)(void))
 {
 	pid_t child = forks();
@@ -88,13 +69,6 @@ pid_t on_child(void (*run)(void))
 		_exit(0);
 	}
 	return child;
-}
-
-bool ends_well(pid_t child)
-{
-	int status;
-
-	return waitpid(child, &status, 0) == child && status == 0;
 }
 
 static void *sends_when_it_sleeps(void *thread)
@@ -117,29 +91,6 @@ static void *sends_when_it_sleeps(void *thread)
 void sends_to_me_asleep(void)
 {
 	pthread_detach(on_thread(sends_when_it_sleeps, (void *)(intptr_t)gettid()));
-}
-
-void gives(int socket, int file)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-
-	*CMSG_FIRSTHDR(&message) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &file, sizeof(int));
-	CHECK(sendmsg(socket, &message, 0) == 1);
-}
-
-int takes(int socket)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-	int file;
-
-	CHECK(recvmsg(socket, &message, 0) == 1);
-	memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-	return file;
 }
 
 void *shared(size_t size)

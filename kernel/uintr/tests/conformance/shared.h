@@ -4,22 +4,13 @@
 #define CONFORMANCE_SHARED_H
 
 #define _GNU_SOURCE
-#include <errno.h>
+#include "../others.h"
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 #include <uintr.h>
 
 /* Passed if its process ends with 0, or by this signal. */
@@ -31,16 +22,6 @@ struct item {
 
 /* One table a file, ended by one without a name. */
 extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls[], storms[];
-
-#define CHECK(statement) \
-	do { \
-		if (!(statement)) { \
-			printf("# %s:%d: %s (errno %d, handled %d)\n", __FILE__, __LINE__, #statement, errno, handled); \
-			fflush(stdout); \
-			_exit(1); \
-		} \
-	} while (0)
-#define FAILS(call, error)	CHECK((call) == -1 && errno == (error))
 
 /* Seconds: an emulator's host may be busy. */
 #ifndef LOST_AFTER
@@ -54,7 +35,6 @@ extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls
 extern unsigned int backend;
 /* How often each sender of a storm sends. */
 extern int times;
-extern volatile int handled;
 extern volatile int last_vector;
 /* Of receives(): vector 5 of the calling thread, and the index by which the process sends it. */
 extern int vector, own_index;
@@ -66,16 +46,10 @@ void receives_with(unsigned int flags);
 void receives(void);
 void await(int times);
 int64_t now(void);
-pthread_t on_thread(void *(*run)(void *), void *argument);
-/* As fork(2); the child ends with its parent. */
-pid_t forks(void);
 /* A child that runs this and ends with 0. */
 pid_t on_child(void (*run)(void));
-bool ends_well(pid_t child);
 /* Sends @own_index once the thread that called this is asleep. */
 void sends_to_me_asleep(void);
-void gives(int socket, int file);
-int takes(int socket);
 /* Shared with children made later. */
 void *shared(size_t size);
 void passes_some_time(void);
