@@ -96,18 +96,9 @@ static void receive_here(void)
 
 static void receive(void *unused)
 {
-    struct cpu *cpu = this_cpu();
-
     (void)unused;
-    write_cr4(read_cr4() | CR4_UINTR);
-    clui();
-    cpu->user = (struct user_block) { .function = count };
-    wrmsr(MSR_GS_BASE, (uint64_t)&cpu->user);
-    wrmsr(MSR_UI_RR, 0);
-    wrmsr(MSR_UI_HANDLER, (uint64_t)calling_handler);
-    wrmsr(MSR_UI_ADJUST, 128);
-    wrmsr(MSR_UI_PD, UPID_ADDR(1));
-    wrmsr(MSR_UI_MISC, MISC_UINV(NV));
+    this_cpu()->user = (struct user_block) { .function = count };
+    receive_at_1(calling_handler);
     run_user(receive_here, IF);
 }
 

@@ -231,6 +231,44 @@ int run_user(void (*code)(void), uint64_t rflags)
     return run_user_frame(&f);
 }
 
+void nothing(void)
+{
+    user_done();
+}
+
+void set_uif(void)
+{
+    stui();
+    user_done();
+}
+
+int run_user32(void)
+{
+    static const uint8_t int80[] = { 0xcd, 0x80 };
+    struct frame f = user_frame(int80, IF);
+
+    f.cs = USER_CS32;
+    f.rsp = (uint64_t)stack_pages[1] + PAGE;
+    return run_user_frame(&f);
+}
+
+bool take_breakpoint(struct frame *f)
+{
+    return f->vector == DB;
+}
+
+void receive_at_1(void (*handler)(void))
+{
+    write_cr4(read_cr4() | CR4_UINTR);
+    clui();
+    wrmsr(MSR_GS_BASE, (uint64_t)&this_cpu()->user);
+    wrmsr(MSR_UI_RR, 0);
+    wrmsr(MSR_UI_HANDLER, (uint64_t)handler);
+    wrmsr(MSR_UI_ADJUST, 128);
+    wrmsr(MSR_UI_PD, UPID_ADDR(1));
+    wrmsr(MSR_UI_MISC, MISC_UINV(NV));
+}
+
 void start_on(unsigned index, void (*fn)(void *), void *argument)
 {
     struct cpu *cpu = cpu_at(index);

@@ -107,6 +107,15 @@ void fresh_receiver(void);
 int run_user_frame(struct frame *f);
 int run_user(void (*code)(void), uint64_t rflags);
 struct frame user_frame(const void *code, uint64_t rflags);
+/* Code for it: done at once, or after STUI. */
+void nothing(void);
+void set_uif(void);
+/* Done at once in compatibility mode. */
+int run_user32(void);
+/* A hook: a data breakpoint is no fault of the item's. */
+bool take_breakpoint(struct frame *f);
+/* This CPU receives at UPID 1, which another has made. */
+void receive_at_1(void (*handler)(void));
 
 /* Another CPU does fn(argument) at CPL 0 with interrupts shut. */
 void start_on(unsigned index, void (*fn)(void *), void *argument);

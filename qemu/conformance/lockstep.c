@@ -223,17 +223,6 @@ static inline __attribute__((always_inline)) void linger(void)
     }
 }
 
-static void user_nothing(void)
-{
-    user_done();
-}
-
-static void user_stui(void)
-{
-    stui();
-    user_done();
-}
-
 static void user_clui(void)
 {
     clui();
@@ -261,11 +250,11 @@ static void user(void)
     say("user %u %u ", interrupts, stay_off);
     switch (action) {
     case 0:
-        f = user_frame(user_nothing, 0);
+        f = user_frame(nothing, 0);
         say("nothing ->");
         break;
     case 1:
-        f = user_frame(user_stui, 0);
+        f = user_frame(set_uif, 0);
         say("stui ->");
         break;
     case 2:

@@ -3,17 +3,6 @@
 
 #include "harness.h"
 
-static void nothing(void)
-{
-    user_done();
-}
-
-static void set_uif(void)
-{
-    stui();
-    user_done();
-}
-
 /* As set_uif(), with the address after STUI known */
 void stui_then_done(void);
 extern uint8_t after_stui[];
@@ -42,11 +31,6 @@ static void from_rr(void)
               cpu->user.count, cpu->user.vector);
         check(rdmsr(MSR_UI_RR) == 0);
     }
-}
-
-static bool take_breakpoint(struct frame *f)
-{
-    return f->vector == DB;
 }
 
 /* Whether a breakpoint is reported for it is not specified; that the handler runs once is. */
@@ -113,19 +97,13 @@ static void cr4_clear(void)
     check(cpu->user.count == 1, "setting CR4.UINTR makes it deliverable");
 }
 
-static const uint8_t int80[] = { 0xcd, 0x80 };
-
 static void compatibility_mode(void)
 {
     struct cpu *cpu = this_cpu();
-    struct frame f;
 
     pending(BIT(9));
     stui();
-    f = user_frame(int80, IF);
-    f.cs = USER_CS32;
-    f.rsp = (uint64_t)stack_pages[1] + PAGE;
-    check(run_user_frame(&f) == DONE);
+    check(run_user32() == DONE);
     check(cpu->user.count == 0 && rdmsr(MSR_UI_RR) == BIT(9));
     check(run_user(nothing, IF) == DONE);
     check(cpu->user.count == 1);

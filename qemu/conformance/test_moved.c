@@ -9,11 +9,6 @@
 #include "harness.h"
 #include "main.h"
 
-static void nothing(void)
-{
-    user_done();
-}
-
 static void hold(void)
 {
     print("# hold\n");

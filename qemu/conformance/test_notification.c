@@ -3,17 +3,6 @@
 
 #include "harness.h"
 
-static void nothing(void)
-{
-    user_done();
-}
-
-static void set_uif(void)
-{
-    stui();
-    user_done();
-}
-
 static void post_here(void)
 {
     senduipi(0);
@@ -245,20 +234,14 @@ static void supervisor(void)
     check(rdmsr(MSR_UI_RR) == BIT(5) && cpu->user.count == 0);
 }
 
-static const uint8_t int80[] = { 0xcd, 0x80 };
-
 static void compatibility_mode(void)
 {
     struct cpu *cpu = this_cpu();
-    struct frame f;
 
     fresh_receiver();
     stui();
     post_here();
-    f = user_frame(int80, IF);
-    f.cs = USER_CS32;
-    f.rsp = (uint64_t)stack_pages[1] + PAGE;
-    check(run_user_frame(&f) == DONE);
+    check(run_user32() == DONE);
     check(rdmsr(MSR_UI_RR) == BIT(5) && cpu->user.count == 0 && cpu->irqs[NV] == 0);
     check(run_user(nothing, IF) == DONE && cpu->user.count == 1);
 }

@@ -19,14 +19,8 @@ static void receive(void *code)
 {
     struct cpu *cpu = this_cpu();
 
-    write_cr4(read_cr4() | CR4_UINTR);
     cpu->user = (struct user_block) { .rflags_and = ~0ULL };
-    wrmsr(MSR_GS_BASE, (uint64_t)&cpu->user);
-    wrmsr(MSR_UI_RR, 0);
-    wrmsr(MSR_UI_HANDLER, (uint64_t)recording_handler);
-    wrmsr(MSR_UI_ADJUST, 128);
-    wrmsr(MSR_UI_PD, UPID_ADDR(1));
-    wrmsr(MSR_UI_MISC, MISC_UINV(NV));
+    receive_at_1(recording_handler);
     stui();
     cpu->online = true;
     run_user((void (*)(void))code, IF);
@@ -94,11 +88,6 @@ static void nowhere(void)
     check(try_senduipi(0) == NONE, "no such APIC: no fault");
     settle();
     check((upid[0].low & ON) && upid[0].pir == BIT(5) && !apic_requested(NV));
-}
-
-static bool take_breakpoint(struct frame *f)
-{
-    return f->vector == DB;
 }
 
 static void halt(void *watched)

@@ -261,11 +261,6 @@ static void in_use(void)
     check(area.xstate_bv & COMPONENT, "UIRR alone");
 }
 
-static void nothing(void)
-{
-    user_done();
-}
-
 static void recognition(void)
 {
     struct cpu *cpu = this_cpu();
