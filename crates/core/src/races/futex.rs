@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters that sleep on the futex.
 
+use super::any_waiter::any_waiter;
 use super::platform::{Bell, Futex, Impatient, explore, explore_bounded};
 use crate::wake::{Waiter, WaiterSlot, wait_until};
 use loom::sync::Arc;
 use loom::thread;
 
-fn wait(bell: &Bell, wanted: u32) {
-    let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
-    let waited = wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(wanted)).unwrap();
-    assert!(waited.ready);
-}
-
-#[test]
-fn publish_and_wait() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notifier.publish());
-        wait(&bell, 1);
-        notifier.join().unwrap();
-    });
-}
+any_waiter!(WaiterSlot::FUTEX, |bell| Futex(&[bell]));
 
 #[test]
 fn ring_and_wait() {
@@ -30,21 +16,6 @@ fn ring_and_wait() {
         let notifier = Arc::clone(&bell);
         let notifier = thread::spawn(move || notifier.ring());
         wait(&bell, 1);
-        notifier.join().unwrap();
-    });
-}
-
-#[test]
-fn publish_twice_and_wait_twice() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || {
-            notifier.publish();
-            notifier.publish();
-        });
-        wait(&bell, 1);
-        wait(&bell, 2);
         notifier.join().unwrap();
     });
 }
@@ -85,23 +56,6 @@ fn publish_and_wait_and_wait() {
         });
         bell.publish();
         waiters.map(|waiter| waiter.join().unwrap());
-    });
-}
-
-#[test]
-fn timeout_and_publish_and_wait_again() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notifier.publish());
-        let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
-        let mut sleeper = Impatient(Futex(&[&bell]), true);
-        let first = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
-        if !first.ready {
-            let second = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
-            assert!(second.ready);
-        }
-        notifier.join().unwrap();
     });
 }
 

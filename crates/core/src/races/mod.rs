@@ -6,6 +6,7 @@
 //!
 //! Run with `ci/test/20-loom.sh`.
 
+mod any_waiter;
 mod broadcast;
 mod broken;
 mod futex;

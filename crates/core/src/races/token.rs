@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters that sleep on a token of their own.
 
+use super::any_waiter::any_waiter;
 use super::platform::{Bell, EVENTFD_0, Eventfd, Impatient, explore, explore_bounded};
 use crate::wake::{Waiter, listen, wait_until};
 use loom::sync::Arc;
 use loom::thread;
 
-fn wait(bell: &Bell, wanted: u32) {
-    let mut waiters = [Waiter::new(&bell.words, EVENTFD_0)];
-    let waited = wait_until(&mut waiters, &mut Eventfd(bell, 0), || bell.has(wanted)).unwrap();
-    assert!(waited.ready);
-}
-
-#[test]
-fn publish_and_wait() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notifier.publish());
-        wait(&bell, 1);
-        notifier.join().unwrap();
-    });
-}
-
-#[test]
-fn publish_twice_and_wait_twice() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || {
-            notifier.publish();
-            notifier.publish();
-        });
-        wait(&bell, 1);
-        wait(&bell, 2);
-        notifier.join().unwrap();
-    });
-}
+any_waiter!(EVENTFD_0, |bell| Eventfd(bell, 0));
 
 #[test]
 fn publish_and_publish_and_wait_twice() {
@@ -102,23 +73,6 @@ fn publish_twice_and_take_one_for_each_poll() {
             } else {
                 listen_for(taken + 1);
             }
-        }
-        notifier.join().unwrap();
-    });
-}
-
-#[test]
-fn timeout_and_publish_and_wait_again() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notifier.publish());
-        let mut waiters = [Waiter::new(&bell.words, EVENTFD_0)];
-        let mut sleeper = Impatient(Eventfd(&bell, 0), true);
-        let first = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
-        if !first.ready {
-            let second = wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap();
-            assert!(second.ready);
         }
         notifier.join().unwrap();
     });
