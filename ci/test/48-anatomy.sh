@@ -39,5 +39,5 @@ unshare --mount sh -ec '
     for buffer in /sys/kernel/tracing/instances/doorbell-*; do
         [ -e "$buffer" ] || continue
         pid=${buffer##*/doorbell-}; pid=${pid%%-*}
-        [ -d "/proc/$pid" ] || fail "$buffer is left of a process that is gone"
+        [ -d "/proc/$pid" ] || { echo "48-anatomy: $buffer is left of a process that is gone" >&2; exit 1; }
     done'

@@ -41,6 +41,7 @@ for pair in "6.1 6.12" "7.3 7.3-rt"; do
     done
     failed=0
     for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    pids=()
     [ "$failed" = 0 ] || exit 1
 done
 
