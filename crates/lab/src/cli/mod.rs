@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use doorbell_harness::{host, launch};
 use doorbell_report::style::Style;
 
@@ -312,7 +312,7 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     #[cfg(not(target_os = "linux"))]
     let flags = clap::Command::new("survey");
     #[cfg(target_os = "linux")]
-    let flags = survey::Args::augment_args(clap::Command::new("survey"));
+    let flags = <survey::Args as clap::Args>::augment_args(clap::Command::new("survey"));
     let stray = flags
         .get_arguments()
         .find(|flag| matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine))?;
