@@ -366,7 +366,7 @@ mod tests {
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(
-            text.contains("CPU 1 ran sides without telling") && text.contains("coming to a CPU not told"),
+            text.contains("CPU 1 ran sides without telling") && text.contains("the switch to the waiter not recorded"),
             "{text}"
         );
         assert!(!text.contains("on its way to sleep"), "{text}");

@@ -407,3 +407,17 @@ fn numbers(record: &Record) -> Vec<Number> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_book_names_every_column() {
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/queries.md")).unwrap();
+        for (column, _) in TRIAL.iter().chain(&FIGURE) {
+            assert!(page.contains(&format!("`{column}`")), "{column}");
+        }
+    }
+}

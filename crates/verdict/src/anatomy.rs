@@ -66,7 +66,7 @@ impl PathTimes {
         match (has(Mark::Decided), has(Mark::SwitchedIn), self.across) {
             (false, ..) => "the waiter was awake",
             (true, false, _) if self.comings_told => "woken on its way to sleep",
-            (true, false, _) => "woken, its coming to a CPU not told",
+            (true, false, _) => "woken, the switch to the waiter not recorded",
             (true, true, false) => "on one CPU",
             (true, true, true) if has(Mark::InterruptSent) && has(Mark::Taken) => "across CPUs, by interrupt",
             (true, true, true) if has(Mark::InterruptSent) => {
