@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The package of Debian's has the command, a manual page for each verb and completions, lintian finds no error in it, and two of one commit are the
 # same. The step of GitHub Actions and the job of GitLab CI satisfy their schemas; the step's script annotates what got worse, and says that
-# a check that cannot tell is no failure. With the program of the tests: an optimised one is packed in the same way.
+# an inconclusive check is no failure. With the program of the tests: an optimised one is packed in the same way.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

@@ -283,7 +283,7 @@ fn costs(variants: &[Dissected], style: &Style) -> String {
 pub(super) fn difference(cost: &Cost, show: impl Fn(f64) -> String) -> String {
     match cost.within_ns {
         Some(within) => format!("{} ± {}", show(cost.difference_ns), show(within)),
-        None => "cannot tell".to_owned(),
+        None => "inconclusive".to_owned(),
     }
 }
 
@@ -366,7 +366,8 @@ mod tests {
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(
-            text.contains("CPU 1 ran sides without telling") && text.contains("the switch to the waiter not recorded"),
+            text.contains("CPU 1 ran sides without telling")
+                && text.contains("the switch to the waiter not recorded"),
             "{text}"
         );
         assert!(!text.contains("on its way to sleep"), "{text}");
@@ -385,7 +386,7 @@ mod tests {
         let cost =
             Cost { without_ns: 9000.0, with_ns: 8000.0, difference_ns: -1000.0, within_ns: None, blocks: 1 };
         let ns = |ns: f64| format!("{ns:.0}");
-        assert_eq!((difference(&cost, ns).as_str(), cost.is_shown()), ("cannot tell", false));
+        assert_eq!((difference(&cost, ns).as_str(), cost.is_shown()), ("inconclusive", false));
         let noisy = Cost { within_ns: Some(1500.0), blocks: 5, ..cost };
         assert_eq!((difference(&noisy, ns).as_str(), noisy.is_shown()), ("-1000 ± 1500", false));
         assert!(Cost { difference_ns: 2000.0, ..noisy }.is_shown());
@@ -393,7 +394,7 @@ mod tests {
         result.records.retain(|record| record.block == 0);
         let text = tables(&result, &Style::PLAIN);
         let line = text.lines().skip_while(|line| !line.starts_with("What tracing costs")).nth(1).unwrap();
-        assert!(line.contains("cannot tell") && line.contains("none shown"), "{line}");
+        assert!(line.contains("inconclusive") && line.contains("none shown"), "{line}");
     }
 
     #[test]

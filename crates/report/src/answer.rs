@@ -12,7 +12,7 @@ use doorbell_verdict::judge::{Ratio, Verdict};
 use doorbell_verdict::provisional::Provisional;
 
 /// The title of what was not found.
-const UNTOLD: &str = "What this machine cannot tell";
+const UNTOLD: &str = "What this machine cannot show";
 
 /// Names in a list before the rest becomes a number.
 const NAMES: usize = 5;

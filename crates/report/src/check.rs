@@ -97,7 +97,7 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
     }
     if checked.findings.is_empty() {
         return format!(
-            "Cannot tell whether it is worse than {baseline}: no configuration could be compared{missing}."
+            "Inconclusive whether it is worse than {baseline}: no configuration could be compared{missing}."
         );
     }
     if checked.is_open() {
@@ -115,7 +115,7 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
         let uncounted = uncounted(Missed::Lost) + &uncounted(Missed::Late);
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
         return format!(
-            "Cannot tell whether it is worse than {baseline}: {shown}{missing}{untried}{uncounted}."
+            "Inconclusive whether it is worse than {baseline}: {shown}{missing}{untried}{uncounted}."
         );
     }
     let configurations = checked.findings.len();
@@ -218,10 +218,10 @@ fn decision(decision: &Decision) -> String {
         Decision::Kept => "kept".to_owned(),
         Decision::Broken => "broken".to_owned(),
         Decision::CannotTell(Why::TooWide(Some(blocks))) => {
-            format!("cannot tell: too near; about {} blocks would do", count((*blocks).into()))
+            format!("inconclusive: too near; about {} blocks would do", count((*blocks).into()))
         }
-        Decision::CannotTell(Why::TooWide(None)) => "cannot tell: too near".to_owned(),
-        Decision::CannotTell(Why::Obstacle(why)) => format!("cannot tell: {}", reason(why)),
-        Decision::CannotTell(Why::NoFigures(why)) => format!("cannot tell: {why}"),
+        Decision::CannotTell(Why::TooWide(None)) => "inconclusive: too near".to_owned(),
+        Decision::CannotTell(Why::Obstacle(why)) => format!("inconclusive: {}", reason(why)),
+        Decision::CannotTell(Why::NoFigures(why)) => format!("inconclusive: {why}"),
     }
 }

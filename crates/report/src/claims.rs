@@ -78,7 +78,7 @@ pub fn ledger_json(claims: &Ledger, open: bool, left_out: &[LeftOut]) -> Value {
             .map(|word| json!({"by": word.by, "decision": word.decision.name(), "evidence": word.evidence}));
         json!({
             "row": entry.claim.row, "says": entry.claim.says, "standing": entry.standing().name(),
-            "by": words.collect::<Vec<_>>(), "undecided": entry.undecided,
+            "by": words.collect::<Vec<_>>(), "cannot_be_decided_here": entry.undecided,
         })
     };
     let sources = claims.sources.iter().map(|(source, entries)| {

@@ -203,7 +203,7 @@ pub fn conclusion(comparison: &Comparison) -> String {
     match reach[reach.len() / 2] {
         middle if middle.is_finite() => {
             format!(
-                "No difference shown; in half of the configurations a difference of at most {:.1} % is still possible. {text}",
+                "Inconclusive: in half of the configurations a difference of at most {:.1} % is still possible. {text}",
                 middle * 100.0
             )
         }

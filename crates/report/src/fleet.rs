@@ -26,7 +26,7 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// What `fleet` says, and the table of the nodes that fail, are open or odd.
+/// What `fleet` says, and the table of the nodes that fail, are inconclusive or odd.
 pub fn subsections(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Subsection> {
     let role = if standing(fleet) == Status::Failed { Role::Error } else { Role::Heading };
     let lead = lead(fleet, left_out);
@@ -36,7 +36,7 @@ pub fn subsections(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Subsection> {
     std::iter::once(told).chain(table(fleet)).chain(files).collect()
 }
 
-/// How the fleet stands: as its worst node does, of which all but one that only answers can pass. A silent node is open.
+/// How the fleet stands: as its worst node does, of which all but one that only answers can pass. A silent node is inconclusive.
 pub fn standing(fleet: &Judged) -> Status {
     let silent = !fleet.silent.is_empty();
     let has = |status| {
@@ -57,7 +57,7 @@ fn conclusion(fleet: &Judged) -> String {
         Status::Failed => {
             let also = match open {
                 0 => String::new(),
-                open => format!("; {} open", count(open as u64)),
+                open => format!("; {} inconclusive", count(open as u64)),
             };
             let failed = of(Status::Failed).count() as u64;
             format!("FAIL  {} of {all}: {}{also}", count(failed), listed(names(Status::Failed)))
@@ -131,7 +131,7 @@ fn told(fleet: &Judged, odd: &Beside) -> String {
     )
 }
 
-/// The places of the nodes that fail, are open or odd, in this order.
+/// The places of the nodes that fail, are inconclusive or odd, in this order.
 pub fn to_look_at(fleet: &Judged) -> Vec<usize> {
     let odd: HashSet<usize> = fleet.odd.iter().map(|odd| odd.node).collect();
     let rank = |place: usize| match fleet.nodes[place].status {
@@ -169,7 +169,7 @@ fn table(fleet: &Judged) -> Option<Subsection> {
         table.row(vec![name.clone(), open, String::new(), String::new(), SILENT.to_owned()]);
     }
     let note = "As long as the middle node of its type, where most of its figures are too far from it for chance. Nodes that neither fail nor \
-                are open or odd are not listed.";
+                are inconclusive or odd are not listed.";
     Subsection::of_table("Nodes to look at", table, vec![note.to_owned()])
 }
 
@@ -271,7 +271,7 @@ mod tests {
         assert!(text.starts_with("INCONCLUSIVE 1 of 3 nodes: b\nNo result of b.\n"), "{text}");
         let verdict = verdict(&judged(Status::Passed), &[]);
         assert_eq!((verdict.status, verdict.findings[2].reason.as_str()), (Status::Inconclusive, SILENT));
-        assert!(told(&judged(Status::Failed), &[]).starts_with("FAIL 1 of 3 nodes: c; 1 open\n"));
+        assert!(told(&judged(Status::Failed), &[]).starts_with("FAIL 1 of 3 nodes: c; 1 inconclusive\n"));
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn table(gated: &Gated) -> Option<Subsection> {
             match configuration.decision {
                 Decision::Pass => "pass",
                 Decision::Fail(_) => "fail",
-                Decision::CannotTell(_) => "cannot tell",
+                Decision::CannotTell(_) => "inconclusive",
             }
             .to_owned(),
         );
@@ -367,7 +367,7 @@ mod tests {
         let question = Gate { limit_ns: 20_000, which: Which::Quantile(0.999), confidence: 0.95 };
         let gated = gate::gate(&result, question).unwrap();
         let text = verdict(&subsections(&gated), &result, &Style::PLAIN);
-        let row = text.lines().find(|line| line.contains("cannot tell")).unwrap();
+        let row = text.lines().find(|line| line.contains("inconclusive")).unwrap();
         assert!(!row.contains("0.0") && !row.contains('%') && !text.contains(" 0 ns"), "{text}");
         // Nor for programs, and nor where the first wait already had no end.
         for record in &mut result.records {

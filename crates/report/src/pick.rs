@@ -64,15 +64,15 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
     };
     let behind = |ranked: &Ranked| {
         ranked.behind.map_or_else(
-            || "how far behind cannot be told".to_owned(),
-            |ratio| multiple(ratio, " times as long"),
+            || "is inconclusive".to_owned(),
+            |ratio| format!("takes {}", multiple(ratio, " times as long")),
         )
     };
     match (&picked.choice, &picked.ranked[..]) {
         (Choice::First, [best, rest @ ..]) => {
             let second = match rest {
                 [] => "nothing else that serves the needs was measured".to_owned(),
-                [second, ..] => format!("the runner-up, {}, takes {}", second.subject, behind(second)),
+                [second, ..] => format!("the runner-up, {}, {}", second.subject, behind(second)),
             };
             format!("Use {}: {}; {second}.", best.subject, figure(best))
         }
@@ -85,14 +85,14 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
             let best = ranked.first().map(figure).unwrap_or_default();
             let next = ranked.get(*open).map_or_else(
                 || "nothing else that serves the needs was measured".to_owned(),
-                |next| format!("the next, {}, takes {}", next.subject, behind(next)),
+                |next| format!("the next, {}, {}", next.subject, behind(next)),
             );
             let open = ranked[..*open].iter().any(|ranked| ranked.verdict == Verdict::Inconclusive);
             let lead = if open { "Inconclusive which is fastest of" } else { "Use any of" };
             format!("{lead} {shown}: {best} for the first; {next}.")
         }
-        (Choice::CannotTell(why), _) => format!("Cannot tell: {why}."),
-        (Choice::First, []) => "Cannot tell: nothing has figures.".to_owned(),
+        (Choice::CannotTell(why), _) => format!("Inconclusive: {why}."),
+        (Choice::First, []) => "Inconclusive: nothing has figures.".to_owned(),
     }
 }
 
@@ -129,9 +129,9 @@ pub fn findings(picked: &Picked, question: &Pick) -> Vec<Finding> {
 /// The verdict on wake-ups that come as they do: what to use, what to expect, what comes second, and how sure it is.
 fn under(picked: &Picked, question: &Pick) -> String {
     let best = match (&picked.choice, picked.ranked.first()) {
-        (Choice::CannotTell(why), None) => return format!("Cannot tell: {why}{}.", nearest(picked)),
-        (Choice::CannotTell(why), _) => return format!("Cannot tell: {why}."),
-        (_, None) => return "Cannot tell: nothing has figures.".to_owned(),
+        (Choice::CannotTell(why), None) => return format!("Inconclusive: {why}{}.", nearest(picked)),
+        (Choice::CannotTell(why), _) => return format!("Inconclusive: {why}."),
+        (_, None) => return "Inconclusive: nothing has figures.".to_owned(),
         (_, Some(best)) => best,
     };
     let share = |ranked: &Ranked| {
@@ -145,7 +145,7 @@ fn under(picked: &Picked, question: &Pick) -> String {
         None => "Nothing else that serves was measured.".to_owned(),
         Some(second) => {
             let behind = second.behind.map_or_else(
-                || "as long as cannot be told".to_owned(),
+                || "inconclusive how much longer".to_owned(),
                 |ratio| multiple(ratio, " times as long"),
             );
             format!("Second, {}: {behind}, {}.", way(second), share(second))
@@ -250,7 +250,7 @@ fn table(picked: &Picked, question: &Pick) -> Option<Subsection> {
                 let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(plain);
                 format!("{alike}{estimate} ({low} to {high})")
             }
-            None => "= cannot tell".to_owned(),
+            None => "= inconclusive".to_owned(),
         };
         let mut line = vec![ranked.subject.clone()];
         if together {

@@ -20,7 +20,7 @@ pub fn subsections(spun: &Spun) -> Vec<Subsection> {
     });
     // A screen has room for one of them.
     let first = untold.next();
-    let others = Subsection::of_lines("Where nothing can be told either", untold.collect());
+    let others = Subsection::of_lines("Inconclusive too", untold.collect());
     let left_out = spun.left_out.iter().map(|(conditions, configurations)| {
         format!("Left out: {}, {conditions}.", counted(*configurations as u64, "configuration"))
     });
@@ -51,7 +51,7 @@ pub fn verdict(spun: &Spun) -> String {
             Choice::Sleep => format!("{range} sleep at once{sure}"),
             Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
             Choice::Spin => format!("{range} spin until it comes"),
-            Choice::CannotTell(_) => format!("{range} nothing can be told"),
+            Choice::CannotTell(_) => format!("{range} inconclusive"),
         });
     }
     let mut sentence = parts.join("; ");
@@ -145,7 +145,7 @@ fn line(gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
     let behind = match way.behind {
         Some(ratio) => multiple(ratio, ""),
         None if gap.ways.first().is_some_and(|best| best.wait == way.wait) => "least".to_owned(),
-        None => "cannot tell".to_owned(),
+        None => "inconclusive".to_owned(),
     };
     let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
     let mark = match (chosen, way.verdict) {
@@ -213,7 +213,7 @@ mod tests {
         ];
         assert_eq!(
             verdict(&spun(&open)),
-            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs nothing can be told."
+            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs inconclusive."
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
         let told = &subsections(&spun(&[(5_000, Choice::Sleep)]))[0];

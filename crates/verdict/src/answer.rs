@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot tell.
+//! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot show.
 //!
 //! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
 //! all wakes after sleeps ([`judge`](super::judge)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
@@ -35,7 +35,7 @@ pub struct Answer {
     pub notify: Option<Notified>,
     /// How far to believe all this.
     pub trust: Trust,
-    /// What this machine cannot tell, and why.
+    /// What this machine cannot show, and why.
     pub untold: Vec<String>,
     /// The level of each configuration that was judged, nanoseconds.
     levels_ns: Vec<(Configuration, f64)>,

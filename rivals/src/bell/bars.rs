@@ -102,7 +102,7 @@ pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::R
                 missed += 1;
                 "**missed**"
             }
-            Stands::Undecided => "undecided",
+            Stands::Undecided => "inconclusive",
         };
         let [bell, by_hand] = [0, 1].map(|side| summary(&bar.blocks[side]));
         let figures =

@@ -151,7 +151,7 @@ fn verdict(latency: Ratio, cpu: Ratio) -> &'static str {
         (Stands::Above, _) => "**missed: latency**",
         (_, Stands::Above) => "**missed: CPU**",
         (Stands::Within, Stands::Within) => "held",
-        _ => "undecided",
+        _ => "inconclusive",
     }
 }
 

@@ -87,7 +87,7 @@ fn place_of(ratio: Ratio) -> &'static str {
     match ratio.stands(1.0, 1.0) {
         Stands::Below => "**ahead**",
         Stands::Above => "behind",
-        Stands::Within | Stands::Undecided => "undecided",
+        Stands::Within | Stands::Undecided => "inconclusive",
     }
 }
 

@@ -33,7 +33,7 @@ pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String 
                 let verdict = match ratio.stands(1.0 - comparison.within, 1.0 + comparison.within) {
                     Stands::Within => "agrees",
                     Stands::Below | Stands::Above => "differs",
-                    Stands::Undecided => "undecided",
+                    Stands::Undecided => "inconclusive",
                 };
                 let rounds = match repeated.len() {
                     0 => ours.len().to_string(),

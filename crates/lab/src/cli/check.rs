@@ -18,7 +18,7 @@ use doorbell_results::record::{ResultFile, read};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
     0  not worse: every condition was shown to be kept\n  3  worse: some condition was shown to be broken\n  \
-    4  cannot tell, or this machine is unfit to measure\n\n\
+    4  inconclusive, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
     doorbell ping futex pipe --gap 0 --save-baseline main\n  \
     doorbell check --baseline main                              p50 more than 5 % longer?\n  \

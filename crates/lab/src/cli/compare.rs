@@ -27,7 +27,7 @@ use doorbell_verdict::provisional::{Provisional, provisional};
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  none was shown to be, and some may be, or the run is provisional; with --machines\n     the types are not told apart\n\n\
+    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  inconclusive: none was shown to be, and some may be (with --machines, types are not told apart);\n     or the run is provisional\n\n\
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \

@@ -12,7 +12,7 @@ pub const STATUSES: &str = "EXIT STATUS, of every verb\n  \
     1    could not run, or not all of it: a trial hung or died, or nothing that was asked for was measured; what was is kept\n  \
     2    wrong usage\n  \
     3    a threshold was broken, or a comparison found a regression\n  \
-    4    this machine is unfit to measure, or a verdict is open\n  \
+    4    this machine is unfit to measure, or a verdict is inconclusive\n  \
     130  interrupted; what was measured is kept, marked partial\n\n\
     Of several the first of 130, 3, 1, 4 counts. What a machine lacks is skipped by name and is no failure as long as anything was \
     measured.";
@@ -28,7 +28,7 @@ pub enum Exit {
     Usage,
     /// 3: a threshold was broken, or a comparison found a regression.
     Regression,
-    /// 4: this machine is unfit to measure, or a verdict is open.
+    /// 4: this machine is unfit to measure, or a verdict is inconclusive.
     Unfit,
     /// 130: interrupted; what was measured is kept.
     Interrupted,

@@ -21,7 +21,7 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
 /// Arguments of `doorbell gate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  pass\n  3  fail\n  4  cannot tell, or this machine is unfit to measure\n\n\
+    0  pass\n  3  fail\n  4  inconclusive, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
     doorbell gate --max 50us                                   99.9 % of wake-ups on every CPU, one minute\n  \
     doorbell gate --max 20us --time 10m --percentile p99.99 --scheduler fifo\n  \

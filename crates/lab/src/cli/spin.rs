@@ -21,7 +21,7 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
 /// Arguments of `doorbell spin`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  there is a verdict for every gap\n  4  some gap's cannot be told, or this machine is unfit to measure\n\n\
+    0  there is a verdict for every gap\n  4  some gap's is inconclusive, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
     doorbell spin                              futex, gaps of 5us to 1ms\n  \
     doorbell spin eventfd --gap 5us..1ms       1, 2 and 5 of every decade between\n  \

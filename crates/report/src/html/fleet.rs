@@ -70,7 +70,7 @@ struct Square {
 const LEGEND: [(&str, &str); 9] = [
     ("failed", "failed"),
     ("silent", "no result"),
-    ("open", "open"),
+    ("inconclusive", "inconclusive"),
     ("odd", "odd beside its type"),
     ("quick", "shorter than its type's middle by 5 % or more"),
     ("same", "as long, within 5 %"),
@@ -85,7 +85,7 @@ const LONG: f64 = 1.5;
 fn class(status: Status, odd: bool, times: Option<f64>) -> &'static str {
     match (status, times) {
         (Status::Failed, _) => "failed",
-        (Status::Inconclusive, _) => "open",
+        (Status::Inconclusive, _) => "inconclusive",
         _ if odd => "odd",
         (_, None) => "unknown",
         (_, Some(times)) if times >= LONG => "long",

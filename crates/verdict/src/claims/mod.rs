@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others have claimed, held against a result: confirmed here, contradicted here, or cannot be told here.
+//! What others have claimed, held against a result: confirmed here, contradicted here, or cannot be decided here.
 //!
 //! A claim is data: which figures it speaks of, where they must lie, and how many of them decide it. One judge decides all of them,
 //! and a decision is a function of the result alone.

@@ -22,7 +22,7 @@ const ROWS: usize = 12;
 /// Arguments of `doorbell fleet verdict`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is open, or it gave none\n\n\
+    0  no node fails, and every file was read\n  3  a node fails\n  1  none does, and a file could not be read\n  4  a node's verdict is inconclusive, or it gave none\n\n\
     Of each thing that a node was asked the newest result counts; the worst of them stands for it. A node is odd where most of its figures lie too far from those of its type for chance.")]
 pub struct Args {
     /// Results, or folders of them
