@@ -57,12 +57,12 @@ FAULTS = r"""
       if (bare && !said) faults.push(`${where(chart)}: "${tick.textContent}" has no unit; axes: ${titles.join("; ")}`);
     }
   }
-  const counts = new Set(["count", "count of blocks", "blocks", "sent", "wakes", "transfers", "events", "hand-offs", "lives",
+  const counts = new Set(["count", "count of blocks", "blocks", "sent", "wake-ups", "transfers", "events", "hand-offs", "lives",
     "rounds", "trials", "runs", "operations"]);
   for (const table of document.querySelectorAll("table:not(.facts)")) {
     const heads = Array.from(table.querySelectorAll("thead th"), (head) => head.textContent);
     const label = table.parentElement.getAttribute("aria-label");
-    const told = /[\d,]+ (samples?|wakes?|events?|mechanisms?|confirmed)\b/.test(label);
+    const told = /[\d,]+ (samples?|wake-ups?|events?|mechanisms?|confirmed)\b/.test(label);
     if (!told && !heads.some((head) => counts.has(head))) faults.push(`table without a count: ${label} | ${heads.join(" | ")}`);
   }
   return faults;

@@ -30,7 +30,7 @@ grep -q 'scheduled in' "$folder/a.txt" || fail "no stages: $(cat "$folder/a.txt"
 grep -q 'Where the time goes' "$folder/a.html" || fail "no waterfall in the report"
 
 timeout 600 "$doorbell" why futex --time 1s --worst 2 --details -q -o "$folder/w.json" >"$folder/w.txt"
-grep -qE 'The slowest of [0-9,]+ wakes? took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
+grep -qE 'The slowest of [0-9,]+ wake-ups? took .* cause: ' "$folder/w.txt" || fail "no verdict: $(cat "$folder/w.txt")"
 grep -q 'To repeat it: ' "$folder/w.txt" || fail "no way to repeat it"
 
 # Seen from a namespace of its own, as the command mounted it: of the buffers that this script's runs made, none is left.

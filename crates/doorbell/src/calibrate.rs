@@ -96,10 +96,10 @@ const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
 ///
 /// The other runs where the scheduler puts it. If the caller may use one CPU alone, the other leaves that for those its control
 /// group allows it and the kernel does not isolate, as a plain task: a process that is pinned waits for others that are not
-/// where it is, and a wake on one CPU costs less than half of one between two. Where there is no other CPU to be had, they share.
+/// where it is, and a wake-up on one CPU costs less than half of one between two. Where there is no other CPU to be had, they share.
 ///
 /// `latency` is half the median round trip; `price` is the processor time of both threads for one sleep and one
-/// wake. Where no thread can be made both are the least that is believed, and who waits hardly spins.
+/// wake-up. Where no thread can be made both are the least that is believed, and who waits hardly spins.
 pub fn measure(rounds: u32) -> SleepCost {
     let least = *BELIEVABLE_NS.start();
     let ball = AtomicU32::new(0);

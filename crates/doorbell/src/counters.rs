@@ -15,7 +15,7 @@
 //! | 12 | 4 | process number in its own PID namespace |
 //! | 16 | 4 | number of entries |
 //! | 20 | 4 | what became of the [profile](crate::profile) ([`Standing`]) |
-//! | 24 | 4 | the latency of a sleep that waiters of this process reckon with, in ns; 0 if none adapts yet |
+//! | 24 | 4 | the latency of a sleep that waiters of this process assume, in ns; 0 if none adapts yet |
 //! | 28 | 4 | the price of a sleep, in ns; 0 if none adapts yet |
 //! | 128 | 128 × entries | the entries |
 //!
@@ -150,7 +150,7 @@ impl Table {
     }
 }
 
-/// Puts what this process reckons with where others see it, if it has a table. One made later has it from the start.
+/// Puts what this process assumes where others see it, if it has a table. One made later has it from the start.
 pub(crate) fn publish(calibration: &Calibration) {
     let ours = OURS.lock();
     if let Some(shared) = ours.upgrade() {
@@ -288,7 +288,7 @@ pub struct Process {
     pub process: u32,
     /// What became of the profile there. `None` if a later release wrote something this one has no word for.
     pub profile: Option<Standing>,
-    /// What its adapting waiters reckon with. Zero until one began to wait.
+    /// What its adapting waiters assume. Zero until one began to wait.
     pub cost: SleepCost,
     /// Its waiters, in the order of its table.
     pub waiters: Vec<Waiter>,

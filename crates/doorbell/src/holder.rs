@@ -7,7 +7,7 @@
 //! | bits | what |
 //! |---|---|
 //! | 0 to 21 | the process's number, in the namespaces that the memory's directory names |
-//! | 22 to 28 | when it began, modulo 127, in the kernel's ticks: of a number that is used again; 127 if it cannot tell |
+//! | 22 to 28 | when it began, modulo 127, in the kernel's ticks: of a number that is used again; 127 if unknown |
 //! | 29 | set |
 
 use crate::generation::{self, generation};
@@ -155,7 +155,7 @@ mod tests {
         // One that began at another time had the number before.
         let before = number ^ 1 << BEGUN;
         assert!(matches!(look(before, here), Process::Ended));
-        // What cannot tell when it began is not doubted.
+        // What does not know when it began is not doubted.
         assert!(matches!(look(number | UNKNOWN << BEGUN, here), Process::Lives(_)));
         let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let number = IS_PROCESS | UNKNOWN << BEGUN | child.id();

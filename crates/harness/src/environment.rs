@@ -115,7 +115,7 @@ pub fn interference(environment: &Environment) -> Vec<Warning> {
                 percent(foreign_bound)
             ),
             effect:
-                "wakes that met them are longer; percentiles above the median are not this mechanism's alone"
+                "wake-ups that met them are longer; percentiles above the median are not this mechanism's alone"
                     .to_owned(),
             cure: "stop the other work, or measure on CPUs it does not use (`--cpus`)".to_owned(),
         });
@@ -129,7 +129,7 @@ pub fn interference(environment: &Environment) -> Vec<Warning> {
                 environment.cpus.named(),
                 percent(steal_bound)
             ),
-            effect: "wakes that fell into the steal time are longer by up to the host's time slice"
+            effect: "wake-ups that fell into the steal time are longer by up to the host's time slice"
                 .to_owned(),
             cure: "measure when the host is less busy, or on a machine type with dedicated CPUs".to_owned(),
         });

@@ -71,7 +71,7 @@ pub const PRIMITIVES: [About; 6] = [
         what: "The primitive cost of waking a sleeper on another core.",
         taken: "Two threads that wake each other by futex; a sample is from just before a wake-up to the first instruction of one \
                 that had slept.",
-        misleads: "The sleeper has only just fallen asleep: after longer sleeps wakes cost more.",
+        misleads: "The sleeper has only just fallen asleep: after longer sleeps wake-ups cost more.",
     },
 ];
 

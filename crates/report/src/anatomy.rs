@@ -154,11 +154,11 @@ pub(super) fn notes(variant: &Dissected) -> Vec<String> {
         notes.push(format!(
             "The kernel overwrote {} before they were read; {} of their time left out.",
             counted(counts.lost_events, "event"),
-            counted(counts.incomplete, "wake")
+            counted(counts.incomplete, "wake-up")
         ));
     }
     if counts.merged > 0 {
-        notes.push(format!("{} that brought several messages left out.", counted(counts.merged, "wake")));
+        notes.push(format!("{} that brought several messages left out.", counted(counts.merged, "wake-up")));
     }
     notes
 }
@@ -254,7 +254,7 @@ fn costs(variants: &[Dissected], style: &Style) -> String {
         number("difference"),
         number("share").keep(3),
         number("blocks").keep(2),
-        number("wakes cut").keep(1),
+        number("wake-ups cut").keep(1),
     ]);
     for (variant, cost) in known {
         table.row(vec![
@@ -272,7 +272,7 @@ fn costs(variants: &[Dissected], style: &Style) -> String {
         ]);
     }
     let mut out = format!("\n{}", table.render(style));
-    let note = "Medians of the same wakes with and without the kernel's events recorded, in the same blocks; the interval holds \
+    let note = "Medians of the same wake-ups with and without the kernel's events recorded, in the same blocks; the interval holds \
                 the mean difference of a block with 95 %. All stages below contain their part of it.";
     out.push_str(&style.wrap(note, 2));
     out

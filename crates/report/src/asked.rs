@@ -63,7 +63,7 @@ pub enum NoAnswer {
     NoSpinning,
     /// It has no trials of the kind.
     #[error(
-        "this result has no wakes one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
+        "this result has no wake-ups one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
     )]
     NoWakes,
     /// The baseline is another machine's.

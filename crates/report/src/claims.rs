@@ -54,7 +54,7 @@ pub fn ledger(claims: &Ledger, open: bool, left_out: &[LeftOut], style: &Style) 
                     &style.wrap(&format!("{}: {}: {}", word.by, word.decision.name(), word.evidence), 4),
                 );
             }
-            if let Some(why) = entry.undecided.as_ref().filter(|_| entry.words.is_empty()) {
+            if let Some(why) = entry.why_not_decided.as_ref().filter(|_| entry.words.is_empty()) {
                 out.push_str(&style.wrap(why, 4));
             }
         }
@@ -78,7 +78,7 @@ pub fn ledger_json(claims: &Ledger, open: bool, left_out: &[LeftOut]) -> Value {
             .map(|word| json!({"by": word.by, "decision": word.decision.name(), "evidence": word.evidence}));
         json!({
             "row": entry.claim.row, "says": entry.claim.says, "standing": entry.standing().name(),
-            "by": words.collect::<Vec<_>>(), "cannot_be_decided_here": entry.undecided,
+            "by": words.collect::<Vec<_>>(), "cannot_be_decided_here": entry.why_not_decided,
         })
     };
     let sources = claims.sources.iter().map(|(source, entries)| {

@@ -58,7 +58,7 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
         Quantity::Notify => number(head).keep(2),
         _ => number(head),
     }));
-    columns.extend([number("CPU"), number("lost or late"), number("wakes").keep(1)]);
+    columns.extend([number("CPU"), number("lost or late"), number("wake-ups").keep(1)]);
     let mut table = Table::new(columns);
     let mut missed = 0_u64;
     for row in &rows {
@@ -124,7 +124,7 @@ fn times(figures: &Figures) -> Option<Subsection> {
     );
     let mut columns = heads(&axes, "mechanism");
     columns.extend(TIMES.map(|(_, _, head, keep)| number(head).keep(keep)));
-    columns.extend([number("CPU").keep(2), number("rounds"), number("wakes").keep(1)]);
+    columns.extend([number("CPU").keep(2), number("rounds"), number("wake-ups").keep(1)]);
     let mut table = Table::new(columns);
     for row in &figures.rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
@@ -197,7 +197,7 @@ fn demonstrations(figures: &Figures) -> Vec<String> {
         let bad = misses.iter().filter(|misses| **misses > 0).count() as u64;
         (!duplicates.is_empty()).then(|| {
             format!(
-                "{}, one object for all: of {} wakes in {}, {} were a receiver's second of the round and {} times a \
+                "{}, one object for all: of {} wake-ups in {}, {} were a receiver's second of the round and {} times a \
                  receiver got none; {} had such a miss.",
                 axis::label(row.configuration(), &axes),
                 count(row.variant.tally().seen),

@@ -35,7 +35,7 @@ pub fn subsections(gated: &Gated) -> Vec<Subsection> {
 pub fn asked(question: &Gate) -> String {
     match question.which {
         Which::Quantile(q) => format!("{} % of wake-ups", percent(q)),
-        Which::Longest => "every wake".to_owned(),
+        Which::Longest => "every wake-up".to_owned(),
     }
 }
 
@@ -167,7 +167,7 @@ fn explained(worst: &Worst, name: &str) -> String {
     }
     let facts: Vec<String> = worst.unusual.iter().map(fact).collect();
     format!(
-        "{head} Unusual in that trial: {}. Counts are of the whole trial: none of this is proven to have made that one wake long.",
+        "{head} Unusual in that trial: {}. Counts are of the whole trial: none of this is proven to have made that one wake-up long.",
         facts.join("; ")
     )
 }

@@ -85,8 +85,8 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
         number("max").keep(5),
         number("CPU"),
         number("p50 by block").keep(2),
-        word("entered, by wake").keep(3),
-        number("wakes").keep(1),
+        word("entered, by wake-up").keep(3),
+        number("wake-ups").keep(1),
     ]);
     for (row, series) in &rows {
         table.row(vec![
@@ -110,11 +110,15 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
     }
     let notes = vec![
         sentence(Quantity::Wake.definition()),
-        "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last wake to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
-         and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake."
+        "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last wake-up to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
+         and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake-up."
             .to_owned(),
     ];
-    Subsection::of_table(format!("Wakes by how long the waiter slept, {}", scale.unit.sign()), table, notes)
+    Subsection::of_table(
+        format!("Wake-ups by how long the waiter slept, {}", scale.unit.sign()),
+        table,
+        notes,
+    )
 }
 
 fn held(row: &Row) -> String {
@@ -201,15 +205,15 @@ fn knob(machine: &Machine) -> String {
             let now = guest_halt_poll_ns
                 .map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
             format!(
-                "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so long before it halts, and burns that \
+                "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so long before it halts, and spends that \
                  CPU time; {host}."
             )
         }
         None if guest => format!(
-            "Knob: modprobe cpuidle-haltpoll (looks 200 µs before it halts) or boot with idle=poll (burns every CPU); {host}. Held off here \
+            "Knob: modprobe cpuidle-haltpoll (looks 200 µs before it halts) or boot with idle=poll (keeps every CPU busy); {host}. Held off here \
              or not, a bare halt stays one."
         ),
-        None => "Knob: none of the kernel's, it has no idle driver; C-states are set in the firmware, and idle=poll burns every CPU."
+        None => "Knob: none of the kernel's, it has no idle driver; C-states are set in the firmware, and idle=poll keeps every CPU busy."
             .to_owned(),
         Some(driver) => {
             // The kernel's parameters are the drivers' own.
@@ -267,7 +271,7 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
         }
     }
     if !seen {
-        lines.push("No entry of an idle state was counted, so no wake can be put down to one.".to_owned());
+        lines.push("No entry of an idle state was counted, so no wake-up can be put down to one.".to_owned());
     }
     match (power.guest_halt_poll_ns, power.kvm_halt_poll_ns) {
         (Some(ns), _) => lines.push(format!("As a guest it polls up to {} before it halts (haltpoll).", time(ns as f64 * 1e3))),
@@ -366,8 +370,8 @@ mod tests {
         };
         for (driver, guest, polled, words) in [
             (Some("haltpoll"), true, Some(200_000), ["guest_halt_poll_ns", "now 200 µs", "kvm.halt_poll_ns"]),
-            (None, true, None, ["modprobe cpuidle-haltpoll", "idle=poll", "burns every CPU"]),
-            (Some("none"), false, None, ["no idle driver", "firmware", "burns every CPU"]),
+            (None, true, None, ["modprobe cpuidle-haltpoll", "idle=poll", "keeps every CPU busy"]),
+            (Some("none"), false, None, ["no idle driver", "firmware", "keeps every CPU busy"]),
             (Some("acpi_idle"), false, None, ["cpu_dma_latency", "processor.max_cstate=1", "saves power"]),
         ] {
             let said = with(driver, guest, polled);

@@ -87,7 +87,7 @@ pub const IRREGULARITIES: [Irregularity; 6] = [
     },
     Irregularity {
         name: "merged",
-        meaning: "seen together with a later one, by one wake",
+        meaning: "seen together with a later one, by one wake-up",
         of: |tally| tally.merged,
     },
     Irregularity {

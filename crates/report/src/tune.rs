@@ -35,7 +35,7 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
         out.push('\n');
         out.push_str(&style.wrap(
             &format!(
-                "An adaptive waiter spins for at most {} before it sleeps: the processor time of one sleep and one wake. \
+                "An adaptive waiter spins for at most {} before it sleeps: the processor time of one sleep and one wake-up. \
                  It counts {} of every wait that ended in a sleep as the wake-up, not as waiting.",
                 ns(chosen.price_ns),
                 ns(chosen.latency_ns)

@@ -82,27 +82,27 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
     let Some(worst) = slow.kept.first() else {
         return match (slow.above_ns, slow.above) {
             _ if slow.wakes == 0 => format!("{place}No traced trial has figures."),
-            (0, _) => format!("{place}No wake was caught."),
+            (0, _) => format!("{place}No wake-up was caught."),
             (ns, 0) => format!(
                 "{place}None of {} took longer than {}; the median took {}.",
-                counted(slow.wakes, "wake"),
+                counted(slow.wakes, "wake-up"),
                 time(ns as f64 * 1e3),
                 time(slow.median_ps)
             ),
             (ns, above) => format!(
                 "{place}{} of {} took longer than {}, and none could be explained: their events were overwritten.",
                 count(above),
-                counted(slow.wakes, "wake"),
+                counted(slow.wakes, "wake-up"),
                 time(ns as f64 * 1e3)
             ),
         };
     };
     let how_many = match slow.above_ns {
-        0 => format!("The slowest of {}", counted(slow.wakes, "wake")),
+        0 => format!("The slowest of {}", counted(slow.wakes, "wake-up")),
         ns => format!(
             "{} of {} took longer than {}. The slowest",
             count(slow.above),
-            counted(slow.wakes, "wake"),
+            counted(slow.wakes, "wake-up"),
             time(ns as f64 * 1e3)
         ),
     };
@@ -145,12 +145,12 @@ fn rest(slow: &Slow) -> String {
 /// The name of a slow wake.
 pub(super) fn title(one: &Explained) -> String {
     let cause = one.verdict.as_ref().map_or("unknown", |found| found.name);
-    format!("Wake {}: {}, {cause}", count(one.wake.sequence), time(one.wake.whole_ps() as f64))
+    format!("Wake-up {}: {}, {cause}", count(one.wake.sequence), time(one.wake.whole_ps() as f64))
 }
 
 fn table(slow: &Slow, scale: Scale) -> Table {
     let mut table = Table::new(vec![
-        number("wake"),
+        number("wake-up"),
         number(format!("took, {}", scale.unit.sign())),
         word("cause"),
         number("covers"),
@@ -214,7 +214,7 @@ pub(super) fn events(wake: &Wake) -> Subsection {
     let all = (wake.events.len() as u64).saturating_add(wake.events_left_out);
     let note = format!("and {}; the result file has the first of them", counted(left, "more event"));
     Subsection {
-        title: format!("Wake {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign()),
+        title: format!("Wake-up {}: {}, {}", count(wake.sequence), counted(all, "event"), scale.unit.sign()),
         table: Some(table),
         notes: Some(note).filter(|_| left > 0).into_iter().collect(),
         ..Subsection::default()

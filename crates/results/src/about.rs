@@ -10,6 +10,6 @@ pub struct About {
     pub what: &'static str,
     /// How it is found.
     pub taken: &'static str,
-    /// When it misleads, and what it cannot tell.
+    /// When it misleads, and what it does not show.
     pub misleads: &'static str,
 }

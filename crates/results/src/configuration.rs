@@ -31,7 +31,7 @@ pub struct Configuration {
     /// Where the sides run.
     #[serde(default)]
     pub placement: Placement,
-    /// Bytes of message written to shared memory before each notification and read after each wake.
+    /// Bytes of message written to shared memory before each notification and read after each wake-up.
     #[serde(default)]
     pub size: u32,
     /// When the trial ends.
@@ -95,13 +95,13 @@ impl Configuration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trace {
-    /// What the stages of every wake are cut from.
+    /// What the stages of every wake-up are cut from.
     Stages,
-    /// What explains slow wakes, of which the worst are kept.
+    /// What explains slow wake-ups, of which the worst are kept.
     Worst {
         /// How many are kept.
         keep: u32,
-        /// Nanoseconds that a wake must take to be kept.
+        /// Nanoseconds that a wake-up must take to be kept.
         above_ns: u64,
     },
 }

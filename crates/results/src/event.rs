@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// When, in picoseconds from the notifier's stamp where it stands with a wake; before that in ticks of the trace clock.
+    /// When, in picoseconds from the notifier's stamp where it stands with a wake-up; before that in ticks of the trace clock.
     pub at: i64,
     /// The CPU on which it happened.
     pub cpu: u32,

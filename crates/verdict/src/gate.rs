@@ -130,7 +130,7 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
     if failed {
         let missed = judged.missed.told();
         let missed = if missed.is_empty() { missed } else { format!(", of them {missed}") };
-        return Decision::Fail(format!("{surely} of {all} wakes took longer{missed}"));
+        return Decision::Fail(format!("{surely} of {all} wake-ups took longer{missed}"));
     }
     if let Some(why) = gaps(variant) {
         return Decision::CannotTell(why);
@@ -145,9 +145,9 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
         return Decision::CannotTell(unsent(judged.missed.unsent));
     }
     match question.which {
-        _ if all == 0 => Decision::CannotTell("not one wake was timed".to_owned()),
+        _ if all == 0 => Decision::CannotTell("not one wake-up was timed".to_owned()),
         Which::Longest if above > 0 => Decision::CannotTell(format!(
-            "{above} of {all} wakes took as long as the limit to 0.1 %, and no closer is any time known"
+            "{above} of {all} wake-ups took as long as the limit to 0.1 %, and no closer is any time known"
         )),
         Which::Longest => Decision::Pass,
         Which::Quantile(q) if upper <= 1.0 - q => Decision::Pass,
@@ -156,7 +156,7 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
                 .to_owned(),
         ),
         Which::Quantile(q) => Decision::CannotTell(too_few(judged.above, q, confidence).unwrap_or_else(|| {
-            format!("{above} of {all} wakes took longer, which is too near to what is allowed; give it more --time")
+            format!("{above} of {all} wake-ups took longer, which is too near to what is allowed; give it more --time")
         })),
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn too_few(above: Above, q: f64, confidence: f64) -> Option<String> {
     let takes = fewest(q, confidence) as f64 * alike;
     ((all as f64) < takes).then(|| {
         format!(
-            "{all} wakes are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
+            "{all} wake-ups are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
             takes.ceil()
         )
     })

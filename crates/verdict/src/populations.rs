@@ -62,7 +62,7 @@ pub fn explain(record: &mut Record) {
             cure: if record.configuration.placement.cpus.is_none() {
                 "pin both sides (`--placement`), or read the groups one by one".to_owned()
             } else {
-                "read the groups one by one; idle states and halt polling part wakes too".to_owned()
+                "read the groups one by one; idle states and halt polling part wake-ups too".to_owned()
             },
         });
     }

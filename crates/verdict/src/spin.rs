@@ -7,7 +7,7 @@
 //! knees in multi-objective optimization*, PPSN 2004, for a rate that is given and not averaged over).
 //!
 //! Both are means per notification, so that they add up: the wake, and the CPU time of the waiter with what the notifier spends
-//! in its call. What the notifier burns to keep the gap is the harness's and does not count.
+//! in its call. What the notifier spends to keep the gap is the harness's and does not count.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
 /// Why configurations are left out that wait with a time-out.
 const TIMED: &str = "which wait with a time-out";
 
-/// A configuration in which the way to wait is no matter: what is contested.
+/// A configuration in which the way to wait is no matter: what is compared.
 fn whatever_wait(configuration: &Configuration) -> Configuration {
     Configuration { wait: WaitPolicy::Block, ..configuration.clone() }
 }
@@ -226,7 +226,7 @@ fn trial(record: &Record) -> Option<Trial> {
     (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial { wake_ns: wake.mean_ns, cpu_ns })
 }
 
-/// Of what costs the same as the best the one that burns least: to sleep, else the shortest spin. Nothing where one that burns less
+/// Of what costs the same as the best the one that spins least: to sleep, else the shortest spin. Nothing where one that spins less
 /// may cost the same or more; but where all that may be the best outlast the gap, the shortest of them, for until the notification comes they do the
 /// same; and where all of them end before it, to sleep at once, for the others sleep as well and have spun besides. For the same reason none of
 /// them is open where the best outlasts the gap and to sleep at once takes longer.
@@ -242,26 +242,26 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
             judge::FEWEST
         ));
     }
-    let burns = |wait: &WaitPolicy| match wait {
+    let spins_ns = |wait: &WaitPolicy| match wait {
         WaitPolicy::SpinThenBlock { spin_ns } => *spin_ns,
         WaitPolicy::Spin => u64::MAX,
         WaitPolicy::Block | WaitPolicy::Timeout { .. } => 0,
     };
     let sleeps_longer =
         ways.iter().any(|way| way.wait == WaitPolicy::Block && way.verdict == Verdict::Slower);
-    let vain = sleeps_longer && ways.first().is_some_and(|best| burns(&best.wait) >= gap_ns);
+    let vain = sleeps_longer && ways.first().is_some_and(|best| spins_ns(&best.wait) >= gap_ns);
     let open =
-        ways.iter().filter(|way| way.verdict != Verdict::Slower && !(vain && burns(&way.wait) < gap_ns));
-    let outlast = open.clone().all(|way| burns(&way.wait) >= gap_ns);
-    let in_vain = open.clone().all(|way| burns(&way.wait) < gap_ns);
+        ways.iter().filter(|way| way.verdict != Verdict::Slower && !(vain && spins_ns(&way.wait) < gap_ns));
+    let outlast = open.clone().all(|way| spins_ns(&way.wait) >= gap_ns);
+    let in_vain = open.clone().all(|way| spins_ns(&way.wait) < gap_ns);
     // What leads by chance is no answer while a spin that would hit could cost less by as much as matters.
     let may_cost_less = |way: &&WaitCost| {
         way.verdict == Verdict::Inconclusive
-            && burns(&way.wait) >= gap_ns
+            && spins_ns(&way.wait) >= gap_ns
             && way.behind.is_none_or(|ratio| ratio.low < 1.0 / (1.0 + RELEVANT))
     };
     let rival = open.clone().find(may_cost_less);
-    match open.min_by_key(|way| burns(&way.wait)) {
+    match open.min_by_key(|way| spins_ns(&way.wait)) {
         Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
             Choice::SpinThenSleep(*spin_ns)
         }
@@ -360,9 +360,9 @@ mod tests {
     /// A change of a configuration, and what it is a change of.
     type Change = (fn(&mut Configuration), &'static str);
 
-    /// Variants of other sizes, schedulers or windows were contested with those that wait in another way.
+    /// Variants of other sizes, schedulers or windows were compared with those that wait in another way.
     #[test]
-    fn only_variants_that_differ_in_nothing_but_the_wait_are_contested() {
+    fn only_variants_that_differ_in_nothing_but_the_wait_are_compared() {
         let alone = result(&[10_000], 0.02);
         let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
         assert!(spin(&alone, 1.0).unwrap().left_out.is_empty());

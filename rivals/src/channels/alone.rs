@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// So many messages lie in the channel before they are received.
 const BATCH: u64 = 16;
-/// There is room for so many, as in the contests.
+/// There is room for so many, as in the comparisons.
 const DEPTH: usize = 256;
 
 #[derive(clap::Args)]

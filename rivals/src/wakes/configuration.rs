@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_wake_that_is_left_out_is_found_and_the_next_notification_ends_it() {
         for place in [Place::Threads, Place::Processes] {
-            let outcome = run_until_found("planted: forgets one wake of 500", place, 1);
+            let outcome = run_until_found("planted: forgets one wake-up of 500", place, 1);
             let [found] = &outcome.unwoken[..] else { panic!("{outcome:?}") };
             assert_eq!(found.ending, Ending::FurtherNotification, "{found:?}");
             assert_eq!(

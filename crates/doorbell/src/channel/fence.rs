@@ -4,14 +4,14 @@
 //! The fence waits until all that was stored has left for the cache: for short messages it is most of what a `send` costs.
 //! A receiver that sleeps pays for it instead by a call that interrupts the sender's processor, which takes both a hundred
 //! times as long. So a sender begins with fences, leaves them out after a thousand announcements at which nobody had to be woken,
-//! and takes them back as soon as there is a wake within a few hundred.
+//! and takes them back as soon as there is a wake-up within a few hundred.
 
 use super::lane::Lane;
 use crate::membarrier;
 use doorbell_core::fault;
 use std::sync::atomic::Ordering;
 
-/// Announcements without a wake before the fences are left out: more than three times what a barrier is worth.
+/// Announcements without a wake-up before the fences are left out: more than three times what a barrier is worth.
 const CALM: u32 = 1024;
 /// A barrier costs both sides as much as so many fences (0.5 to 10 µs and 7 µs, against some 30 ns each).
 const WORTH: u64 = 300;
@@ -20,7 +20,7 @@ const WORTH: u64 = 300;
 #[derive(Debug)]
 pub(super) struct Fence {
     left_out: bool,
-    /// Announcements since the last wake, while each has its fence.
+    /// Announcements since the last wake-up, while each has its fence.
     since: u32,
     /// The sender's index then.
     woke_at: u64,

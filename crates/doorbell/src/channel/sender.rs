@@ -30,7 +30,7 @@ use std::time::Duration;
 /// |---|---|
 /// | bytes that lie somewhere | [`send`](Self::send) |
 /// | bytes that are made for it | [`reserve`](Self::reserve), write into the [`Slot`], [`commit`](Slot::commit) |
-/// | many messages at once, with one wake | [`batch`](Self::batch) |
+/// | many messages at once, with one wake-up | [`batch`](Self::batch) |
 ///
 /// | when there is no room | use |
 /// |---|---|

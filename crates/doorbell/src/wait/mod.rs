@@ -147,13 +147,13 @@ fn interruptible(entries: &[WaitEntry<'_>]) -> bool {
     entries.iter().any(|entry| entry.listener.interruptible)
 }
 
-/// A signal handler ran instead of the sleep: the end of the wait for those who asked for that, else a wake without a
+/// A signal handler ran instead of the sleep: the end of the wait for those who asked for that, else a wake-up without a
 /// reason, after which the protocol looks again.
 fn after_signal(interruptible: bool) -> Result<Slept, WaitError> {
     if interruptible { Err(WaitError::Interrupted) } else { Ok(Slept::Woken) }
 }
 
-/// What a sleep reports that a wake ended, or something that only looks like one. A hostile peer can wake a sleeper again
+/// What a sleep reports that a wake-up ended, or something that only looks like one. A hostile peer can wake a sleeper again
 /// and again, so that the kernel never gets to see that its time is up.
 fn woken(deadline: Option<Deadline>) -> Slept {
     if deadline.is_some_and(|deadline| deadline.passed()) { Slept::TimedOut } else { Slept::Woken }

@@ -101,7 +101,7 @@ impl Sleep for Sleeper {
     }
 }
 
-/// More than the wakes that can be under way at once: each needs a notifier of its own.
+/// More than the wake-ups that can be under way at once: each needs a notifier of its own.
 const MOST_TOKENS: u32 = 1 << 16;
 
 #[cfg(not(target_env = "musl"))]

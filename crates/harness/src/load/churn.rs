@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two threads that pass a byte to and fro through pipes: sleeps, wakes and switches, as many as the scheduler can do.
+//! Two threads that pass a byte to and fro through pipes: sleeps, wake-ups and switches, as many as the scheduler can do.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ impl LoadKind for Churn {
         "churn"
     }
     fn about(&self) -> &'static str {
-        "two threads a worker that pass a byte to and fro: wakes and switches"
+        "two threads a worker that pass a byte to and fro: wake-ups and switches"
     }
     fn begin(&self) -> io::Result<Box<dyn Work>> {
         let (there_read, there) = pipe_with(PipeFlags::CLOEXEC)?;

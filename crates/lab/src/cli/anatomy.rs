@@ -45,7 +45,7 @@ pub struct Args {
     /// What the two sides are, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
     contexts: Vec<Sides>,
-    /// Wakes per trial, at most 10000
+    /// Wake-ups per trial, at most 10000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     count: Option<u64>,
     /// Length of a trial [default: 200ms]

@@ -43,10 +43,10 @@ pub struct Args {
     /// The notifier's CPU and the waiter's [default: the first two this process may use]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
     cpus: Vec<u32>,
-    /// Wakes of a trial [default: a time that the gap needs]
+    /// Wake-ups of a trial [default: a time that the gap needs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "time")]
     count: Option<u64>,
-    /// Length of a trial [default: what the gap needs: 20 wakes, 50 ms to 1 s]
+    /// Length of a trial [default: what the gap needs: 20 wake-ups, 50 ms to 1 s]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use doorbell_subjects::mechanism::{self, Contexts};
 #[command(after_help = "EXAMPLES\n  \
     doorbell ping futex                          round trips, and one way after gaps of 10us to 100ms\n  \
     doorbell ping futex eventfd --gap 0          two mechanisms back to back\n  \
-    doorbell ping futex --gap 1ms --timing blocked   the waiter proven asleep before every wake\n  \
+    doorbell ping futex --gap 1ms --timing blocked   the waiter proven asleep before every wake-up\n  \
     doorbell ping all --placement same-core      every mechanism on one core\n  \
     doorbell ping pipe --pattern open-loop --gap 100us   due times kept whatever happens")]
 pub struct Args {

@@ -32,7 +32,7 @@ pub struct Args {
     /// Mechanisms (`doorbell list` shows them)
     #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
-    /// Only wakes that take longer than this [default: none is too quick]
+    /// Only wake-ups that take longer than this [default: none is too quick]
     #[arg(long, value_parser = span, value_name = "TIME")]
     above: Option<Duration>,
     /// How many of the worst are kept

@@ -29,7 +29,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if usable == 1 {
         return Verdict::warn(
             seen,
-            "only wakes on one core can be measured, and everything else on the machine runs there too",
+            "only wake-ups on one core can be measured, and everything else on the machine runs there too",
             "give the process two CPUs or more (taskset, docker run --cpuset-cpus, a larger machine)",
         );
     }

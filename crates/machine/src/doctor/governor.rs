@@ -47,7 +47,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     }
     Verdict::warn(
         seen,
-        "a CPU that sleeps much is clocked down: wakes after long gaps are slower, and a busy machine seems \
+        "a CPU that sleeps much is clocked down: wake-ups after long gaps are slower, and a busy machine seems \
          faster than an idle one",
         CURE,
     )

@@ -14,7 +14,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if machine.kernel.parameter("idle") == Some("poll") {
         return Verdict::note(
             "idle=poll on the kernel's command line",
-            "idle CPUs spin: wakes are as short as they can be, and power and SMT siblings pay for it",
+            "idle CPUs spin: wake-ups are as short as they can be, and power and SMT siblings pay for it",
             "carry these figures only to machines booted the same way",
         );
     }
@@ -37,7 +37,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         Some("none") | None if machine.virtualisation.guest => Verdict::note(
             "no idle driver: an idle virtual CPU halts at once",
             "each halt leaves the guest; how long the host polls before it lets the CPU go decides what a \
-             wake after 0.1 ms or more costs, a factor of four was seen",
+             wake-up after 0.1 ms or more costs, a factor of four was seen",
             "read figures by gap; on the host see kvm.halt_poll_ns, in the guest the haltpoll driver \
              (cpuidle_haltpoll)",
         ),

@@ -33,14 +33,14 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if sure > usable - FREE_SHARE {
         return Verdict::unfit(
             seen,
-            "no CPU is free: every wake waits for somebody else's time slice",
+            "no CPU is free: every wake-up waits for somebody else's time slice",
             "stop the other work, or wait until it is done",
         );
     }
     if sure > BUSY_SHARE * (usable / 2.0).max(1.0) {
         return Verdict::warn(
             seen,
-            "wakes meet other programs on their CPU; such trials are repeated, then marked with interference",
+            "wake-ups meet other programs on their CPU; such trials are repeated, then marked with interference",
             "stop the other work, or measure on CPUs it does not use (--cpus)",
         );
     }

@@ -25,7 +25,7 @@ pub(super) struct Dissection {
     pub notes: Vec<String>,
 }
 
-const WATERFALL: &str = "One wake, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
+const WATERFALL: &str = "One wake-up, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
     they add up to the whole. Hover over a bar for the event that told of its end.";
 
 /// Every traced variant of a result.
@@ -52,9 +52,9 @@ fn slowest(slow: &Slow, configurations: usize) -> Dissection {
         })
         .collect();
     let table = Table {
-        caption: format!("The slowest of {} wakes, {}", count(slow.wakes), scale.unit.sign()),
+        caption: format!("The slowest of {} wake-ups, {}", count(slow.wakes), scale.unit.sign()),
         columns: vec![
-            ("wake".to_owned(), true),
+            ("wake-up".to_owned(), true),
             ("took".to_owned(), true),
             ("cause".to_owned(), false),
             ("covers".to_owned(), true),

@@ -316,7 +316,7 @@ fn uncounted(page: &str) -> Vec<&str> {
         "count of blocks",
         "blocks",
         "sent",
-        "wakes",
+        "wake-ups",
         "transfers",
         "events",
         "hand-offs",
@@ -326,7 +326,7 @@ fn uncounted(page: &str) -> Vec<&str> {
         "runs",
         "operations",
     ];
-    let labels = ["samples in all", " wakes, ", "mechanism", " event", "confirmed"];
+    let labels = ["samples in all", " wake-ups, ", "mechanism", " event", "confirmed"];
     let tables = page.split("<div class=\"scroll\"").filter_map(|part| part.split("</thead>").next());
     tables
         .filter(|table| table.contains("<table>"))
@@ -420,7 +420,7 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
         "<h3>Poll or wait</h3>",
         "fio pvsync2",
         "Waiting for a message over loopback, µs",
-        "Wakes by how long the waiter slept, µs",
+        "Wake-ups by how long the waiter slept, µs",
         "<h3>Fan-out, µs</h3>",
         "<h3>Hand-offs, µs</h3>",
         "<h3>Calls and faults, µs</h3>",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The marks that a wake passes on its way from the notifier to the waiter.
+//! The marks that a wake-up passes on its way from the notifier to the waiter.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A mark, in the order in which a wake passes them.
+/// A mark, in the order in which a wake-up passes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {

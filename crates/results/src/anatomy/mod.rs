@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! stamps ─┐
-//! events ─┴─► cut (one wake: marks in order) ─► collect (paths, distributions, the wakes worth showing)
+//! events ─┴─► cut (one wake-up: marks in order) ─► collect (paths, distributions, the wake-ups worth showing)
 //! ```
 //!
-//! A stage is the time between two marks that a wake passed one after the other, so the stages of a wake always add up to the
+//! A stage is the time between two marks that a wake-up passed one after the other, so the stages of a wake-up always add up to the
 //! whole. A mark that was not seen is left out, and its time belongs to the stage that ends at the next one: nothing is guessed.
 //! What a kernel does not tell is named: kinds of event that it lacks, and CPUs that leave some out (`untold`).
 
@@ -30,11 +30,11 @@ pub struct Anatomy {
     /// Marks that this kernel does not show at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<Hidden>,
-    /// How many wakes there were and what became of them.
+    /// How many wake-ups there were and what became of them.
     pub counts: Counts,
-    /// The ways that wakes took, the most frequent first.
+    /// The ways that wake-ups took, the most frequent first.
     pub paths: Vec<Path>,
-    /// Wakes that are kept whole.
+    /// Wake-ups that are kept whole.
     pub kept: Vec<Wake>,
 }
 
@@ -47,7 +47,7 @@ pub struct Hidden {
     pub why: String,
 }
 
-/// Wakes, by what became of them.
+/// Wake-ups, by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Stamped by both sides after the warm-up.
@@ -56,16 +56,16 @@ pub struct Counts {
     pub cut: u64,
     /// Left out because events of their time were overwritten.
     pub incomplete: u64,
-    /// Left out because one wake brought several messages, or a message came without a wake of its own.
+    /// Left out because one wake-up brought several messages, or a message came without a wake-up of its own.
     pub merged: u64,
     /// Events that were overwritten.
     pub lost_events: u64,
-    /// Wakes longer than the threshold asked for, kept or not.
+    /// Wake-ups longer than the threshold asked for, kept or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
 }
 
-/// A way that wakes took.
+/// A way that wake-ups took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Path {
     /// The marks that each of them passed, in order.
@@ -85,11 +85,11 @@ impl Path {
     }
 }
 
-/// Why a wake is kept whole.
+/// Why a wake-up is kept whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
-    /// As many wakes of its trial were quicker as were slower.
+    /// As many wake-ups of its trial were quicker as were slower.
     Median,
     /// One in a hundred was slower.
     P99,
@@ -97,7 +97,7 @@ pub enum Rank {
     Worst,
 }
 
-/// A wake that is kept whole.
+/// A wake-up that is kept whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Wake {
     /// Why it is kept.
@@ -145,7 +145,7 @@ impl Wake {
     }
 }
 
-/// A mark that a wake passed.
+/// A mark that a wake-up passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Passed {
     /// The mark.
@@ -157,7 +157,7 @@ pub struct Passed {
     pub cpu: Option<u32>,
 }
 
-/// What the machine counted from its last reading until the wake was caught.
+/// What the machine counted from its last reading until the wake-up was caught.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Meanwhile {
     /// How long before it was caught the last reading was, nanoseconds.

@@ -14,7 +14,7 @@ pub enum Source {
     Tsc,
     /// `clock_gettime(CLOCK_MONOTONIC)`.
     Monotonic,
-    /// The virtual count of an ARM processor's generic timer, `CNTVCT_EL0`.
+    /// The virtual count of ARM's generic timer, `CNTVCT_EL0`.
     Cntvct,
     /// The `time` counter of a RISC-V processor.
     Rdtime,

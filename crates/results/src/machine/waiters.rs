@@ -30,9 +30,9 @@ pub struct User {
     pub command: String,
     /// What became of the profile there, in a word; none for a word of a later release.
     pub profile: Option<&'static str>,
-    /// The latency of a sleep that its adaptive waiters reckon with, nanoseconds; none before the first of them.
+    /// The latency of a sleep that its adaptive waiters assume, nanoseconds; none before the first of them.
     pub sleep_latency_ns: Option<u32>,
-    /// The price of a sleep that they reckon with, nanoseconds.
+    /// The price of a sleep that they assume, nanoseconds.
     pub sleep_price_ns: Option<u32>,
     /// Time in which its tasks stood ready and had no CPU, nanoseconds since each began; none where the kernel does not keep it.
     pub ready_ns: Option<u64>,

@@ -5,7 +5,7 @@ use super::series::Quantity;
 use super::{Record, SideCounters};
 
 /// CPU time of the two sides for one notification and the wake-up that it makes: the notifier's call and all that the waiter runs. What a
-/// notifier burns between its calls keeps the gap and is the harness's.
+/// notifier spends between its calls keeps the gap and is the harness's.
 ///
 /// Back to back each side notifies and waits, and the whole of both is for two wake-ups a round. With a gap the side that answers pays for
 /// one of each and keeps no gap. One way it is the waiter's time and the notifier's call. Of what notifies nobody it

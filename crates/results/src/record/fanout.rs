@@ -36,7 +36,7 @@ pub struct Rounds {
     pub last_ns: Vec<f64>,
     /// From the first post until after the last.
     pub notify_ns: Vec<f64>,
-    /// Wakes beyond a receiver's first, where all share one object.
+    /// Wake-ups beyond a receiver's first, where all share one object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub duplicates: Vec<u64>,
     /// Receivers that did not wake, where all share one object.

@@ -82,7 +82,7 @@ pub struct Record {
     /// The proof that the load the configuration asks for was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
-    /// Where the time of its wakes went, where the kernel's events were recorded beside the stamps.
+    /// Where the time of its wake-ups went, where the kernel's events were recorded beside the stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
@@ -190,11 +190,11 @@ pub struct Tally {
     pub lost: u64,
     /// Seen only because a timed wait ran out.
     pub late: u64,
-    /// Wakes for a number seen before.
+    /// Wake-ups for a number seen before.
     pub duplicate: u64,
-    /// Wakes with nothing behind them.
+    /// Wake-ups with nothing behind them.
     pub spurious: u64,
-    /// Seen together with a later one, by one wake.
+    /// Seen together with a later one, by one wake-up.
     pub merged: u64,
     /// Timed waits that ran out with nothing to see.
     pub timeouts: u64,

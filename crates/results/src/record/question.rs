@@ -16,7 +16,7 @@ pub enum Question {
     Pick(Pick),
     /// How long to spin before sleeping?
     Spin(Spin),
-    /// Does a percentile of the wakes stay below a limit?
+    /// Does a percentile of the wake-ups stay below a limit?
     Gate(Gate),
     /// Did it get worse than a baseline?
     Check(Check),
@@ -107,7 +107,7 @@ pub struct Spin {
     pub worth: f64,
 }
 
-/// Does a percentile of the wakes stay below a limit?
+/// Does a percentile of the wake-ups stay below a limit?
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// The limit, nanoseconds.
@@ -124,7 +124,7 @@ pub struct Gate {
 pub enum Which {
     /// This quantile, of 0 to 1.
     Quantile(f64),
-    /// Every wake.
+    /// Every wake-up.
     Longest,
 }
 

@@ -39,7 +39,7 @@ pub const PRIMITIVES_DRIFTED: About = About {
     what: "The machine itself changed around this block of trials: one of its primitive costs is not where it was.",
     taken: "Primitive costs are read before each block and after the last. A median that differs from the next reading by more than \
             a factor of 1.3 (clock, system call, wake with nobody waiting) or 1.4 (the others) has moved.",
-    misleads: "It says that the ground moved, not that a figure is wrong: blocks whose variants alternate bear it equally. A \
+    misleads: "It says that the machine changed, not that a figure is wrong: blocks whose variants alternate bear it equally. A \
                busy or virtual machine moves often.",
 };
 
@@ -79,12 +79,12 @@ pub const NO_PRIMITIVES: About = About {
 /// Samples fall into groups.
 pub const BIMODAL: About = About {
     name: "bimodal",
-    what: "The times of a trial fall into groups, such as wakes on one core and wakes across cores: a median of all of them \
+    what: "The times of a trial fall into groups, such as wake-ups on one core and wake-ups across cores: a median of all of them \
            describes none.",
     taken: "The density of the logarithms has a valley between two peaks that is deeper than chance makes it. A group that \
             holds a tenth of the samples and lies half as far again from the largest is warned of; the result file keeps every group with a \
             twentieth or more. Unpinned groups are named where the rescheduling interrupts prove which is which.",
-    misleads: "Idle states, halt polling and a drifting clock speed part wakes as well as placement does. A long tail is \
+    misleads: "Idle states, halt polling and a drifting clock speed part wake-ups as well as placement does. A long tail is \
                no group.",
 };
 

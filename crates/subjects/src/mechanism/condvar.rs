@@ -115,7 +115,7 @@ impl Mechanism for Condvar {
             kernel: "Two futexes: pthread_cond_signal calls FUTEX_WAKE if somebody waits, pthread_cond_wait releases \
                      the mutex, sleeps in FUTEX_WAIT, and takes the mutex again. All else happens in user mode.",
             limits: "Without a waiter the signal makes no system call. A process that dies with the mutex held blocks \
-                     the other for ever, unless the mutex is robust, which this one is not. Wakes may be spurious; \
+                     the other for ever, unless the mutex is robust, which this one is not. Wake-ups may be spurious; \
                      the count absorbs them. The timed wait is pthread_cond_timedwait on the monotonic clock.",
             sources: &[
                 "pthread_cond_wait(3), pthread_condattr_setpshared(3)",

@@ -33,7 +33,7 @@ impl Mechanism for Pipe {
             summary: "pipe, one byte a notification",
             how: "The notifier writes one byte into a pipe; the waiter blocks in read(2) for one byte. Each direction \
                   has a pipe of its own.",
-            kernel: "Write: take the pipe's mutex, append to the last page or take a new one, wake the reader if the \
+            kernel: "Write: take the pipe's mutex, append to the last page or take a new one, and wake the reader if the \
                      pipe was empty (a synchronous wake, a hint that the writer is about to sleep). Read: sleep while \
                      empty, then copy under the mutex.",
             limits: "65536 bytes by default, then the writer blocks; fcntl(F_SETPIPE_SZ) up to \

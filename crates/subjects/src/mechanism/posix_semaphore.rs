@@ -25,7 +25,7 @@ pub(super) const KERNEL: &str = "glibc keeps a value and a count of waiters in o
                                  calls FUTEX_WAKE only if somebody waits; sem_wait takes one if there is one, in \
                                  user mode, and else sleeps in FUTEX_WAIT.";
 pub(super) const LIMITS: &str = "Without a waiter sem_post makes no system call, so its cost then is not that of a \
-                                 wake. Counts up to SEM_VALUE_MAX (2^31-1). The timed wait is sem_timedwait, whose \
+                                 wake-up. Counts up to SEM_VALUE_MAX (2^31-1). The timed wait is sem_timedwait, whose \
                                  deadline is on the real-time clock: setting the clock moves it.";
 
 impl<S: Semaphore> Notifier for SemaphoreEnd<S> {

@@ -84,7 +84,7 @@ impl Mechanism for UdpVethIoUringNapi {
                      done, and the waiter takes it through UDP. If nothing comes in time, the waiter sleeps, and the next packet comes as without.",
             limits: concat!(
                 of_a_pair!(),
-                "Linux 6.9. Drops as udp-veth. Burns a CPU for as long as it polls; on a CPU that both sides share, the notifier waits for the end of it. \
+                "Linux 6.9. Drops as udp-veth. Keeps a CPU busy for as long as it polls; on a CPU that both sides share, the notifier waits for the end of it. \
                  Listed as unavailable where the socket's packets come through no queue that can be polled (SO_INCOMING_NAPI_ID is 0). A \
                  look polls nothing."
             ),

@@ -55,7 +55,7 @@ impl Operation for FutexWakeAll {
     fn classic(&self, record: &Record) -> Option<Figure> {
         let Pattern::Operation { batch } = record.configuration.pattern else { return None };
         let mean = record.series.get(&Quantity::Operation)?.mean_ns;
-        let formula = format!("mean time of {batch} wakes");
+        let formula = format!("mean time of {batch} wake-ups");
         Some(figure("perf bench futex wake as printed", mean * f64::from(batch) / 1e6, "ms", formula))
     }
 }

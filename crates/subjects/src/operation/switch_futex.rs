@@ -26,7 +26,7 @@ impl Operation for SwitchFutex {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "switch by futex: one wake there, one back",
+            summary: "switch by futex: one wake-up there, one back",
             how: "Each side counts up a word, wakes the other on it, and sleeps on the other's word; threads use the \
                   private key. A round is there and back.",
             kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and schedules away.",

@@ -41,7 +41,7 @@ pub(super) const CAUSE: Cause = Cause {
         Some((
             covers,
             format!(
-                "the hypervisor took {} from CPU {cpu} in the {} before it was caught, and that CPU said nothing for {} of this wake",
+                "the hypervisor took {} from CPU {cpu} in the {} before it was caught, and that CPU said nothing for {} of this wake-up",
                 took(steal.saturating_mul(1000)),
                 took(meanwhile.window_ns.saturating_mul(1000)),
                 took(silent)

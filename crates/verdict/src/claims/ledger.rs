@@ -23,7 +23,7 @@ pub struct Entry {
     /// The results that decide it.
     pub words: Vec<Word>,
     /// Why the last result that could have spoken does not decide it; none if there was none.
-    pub undecided: Option<String>,
+    pub why_not_decided: Option<String>,
 }
 
 /// How a claim stands, in a word.
@@ -69,7 +69,7 @@ pub struct Ledger {
 
 impl Default for Ledger {
     fn default() -> Self {
-        let entry = |claim| Entry { claim, words: Vec::new(), undecided: None };
+        let entry = |claim| Entry { claim, words: Vec::new(), why_not_decided: None };
         let entries = |source: &'static Source| (source, source.claims.iter().map(entry).collect());
         Self { sources: SOURCES.into_iter().map(entries).collect(), taken: HashMap::new() }
     }
@@ -90,7 +90,7 @@ impl Ledger {
         for (entry, judged) in own.into_iter().flat_map(|(_, entries)| entries).zip(judge(result)) {
             let word = Word { by: by.to_owned(), decision: judged.decision, evidence: judged.evidence };
             match word.decision {
-                Decision::CannotTell => entry.undecided = Some(format!("{by}: {}", word.evidence)),
+                Decision::CannotTell => entry.why_not_decided = Some(format!("{by}: {}", word.evidence)),
                 _ => entry.words.push(word),
             }
         }
@@ -129,7 +129,10 @@ mod tests {
                 "a run without a record decides nothing: {:?}",
                 entry.words
             );
-            assert!(entry.undecided.as_ref().is_some_and(|why| why.starts_with("c.json: ")), "{entry:?}");
+            assert!(
+                entry.why_not_decided.as_ref().is_some_and(|why| why.starts_with("c.json: ")),
+                "{entry:?}"
+            );
         }
         let mut other = run("node3");
         other.plan.claims = None;
@@ -141,7 +144,8 @@ mod tests {
         let word = |decision| Word { by: String::new(), decision, evidence: String::new() };
         let claim = &SOURCES[0].claims[0];
         let of = |decisions: &[Decision]| {
-            Entry { claim, words: decisions.iter().copied().map(word).collect(), undecided: None }.standing()
+            Entry { claim, words: decisions.iter().copied().map(word).collect(), why_not_decided: None }
+                .standing()
         };
         use Decision::{Confirmed, Contradicted};
         assert_eq!(of(&[Confirmed, Confirmed]), Standing::Confirmed);

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
         taken: "The slices of work each worker counted while the trial ran, and the share of the trial for which each \
                 CPU was busy, which must be 90 % where there is a worker for every CPU.",
         misleads: "Busy shares are not judged in trials of less than 0.2 s, where the kernel's ticks of 10 ms tell too \
-                   little, nor under churn, which sleeps between its wakes.",
+                   little, nor under churn, which sleeps between its wake-ups.",
     },
     evidence,
 };

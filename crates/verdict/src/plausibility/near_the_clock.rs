@@ -63,7 +63,7 @@ pub fn near_the_clock(record: &Record, known: &Known) -> Vec<Warning> {
     let skew = mark(
         WITHIN_CLOCK_SKEW,
         skewed,
-        "the figure may be the clocks' difference as much as the wake",
+        "the figure may be the clocks' difference as much as the wake-up",
         "use the round trip, which one clock times",
     );
     grid.into_iter().chain(skew).collect()

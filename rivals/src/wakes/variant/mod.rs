@@ -92,7 +92,7 @@ pub fn variants() -> Vec<Variant> {
     let processes = |kind, name, open| Variant { name, kind, places: &[Place::Processes], open };
     vec![
         anywhere(Planted, "planted: re-variants before it consumes", planted::rearms_first),
-        anywhere(Planted, "planted: forgets one wake of 500", planted::forgets),
+        anywhere(Planted, "planted: forgets one wake-up of 500", planted::forgets),
         anywhere(Planted, "planted: a call that does not return", planted::stays),
         anywhere(Ours, "doorbell, adaptive", doorbell::adaptive),
         anywhere(Ours, "doorbell, futex", doorbell::futex),

@@ -22,7 +22,7 @@ impl Mechanism for WaitOnAddress {
             how: "The notifier stores the next number in a word and calls WakeByAddressSingle, always; the waiter calls WaitOnAddress with the \
                   number it saw last, which sleeps only if the word still holds it.",
             kernel: "A table of waiters lies in the process's own memory; who finds one enters the kernel to make its thread ready, and who \
-                     sleeps enters it to wait for that. A wake that finds nobody never leaves user mode.",
+                     sleeps enters it to wait for that. A wake-up that finds nobody never leaves user mode.",
             limits: "Threads of one process. Two notifications before the waiter looks are one. It may return without a reason, and the waiter \
                      looks again. The timed wait counts milliseconds.",
             sources: &["WaitOnAddress, WakeByAddressSingle (Win32 API, Synchronization), since Windows 8"],

@@ -110,7 +110,7 @@ impl Mechanism for SrwCondvar {
                   SleepConditionVariableSRW while the count is zero, and takes one.",
             kernel: "Lock and condition variable are a word each, with lists of waiters on their stacks; the kernel is entered to sleep and to \
                      wake a sleeper, by a keyed event or an alert of the thread.",
-            limits: "Threads of one process. Wakes may come without a reason; the count absorbs them. The timed wait counts milliseconds.",
+            limits: "Threads of one process. Wake-ups may come without a reason; the count absorbs them. The timed wait counts milliseconds.",
             sources: &[
                 "SleepConditionVariableSRW, WakeConditionVariable, slim reader/writer locks (Win32 API, Synchronization)",
             ],

@@ -45,7 +45,7 @@ impl Mechanism for HttpLongPoll {
             how: "The client sends a GET over an open connection and blocks in read(2). A thread of the server keeps the request until \
                   an event is published, at the longest for 25 s, and answers with the number of events there have been.",
             kernel: "The notifier wakes the server's thread by a futex; that thread's write wakes the client as in tcp.",
-            limits: "Two wakes an event, and a question before each. Events while no question is open wait for the next.",
+            limits: "Two wake-ups an event, and a question before each. Events while no question is open wait for the next.",
             sources: &["RFC 6202, section 2.2", "crate httparse"],
         }
     }

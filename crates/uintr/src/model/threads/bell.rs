@@ -111,7 +111,7 @@ const HAZARDS: [Entry<Hazard>; 9] = [
         Hazard::B7,
         "B7",
         "epoch not moved",
-        "the wake comes between the re-check and the sleep: nobody is in the queue yet, and the compare finds nothing changed",
+        "the wake-up comes between the re-check and the sleep: nobody is in the queue yet, and the compare finds nothing changed",
         "N5 before N6",
         Seat::Futex,
     ),

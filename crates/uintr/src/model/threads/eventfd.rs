@@ -67,7 +67,7 @@ const HAZARDS: [Entry<Hazard>; 6] = [
         Hazard::E5,
         "E5",
         "level-triggered and never read",
-        "the eventfd stays readable: every wait returns at once, and the consumer burns its processor with an empty queue",
+        "the eventfd stays readable: every wait returns at once, and the consumer keeps its processor busy with an empty queue",
         "read the eventfd before the queue",
     ),
     (

@@ -35,7 +35,7 @@ const HAZARDS: [Entry<Hazard>; 5] = [
         Hazard::F1,
         "F1",
         "check, then wait, without a compare",
-        "the message and its wake come between the check and the sleep; nothing tells the kernel that the check is out of date",
+        "the message and its wake-up come between the check and the sleep; nothing tells the kernel that the check is out of date",
         "pass the value that was checked: the kernel compares it under the lock that wakers take",
     ),
     (
@@ -50,7 +50,7 @@ const HAZARDS: [Entry<Hazard>; 5] = [
         "F3",
         "wake without changing the word",
         "the message is elsewhere and the futex word stays as it was, so the compare always succeeds",
-        "change the word with every message, before the wake",
+        "change the word with every message, before the wake-up",
     ),
     (
         Hazard::F4,
@@ -64,7 +64,7 @@ const HAZARDS: [Entry<Hazard>; 5] = [
         "F5",
         "one waiter woken for a message that all must see",
         "the other stays asleep",
-        "wake all, or hand the wake on",
+        "wake all, or hand the wake-up on",
     ),
 ];
 
