@@ -124,7 +124,7 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
 fn rest(slow: &Slow) -> String {
     let worst = slow.kept.first().and_then(|one| one.verdict.as_ref());
     let cure = worst
-        .and_then(|found| cause::ALL.iter().find(|cause| cause.name == found.name))
+        .and_then(|found| cause::ALL.iter().find(|cause| cause.about.name == found.name))
         .map_or_else(String::new, |cause| format!("To cure it: {}.", cause.cure));
     let missed = match slow.incomplete {
         0 => String::new(),

@@ -14,6 +14,7 @@ use doorbell_report::notifications::IRREGULARITIES;
 use doorbell_report::style::{Role, Style};
 use doorbell_report::terms::{TERMS, key};
 use doorbell_results::about::About;
+use doorbell_results::anatomy::Mark;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::need;
 use doorbell_results::record::series::Quantity;
@@ -22,6 +23,7 @@ use doorbell_subjects::fan;
 use doorbell_subjects::mechanism::{self, Explanation};
 #[cfg(target_os = "linux")]
 use doorbell_subjects::{operation, task, transfer};
+use doorbell_verdict::cause;
 use doorbell_verdict::plausibility;
 
 /// Arguments of `doorbell explain`.
@@ -29,7 +31,8 @@ use doorbell_verdict::plausibility;
 pub struct Args {
     /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a figure such as `round-trip`, a
     /// warning such as `interference`, a rule such as `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`, a
-    /// placement such as `same-l3`, a percentile, or the head of any column
+    /// stage or a cause of a slow wake-up, a verdict such as `inconclusive`, a placement such as `same-l3`, a percentile, or the head
+    /// of any column
     name: String,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -41,7 +44,7 @@ pub struct Args {
 struct Topic {
     name: String,
     /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `primitive cost`, `warning`, `rule`, `finding`,
-    /// `need`, `percentile`, `placement`, `part of a run`, `verdict`, `condition`, `column`.
+    /// `stage`, `cause`, `need`, `percentile`, `placement`, `part of a run`, `verdict`, `condition`, `column`.
     kind: &'static str,
     summary: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -73,6 +76,8 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     warnings,
     rules,
     findings,
+    stages,
+    causes,
     needs,
     terms,
 ];
@@ -138,6 +143,25 @@ fn findings() -> Vec<Topic> {
     findings.collect()
 }
 
+/// What `doorbell anatomy` cuts a wake-up into.
+fn stages() -> Vec<Topic> {
+    let stages = Mark::ALL.iter().map(|mark| Topic {
+        parts: vec![Part { head: "Sources", text: mark.source() }],
+        ..plain(mark.stage(), "stage", mark.meaning())
+    });
+    stages.collect()
+}
+
+/// What `doorbell why` finds. Some have the name of what the doctor looks at: then both are told.
+fn causes() -> Vec<Topic> {
+    let causes = cause::ALL.iter().map(|cause| {
+        let mut topic = told("cause", cause.about);
+        topic.parts.push(Part { head: "Cure", text: cause.cure });
+        topic
+    });
+    causes.collect()
+}
+
 /// What `doorbell pick` asks a mechanism for.
 fn needs() -> Vec<Topic> {
     need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
@@ -190,19 +214,19 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
 /// What the head of a column means: the whole, without its unit if it has one, or both of its parts (`futex p50`).
 fn composed<'topics>(name: &str, topics: &'topics [Topic]) -> Vec<&'topics Topic> {
     let bare = name.rsplit_once(", ").map_or(name, |(bare, _unit)| bare);
-    if let Some(topic) = find(name, topics).or_else(|| find(bare, topics)) {
-        return vec![topic];
-    }
-    let parts = bare
-        .match_indices(' ')
-        .find_map(|(blank, _)| Some([find(&bare[..blank], topics)?, find(&bare[blank + 1..], topics)?]));
-    parts.map_or_else(Vec::new, Vec::from)
+    let whole = [name, bare].map(|name| find(name, topics)).into_iter().find(|found| !found.is_empty());
+    let parts = || {
+        let split = |(blank, _)| [&bare[..blank], &bare[blank + 1..]].map(|part| find(part, topics));
+        bare.match_indices(' ').map(split).find(|parts| parts.iter().all(|found| !found.is_empty()))
+    };
+    whole.unwrap_or_else(|| parts().map_or_else(Vec::new, |parts| parts.concat()))
 }
 
 /// By its name; in whatever letters and with blanks, as the head of a column has it.
-fn find<'topics>(name: &str, topics: &'topics [Topic]) -> Option<&'topics Topic> {
-    let exact = topics.iter().find(|topic| topic.name == name);
-    exact.or_else(|| topics.iter().find(|topic| key(&topic.name) == key(name)))
+fn find<'topics>(name: &str, topics: &'topics [Topic]) -> Vec<&'topics Topic> {
+    let exact: Vec<_> = topics.iter().filter(|topic| topic.name == name).collect();
+    let alike = || topics.iter().filter(|topic| key(&topic.name) == key(name)).collect();
+    if exact.is_empty() { alike() } else { exact }
 }
 
 fn unknown(name: &str, topics: &[Topic]) -> String {
@@ -232,18 +256,25 @@ fn text(topic: &Topic, style: &Style) -> String {
 mod tests {
     use super::*;
     use doorbell_report::axis::Axis;
+    use doorbell_results::record::verdict::Status;
+    use doorbell_verdict::claims::Decision;
+    use doorbell_verdict::claims::ledger::Standing;
 
     #[test]
     fn every_name_means_one_thing_and_has_an_explanation() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
-        let mut names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
+        let mut names: Vec<&str> = topics
+            .iter()
+            .filter(|topic| topic.kind != "cause" || !doctor::families().any(|(about, _)| about.name == topic.name))
+            .map(|topic| topic.name.as_str())
+            .collect();
         names.sort_unstable();
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
         assert!(twice.is_empty(), "{twice:?}");
         for topic in &topics {
             assert!(!topic.summary.is_empty(), "{}", topic.name);
             for part in &topic.parts {
-                let sentence = part.text.ends_with('.') || part.head == "Sources";
+                let sentence = part.text.ends_with('.') || ["Sources", "Cure"].contains(&part.head);
                 assert!(sentence, "{}, {}: {}", topic.name, part.head, part.text);
             }
         }
@@ -284,7 +315,7 @@ mod tests {
             .collect();
         assert!(unknown.is_empty(), "{unknown:#?}");
         for relation in doorbell_results::machine::topology::Relation::ALL {
-            assert!(find(relation.name(), &topics).is_some(), "{}", relation.name());
+            assert!(!find(relation.name(), &topics).is_empty(), "{}", relation.name());
         }
         for name in [
             "p50",
@@ -299,6 +330,29 @@ mod tests {
             "configuration",
         ] {
             assert!(explained(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_stage_every_cause_and_every_verdict_has_an_explanation() {
+        let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
+        let kinds = |name: &str| composed(name, &topics).iter().map(|topic| topic.kind).collect::<Vec<_>>();
+        for mark in Mark::ALL {
+            assert_eq!(kinds(mark.stage()), ["stage"], "{mark:?}");
+        }
+        for cause in &cause::ALL {
+            assert!(kinds(cause.about.name).contains(&"cause"), "{}", cause.about.name);
+        }
+        assert_eq!(kinds("steal"), ["finding", "cause"]);
+        let statuses =
+            [Status::Answered, Status::Passed, Status::Failed, Status::Inconclusive].map(Status::name);
+        let decisions =
+            [Decision::Confirmed, Decision::Contradicted, Decision::CannotTell].map(Decision::name);
+        let standings =
+            [Standing::Open, Standing::Confirmed, Standing::Contradicted, Standing::Both].map(Standing::name);
+        let judged = ["slower", "faster", "same", "least", "pass", "fail", "kept", "broken", "unknown"];
+        for word in statuses.iter().chain(&decisions).chain(&standings).chain(&judged) {
+            assert_eq!(kinds(word), ["verdict"], "{word}");
         }
     }
 

@@ -57,6 +57,25 @@ impl Mark {
         }
     }
 
+    /// What has happened when it is passed.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Sent => "The notifier is about to make its call: the first stage begins here.",
+            Self::Enters => "The stage ends when the notifier has entered the kernel.",
+            Self::Decided => "The stage ends when the kernel has found the waiter and begins to wake it.",
+            Self::InterruptSent => "The stage ends when an interrupt is sent to the waiter's CPU.",
+            Self::Taken => {
+                "The stage ends when the waiter's CPU takes an interrupt or leaves its idle state, whichever is seen first."
+            }
+            Self::SwitchedIn => {
+                "The stage ends when the waiter's CPU turns to it: from where it was ready, this is the run-queue delay."
+            }
+            Self::UserMode => "The stage ends when the waiter's system call returns.",
+            Self::Woke => "The stage ends with the waiter's first instruction after its wait.",
+            Self::Read => "The stage ends when the waiter has read the message.",
+        }
+    }
+
     /// Where its time comes from.
     pub fn source(self) -> &'static str {
         match self {

@@ -2,13 +2,19 @@
 //! A side touched memory that was not there.
 
 use super::{Cause, called, took, whole};
+use doorbell_results::about::About;
 use doorbell_results::event::What;
 
 /// `TASK_INTERRUPTIBLE` and `TASK_UNINTERRUPTIBLE`, as sched_switch reports them (kernel include/linux/sched.h).
 const ASLEEP: i64 = 1 | 2;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "page fault",
+    about: About {
+        name: "page fault",
+        what: "A side touched a page that was not there.",
+        taken: "A page fault of a side in user mode; it ends at the side's next event.",
+        misleads: "What the side did between the fault and that event is counted with it.",
+    },
     cure: "touch and lock the memory beforehand (mlockall, MAP_POPULATE)",
     by_events: true,
     find: |wake| {

@@ -2,11 +2,17 @@
 //! The waiter's CPU was idle, was told of the wake, and took its time to leave its idle state.
 
 use super::{Cause, took, waiters_cpu};
+use doorbell_results::about::About;
 use doorbell_results::anatomy::Mark;
 use doorbell_results::event::What;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "idle exit",
+    about: About {
+        name: "idle exit",
+        what: "The waiter's CPU was idle when it was told, and took long to leave its idle state.",
+        taken: "From the sending of the interrupt, or where that is not recorded from when the wakeup was issued, to the first sign that the CPU left its idle state.",
+        misleads: "In a guest the hypervisor's delay in running the CPU again is in it.",
+    },
     cure: "keep CPUs from deep idle states (`/dev/cpu_dma_latency`, idle=poll); in a guest raise halt_poll_ns on the host",
     by_events: true,
     find: |wake| {

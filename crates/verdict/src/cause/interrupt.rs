@@ -2,6 +2,7 @@
 //! Interrupts, or work they had put off, held the CPU on which the wake was waiting.
 
 use super::{Cause, held_ps, took, whole};
+use doorbell_results::about::About;
 use doorbell_results::event::What;
 
 /// Kinds of deferred work by number (kernel include/linux/interrupt.h).
@@ -19,7 +20,12 @@ const SOFT: [&str; 10] = [
 ];
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "interrupts",
+    about: About {
+        name: "interrupts",
+        what: "A CPU of the wake-up was in interrupts or deferred work of them (softirqs).",
+        taken: "The entries and ends of interrupts and softirqs on each CPU that a mark was passed on; the CPU with the longest time counts.",
+        misleads: "The interrupt that wakes the waiter is among them; how much is normal is seen in quicker wake-ups.",
+    },
     cure: "move interrupts off the CPUs of both sides (/proc/irq/*/smp_affinity, rcu_nocbs, nohz_full)",
     by_events: true,
     find: |wake| {

@@ -2,11 +2,17 @@
 //! The waiter was moved to another CPU while it was ready to run.
 
 use super::{Cause, took};
+use doorbell_results::about::About;
 use doorbell_results::anatomy::Mark;
 use doorbell_results::event::What;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "migration",
+    about: About {
+        name: "migration",
+        what: "The waiter was moved to another CPU while it was ready.",
+        taken: "sched_migrate_task after the waiter was made ready; it ends where the waiter is scheduled in.",
+        misleads: "The choice of a CPU on waking is recorded as a migration too, and is none here.",
+    },
     cure: "pin the waiter (`--placement`, taskset, a cpuset)",
     by_events: true,
     find: |wake| {

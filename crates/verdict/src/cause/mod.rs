@@ -4,6 +4,7 @@
 //! A cause is found only where events or counters of that very wake show it, together with how much of the wake it covers.
 //! Adding one is adding a file here and one line in [`ALL`].
 
+use doorbell_results::about::About;
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::event::What;
 
@@ -30,7 +31,7 @@ pub struct Found {
 
 #[derive(Debug)]
 pub struct Cause {
-    pub name: &'static str,
+    pub about: About,
     /// What to do about it.
     pub cure: &'static str,
     /// Whether it is found by events: then a list that leaves some out may lack the very one that ends it, or rules it out.
@@ -63,7 +64,7 @@ pub fn causes(wake: &Wake) -> Vec<Found> {
         .filter(|cause| wake.events_left_out == 0 || !cause.by_events)
         .filter_map(|cause| {
             let (covers_ps, evidence) = (cause.find)(wake)?;
-            Some(Found { name: cause.name, covers_ps: covers_ps.min(wake.whole_ps()), evidence })
+            Some(Found { name: cause.about.name, covers_ps: covers_ps.min(wake.whole_ps()), evidence })
         })
         .collect();
     // Of those that cover as much, the one that stands first in the list explains the others.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cause, called, queued, took, waiters_cpu};
+use doorbell_results::about::About;
 use doorbell_results::event::What;
 
 /// Tasks that are named; the rest is a number.
@@ -21,7 +22,12 @@ struct Running {
 }
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "its CPU ran something else",
+    about: About {
+        name: "its CPU ran something else",
+        what: "The waiter was ready, and its CPU ran other tasks.",
+        taken: "The events of that CPU from when the wakeup was issued to when the waiter was scheduled in, by task; the three longest are named.",
+        misleads: "Where a task's coming was not recorded, it is counted from the first event in which it ran.",
+    },
     cure: "keep other work off the waiter's CPU (cpuset, isolcpus), or give the waiter a higher priority",
     by_events: true,
     find: |wake| {

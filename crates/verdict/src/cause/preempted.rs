@@ -2,6 +2,7 @@
 //! A side lost its CPU in the middle of the wake: the notifier before it had notified, or the waiter after it had run.
 
 use super::{Cause, called, held_ps, took, whole};
+use doorbell_results::about::About;
 use doorbell_results::anatomy::Mark;
 use doorbell_results::event::What;
 
@@ -9,7 +10,12 @@ use doorbell_results::event::What;
 pub(super) const GONE: i64 = 0xff;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "involuntary switch",
+    about: About {
+        name: "involuntary switch",
+        what: "A side lost its CPU to another task though it would have gone on.",
+        taken: "sched_switch took the side off its CPU runnable; it ends where the side is scheduled in again.",
+        misleads: "What took the CPU may itself have waited for the side, as a kernel thread does.",
+    },
     cure: "keep other work off the CPUs of both sides (cpuset, isolcpus), or raise their priority",
     by_events: true,
     find: |wake| {

@@ -7,10 +7,16 @@
 //! what was seen, so it is named first.
 
 use super::{Cause, took, waiters_cpu, whole};
+use doorbell_results::about::About;
 use doorbell_results::anatomy::Mark;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "steal",
+    about: About {
+        name: "steal",
+        what: "The hypervisor ran something else on a CPU that the wake-up needed.",
+        taken: "The CPU's steal time went up, and for that long it recorded nothing.",
+        misleads: "The kernel counts steal in ticks, over a time that is longer than the wake-up: it covers at most what the counter says.",
+    },
     cure: "ask for a machine type with dedicated CPUs, or measure when the host is less busy",
     by_events: true,
     find: |wake| {

@@ -2,13 +2,19 @@
 //! A side was stopped by a signal (SIGSTOP, a debugger).
 
 use super::{Cause, called, held_ps, took, whole};
+use doorbell_results::about::About;
 use doorbell_results::event::What;
 
 /// `TASK_STOPPED` and `TASK_TRACED`, as sched_switch reports them (kernel include/linux/sched.h).
 const STOPPED: i64 = 4 | 8;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "stopped by a signal",
+    about: About {
+        name: "stopped by a signal",
+        what: "A side was stopped or traced, and had not been told to go on.",
+        taken: "sched_switch took the side off its CPU stopped or traced; it ends where the side is made ready.",
+        misleads: "Who sent the signal is not recorded.",
+    },
     cure: "find who sends SIGSTOP or traces the process (`grep TracerPid /proc/PID/status`)",
     by_events: true,
     find: |wake| {

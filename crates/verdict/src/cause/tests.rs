@@ -285,7 +285,7 @@ fn a_wake_that_only_its_time_out_ended_was_rescued() {
 
 #[test]
 fn every_cause_has_a_name_of_its_own_and_a_cure() {
-    let mut names: Vec<&str> = ALL.iter().map(|cause| cause.name).collect();
+    let mut names: Vec<&str> = ALL.iter().map(|cause| cause.about.name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), ALL.len());

@@ -8,11 +8,17 @@ use std::cell::Cell;
 
 use super::preempted::GONE;
 use super::{Cause, held_ps, queued, took, waiters_cpu, whole};
+use doorbell_results::about::About;
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::event::What;
 
 pub(super) const CAUSE: Cause = Cause {
-    name: "throttling",
+    about: About {
+        name: "throttling",
+        what: "The control group of a side had used up its CPU time, and the side stood ready on a CPU that ran nothing.",
+        taken: "The group's nr_throttled went up, and the events show a side that was ready on a CPU that ran nothing.",
+        misleads: "The counter says for how long the group stood still since the last reading, and not when: several wake-ups of that time may each be given it.",
+    },
     cure: "raise or lift the CPU limit of the container (cpu.max, `docker run --cpus`)",
     by_events: true,
     find: |wake| {
