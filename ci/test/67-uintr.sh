@@ -92,7 +92,7 @@ for record in json.load(open(sys.argv[1]))["records"]:
     anatomy = record.get("anatomy")
     if anatomy:
         marks = {mark for path in anatomy["paths"] for mark in path["marks"]}
-        seen[record["configuration"]["subject"]] = anatomy["counts"]["cut"], "switched-in" in marks
+        seen[record["configuration"]["subject"]] = anatomy["counts"]["cut"], "scheduled-in" in marks
         print(record["configuration"]["subject"], anatomy["counts"], sorted(marks))
 assert set(seen) == {"uintr", "uintr-wait", "uintr-epoll"}, seen
 assert all(cut > 0 for cut, _ in seen.values()), seen

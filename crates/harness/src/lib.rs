@@ -44,6 +44,8 @@ pub mod deadline;
 pub mod entry;
 #[cfg_attr(not(target_os = "linux"), path = "threads/environment.rs")]
 pub mod environment;
+#[cfg(any(test, feature = "sample"))]
+pub mod fake_side;
 pub mod family;
 pub mod fanout;
 #[cfg(target_os = "linux")]
@@ -79,8 +81,6 @@ pub mod scheduler;
 mod scripted;
 pub mod side;
 pub mod site;
-#[cfg(any(test, feature = "sample"))]
-pub mod stand_in;
 #[cfg(target_os = "macos")]
 pub mod sync_wait_on_address;
 /// What only the system can be asked of a thread, in one file for each.

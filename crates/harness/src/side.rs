@@ -378,7 +378,7 @@ pub fn fill(bytes: &[AtomicU8], value: u8) {
 
 #[cfg(test)]
 mod tests {
-    use crate::stand_in::side;
+    use crate::fake_side::side;
 
     /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
     #[cfg(target_os = "linux")]

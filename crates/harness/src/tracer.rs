@@ -198,10 +198,10 @@ impl Tracer {
 fn hidden(instance: &Instance) -> Vec<Hidden> {
     let marks: [(Mark, &[&str]); 6] = [
         (Mark::Enters, &["sys_enter"]),
-        (Mark::Decided, &["sched_waking"]),
+        (Mark::Issued, &["sched_waking"]),
         (Mark::InterruptSent, &["ipi_send_cpu"]),
         (Mark::Taken, &["reschedule_entry", "call_function_single_entry", "cpu_idle"]),
-        (Mark::SwitchedIn, &["sched_switch"]),
+        (Mark::ScheduledIn, &["sched_switch"]),
         (Mark::UserMode, &["sys_exit"]),
     ];
     let missing: Vec<String> =

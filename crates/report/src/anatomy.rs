@@ -362,7 +362,7 @@ mod tests {
         assert!(tables(&result, &Style::PLAIN).contains("woken on its way to sleep"));
         for anatomy in result.records.iter_mut().filter_map(|record| record.anatomy.as_mut()) {
             let why = "CPU 1 ran sides without telling that it turned to them".to_owned();
-            anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::SwitchedIn, why });
+            anatomy.hidden.push(doorbell_results::anatomy::Hidden { mark: Mark::ScheduledIn, why });
         }
         let text = tables(&result, &Style::PLAIN);
         assert!(

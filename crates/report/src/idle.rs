@@ -86,7 +86,7 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
         number("CPU"),
         number("p50 by block").keep(2),
         word("entered, by wake-up").keep(3),
-        number("wake-ups").keep(1),
+        number("count").keep(1),
     ]);
     for (row, series) in &rows {
         table.row(vec![

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io`: latency and CPU time of each way, what the device counted, and what polling buys.
+//! `doorbell io`: latency and CPU time of each I/O engine, what the device counted, and what polling buys.
 
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Figures, Row, percentiles};
@@ -69,7 +69,7 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
     let axes = axis::varying(configurations());
     let real = || rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
-    let mut columns = heads(&axes, "way");
+    let mut columns = heads(&axes, "engine");
     columns.extend([
         number("p50"),
         number("p99"),
@@ -131,7 +131,7 @@ fn thread_ps(row: &Row) -> Option<f64> {
     (spent > 0 && seen > 0).then(|| spent as f64 * 1e3 / seen as f64)
 }
 
-/// What polling buys: for each direction and size, the quickest polled way beside the quickest that is woken by interrupts.
+/// What polling buys: for each direction and size, the quickest polled engine beside the quickest that is woken by interrupts.
 fn bargains(figures: &Figures) -> Vec<String> {
     let mut told = Vec::new();
     for direction in DIRECTIONS {

@@ -159,7 +159,7 @@ fn switches(rows: &[&Row]) -> Option<Subsection> {
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
     let mut table = Table::new(vec![
         word("operation"),
-        word("sides"),
+        word("between"),
         word("placement"),
         word("policy"),
         number("set"),
@@ -225,7 +225,7 @@ fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
     let mut table = Table::new(vec![
         word("operation"),
-        word("sides"),
+        word("between"),
         word("placement"),
         word("policy"),
         number("set"),

@@ -160,13 +160,16 @@ const VERDICTS: &[(&str, &str)] = &[
 
 const CONDITIONS: &[(&str, &str)] = &[
     ("mechanism", "The means of notification, such as futex or eventfd; `doorbell list` shows all."),
-    ("way", "How a completion or a message is waited for: by interrupt, by polling, or both."),
+    (
+        "engine",
+        "The I/O engine: how the completion of a transfer is waited for, by interrupt, by polling, or both.",
+    ),
+    ("way", "How a message is waited for: by interrupt, by polling, or both."),
     (
         "between",
         "Whether the sides are threads of one process or processes of their own. In `doorbell check`, the ends of the interval or the bounds \
          between which the figure lies.",
     ),
-    ("sides", "Whether the sides are threads of one process or processes of their own."),
     (
         "pattern",
         "Who notifies whom: there and back, one way after a gap, one way on a schedule, one to many.",
@@ -221,6 +224,7 @@ const COLUMNS: &[(&str, &str)] = &[
              column of numbers without a unit: the CPU it happened on.",
     ),
     ("samples", "How many samples there are."),
+    ("count", "How many samples the figures come from."),
     ("wake-up", "The number of the notification that it answers, as its trial counts them."),
     ("wake-ups", "How many wake-ups the figures come from."),
     ("rounds", "How many rounds the figures come from."),

@@ -292,7 +292,7 @@ mod tests {
         for record in &mut result.records {
             let mut seen = whole();
             let why = "CPU 1 ran sides without telling that it turned to them".to_owned();
-            seen.hidden = vec![Hidden { mark: Mark::SwitchedIn, why }];
+            seen.hidden = vec![Hidden { mark: Mark::ScheduledIn, why }];
             record.anatomy = Some(seen);
         }
         let text = text(&result, &Style::PLAIN);

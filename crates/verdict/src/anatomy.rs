@@ -63,7 +63,7 @@ impl Cost {
 impl PathTimes {
     pub fn name(&self) -> &'static str {
         let has = |mark| self.marks.contains(&mark);
-        match (has(Mark::Decided), has(Mark::SwitchedIn), self.across) {
+        match (has(Mark::Issued), has(Mark::ScheduledIn), self.across) {
             (false, ..) => "the waiter was awake",
             (true, false, _) if self.comings_told => "woken on its way to sleep",
             (true, false, _) => "woken, the switch to the waiter not recorded",
@@ -137,7 +137,7 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
     }
     let mut paths: Vec<PathTimes> = ways.into_values().collect();
     paths.sort_by_key(|way| std::cmp::Reverse(way.whole.count()));
-    let comings_told = !hidden.iter().any(|hidden| hidden.mark == Mark::SwitchedIn);
+    let comings_told = !hidden.iter().any(|hidden| hidden.mark == Mark::ScheduledIn);
     for way in &mut paths {
         way.comings_told = comings_told;
     }

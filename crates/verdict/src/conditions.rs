@@ -33,7 +33,7 @@ pub(super) fn differing(configuration: &Configuration, other: &Configuration) ->
     } = other;
     [
         (configuration.subject == *subject, "mechanism"),
-        (configuration.contexts == *contexts, "sides"),
+        (configuration.contexts == *contexts, "threads or processes"),
         (configuration.pattern == *pattern, "pattern or gap"),
         (configuration.timing == *timing, "timing"),
         (configuration.wait == *wait, "wait"),

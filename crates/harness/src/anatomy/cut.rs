@@ -36,14 +36,14 @@ pub fn cut(stamps: &Stamps, [notifier, waiter]: [i32; 2], events: &[Event]) -> C
     let mut marks = vec![(Mark::Sent, sent, None)];
     let mut across = false;
     let mut pass = |mark, event: &Event| marks.push((mark, event.at, Some(event.cpu)));
-    let decided = events.iter().position(|event| event.what == What::Waking { task: waiter });
+    let issued = events.iter().position(|event| event.what == What::Waking { task: waiter });
     let entered = |event: &&Event| event.task == notifier && matches!(event.what, What::CallEnters { .. });
-    if let Some(index) = decided {
+    if let Some(index) = issued {
         let waking = &events[index];
         if let Some(event) = events[..index].iter().rfind(entered) {
             pass(Mark::Enters, event);
         }
-        pass(Mark::Decided, waking);
+        pass(Mark::Issued, waking);
         let mut rest = &events[index..];
         let switched =
             rest.iter().position(|event| matches!(event.what, What::Switch { to, .. } if to == waiter));
@@ -63,7 +63,7 @@ pub fn cut(stamps: &Stamps, [notifier, waiter]: [i32; 2], events: &[Event]) -> C
                     pass(Mark::Taken, event);
                 }
             }
-            pass(Mark::SwitchedIn, switch);
+            pass(Mark::ScheduledIn, switch);
             rest = &rest[index..];
         }
         let returned =

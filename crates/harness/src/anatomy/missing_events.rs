@@ -41,7 +41,7 @@ pub fn missing_events(harvest: &Harvest, tasks: [i32; 2]) -> BTreeSet<u32> {
 
 pub fn hidden(cpus: &BTreeSet<u32>) -> impl Iterator<Item = Hidden> + '_ {
     cpus.iter().map(|cpu| Hidden {
-        mark: Mark::SwitchedIn,
+        mark: Mark::ScheduledIn,
         why: format!("CPU {cpu} ran sides without telling that it turned to them"),
     })
 }
@@ -80,6 +80,8 @@ mod tests {
         let early = [switch(1, 3, 0, 7), switch(2, 0, 7, 0), switch(3, 3, 7, 0)];
         assert!(missing_events(&harvest(&early, 0), [6, 7]).is_empty(), "two clocks that differ");
         let hidden: Vec<Hidden> = hidden(&[3].into()).collect();
-        assert!(matches!(&hidden[..], [Hidden { mark: Mark::SwitchedIn, why }] if why.starts_with("CPU 3 ")));
+        assert!(
+            matches!(&hidden[..], [Hidden { mark: Mark::ScheduledIn, why }] if why.starts_with("CPU 3 "))
+        );
     }
 }

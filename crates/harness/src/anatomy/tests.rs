@@ -155,8 +155,8 @@ fn a_waiter_woken_on_one_cpu_passes_no_interrupt() {
         [
             (Mark::Sent, 100),
             (Mark::Enters, 102),
-            (Mark::Decided, 110),
-            (Mark::SwitchedIn, 150),
+            (Mark::Issued, 110),
+            (Mark::ScheduledIn, 150),
             (Mark::UserMode, 190),
             (Mark::Woke, 200),
             (Mark::Read, 210)

@@ -346,8 +346,8 @@ fn sent_before(mail: &Mail, seen: u64, published: u64, woke: Ticks) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_side::side;
     use crate::scripted::{Script, Scripted, Wake};
-    use crate::stand_in::side;
     use doorbell_results::configuration::{Until, WaitPolicy};
     use doorbell_results::record::Series;
 

@@ -451,8 +451,8 @@ fn finish(notifier: &mut impl Notifier, side: &mut Side, sequence: u64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_side::side;
     use crate::scripted::{Script, Wake};
-    use crate::stand_in::side;
 
     /// How long each of the messages 1 to `count` took to be awaited, ticks; none where the waiter was awake before it.
     fn awaited(wakes: &[Wake], count: u64) -> (Vec<Option<Ticks>>, Tally) {

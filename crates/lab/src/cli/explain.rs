@@ -152,7 +152,7 @@ fn stages() -> Vec<Topic> {
     stages.collect()
 }
 
-/// What `doorbell why` finds. Some have the name of what the doctor looks at: then both are told.
+/// What `doorbell why` finds.
 fn causes() -> Vec<Topic> {
     let causes = cause::ALL.iter().map(|cause| {
         let mut topic = told("cause", cause.about);
@@ -167,7 +167,7 @@ fn needs() -> Vec<Topic> {
     need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
 }
 
-/// Heads of columns, placements, percentiles and parts of a run; what has the name of something above is explained there.
+/// Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the name of something above is explained there.
 fn terms() -> Vec<Topic> {
     let kinds = TERMS.iter().flat_map(|(kind, words)| words.iter().map(|word| (*kind, word)));
     kinds.map(|(kind, (name, meaning))| plain(name, kind, meaning)).collect()
@@ -261,16 +261,13 @@ mod tests {
     use doorbell_verdict::claims::ledger::Standing;
 
     #[test]
-    fn every_name_means_one_thing_and_has_an_explanation() {
+    fn every_name_has_an_explanation_and_all_but_a_few_mean_one_thing() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
-        let mut names: Vec<&str> = topics
-            .iter()
-            .filter(|topic| topic.kind != "cause" || !doctor::families().any(|(about, _)| about.name == topic.name))
-            .map(|topic| topic.name.as_str())
-            .collect();
+        let mut names: Vec<&str> = topics.iter().map(|topic| topic.name.as_str()).collect();
         names.sort_unstable();
-        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-        assert!(twice.is_empty(), "{twice:?}");
+        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        // A need and a column, findings and causes: of these both are told.
+        assert_eq!(twice, ["count", "interrupts", "steal"]);
         for topic in &topics {
             assert!(!topic.summary.is_empty(), "{}", topic.name);
             for part in &topic.parts {

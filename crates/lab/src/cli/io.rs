@@ -35,25 +35,25 @@ const WINDOW: Duration = Duration::from_millis(500);
 /// Arguments of `doorbell io`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell io                                           every way, 4 KiB reads and writes on a file made for it\n  \
+    doorbell io                                           every engine, 4 KiB reads and writes on a file made for it\n  \
     doorbell io --device /dev/nvme0n1                     reads of a device; nothing is written\n  \
     doorbell io sync uring-iopoll --device /dev/nvme1n1 --rw read,write --write-device nvme1n1\n  \
     doorbell io sync --file /srv/data --size 4K,16K       reads of a file that is there\n  \
     doorbell io --import fio.json                         a result of fio, in the same tables and pages\n  \
     doorbell io --net                                     waiting for a message: sockets, busy polling, HTTP, WebSocket\n  \
     doorbell vm run --accel tcg --nvme poll --cpus 2 -- io --device /dev/nvme0n1   polling without hardware: counts, no times\n\n\
-    A way that is called polled has figures only if the device's interrupts stood still meanwhile.")]
+    An engine that is called polled has figures only if the device's interrupts stood still meanwhile.")]
 pub struct Args {
-    /// Wait for messages over loopback instead of a disk: ways are then udp, udp-busy-poll, tcp, tcp-busy-poll, tcp-epoll-busy-poll,
+    /// Wait for messages over loopback instead of a disk: what is named are then ways to wait, udp, udp-busy-poll, tcp, tcp-busy-poll, tcp-epoll-busy-poll,
     /// and one layer up http-short-poll, http-long-poll, http-sse, websocket
     #[arg(long, conflicts_with_all = ["file", "device", "dir", "file_size", "precondition", "rw", "size", "buffered", "import"])]
     net: bool,
     /// With --net, time between messages, comma separated [default: 5ms]
     #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME", requires = "net")]
     gap: Vec<Duration>,
-    /// Ways to wait, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
+    /// I/O engines, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
     /// uring-sqpoll, uring-sqpoll-iopoll
-    #[arg(value_name = "WAY", value_parser = offered::engines(), hide_possible_values = true)]
+    #[arg(value_name = "ENGINE", value_parser = offered::engines(), hide_possible_values = true)]
     engines: Vec<String>,
     /// Read this file, which is there already
     #[arg(long, value_name = "FILE", value_parser = utf8, conflicts_with_all = ["device", "dir", "file_size", "precondition"])]

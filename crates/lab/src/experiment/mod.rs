@@ -10,7 +10,7 @@ pub mod gate;
 pub mod idle;
 #[cfg(target_os = "linux")]
 pub mod io;
-#[cfg_attr(not(target_os = "linux"), path = "untold.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "no_live.rs")]
 pub mod live;
 #[cfg(target_os = "linux")]
 pub mod net;

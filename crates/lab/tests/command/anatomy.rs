@@ -101,7 +101,7 @@ fn stages_that_add_up(record: &Record) -> &Anatomy {
 
 /// How many of its wake-ups were a sleeper's.
 fn asleep(anatomy: &Anatomy) -> u64 {
-    let of_sleepers = anatomy.paths.iter().filter(|path| path.marks.contains(&Mark::Decided));
+    let of_sleepers = anatomy.paths.iter().filter(|path| path.marks.contains(&Mark::Issued));
     of_sleepers.map(|path| path.whole.count).sum()
 }
 

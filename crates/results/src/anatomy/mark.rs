@@ -13,13 +13,15 @@ pub enum Mark {
     /// The notifier has entered the kernel.
     Enters,
     /// The kernel has found the waiter and begins to wake it.
-    Decided,
+    #[serde(alias = "decided")]
+    Issued,
     /// An interrupt is sent to the waiter's CPU.
     InterruptSent,
     /// The waiter's CPU takes an interrupt, or leaves its idle state, whichever is seen first.
     Taken,
     /// The waiter's CPU turns to the waiter.
-    SwitchedIn,
+    #[serde(alias = "switched-in")]
+    ScheduledIn,
     /// The waiter's system call returns.
     UserMode,
     /// The waiter's stamp, its first instruction after its wait.
@@ -33,10 +35,10 @@ impl Mark {
     pub const ALL: [Self; 9] = [
         Self::Sent,
         Self::Enters,
-        Self::Decided,
+        Self::Issued,
         Self::InterruptSent,
         Self::Taken,
-        Self::SwitchedIn,
+        Self::ScheduledIn,
         Self::UserMode,
         Self::Woke,
         Self::Read,
@@ -47,10 +49,10 @@ impl Mark {
         match self {
             Self::Sent => "notifier's stamp",
             Self::Enters => "notifier enters the kernel",
-            Self::Decided => "wakeup issued",
+            Self::Issued => "wakeup issued",
             Self::InterruptSent => "interrupt sent",
             Self::Taken => "interrupt taken or idle left",
-            Self::SwitchedIn => "scheduled in",
+            Self::ScheduledIn => "scheduled in",
             Self::UserMode => "waiter back in user mode",
             Self::Woke => "waiter's first instruction",
             Self::Read => "message read",
@@ -62,12 +64,12 @@ impl Mark {
         match self {
             Self::Sent => "The notifier is about to make its call: the first stage begins here.",
             Self::Enters => "The stage ends when the notifier has entered the kernel.",
-            Self::Decided => "The stage ends when the kernel has found the waiter and begins to wake it.",
+            Self::Issued => "The stage ends when the kernel has found the waiter and begins to wake it.",
             Self::InterruptSent => "The stage ends when an interrupt is sent to the waiter's CPU.",
             Self::Taken => {
                 "The stage ends when the waiter's CPU takes an interrupt or leaves its idle state, whichever is seen first."
             }
-            Self::SwitchedIn => {
+            Self::ScheduledIn => {
                 "The stage ends when the waiter's CPU turns to it: from where it was ready, this is the run-queue delay."
             }
             Self::UserMode => "The stage ends when the waiter's system call returns.",
@@ -81,12 +83,12 @@ impl Mark {
         match self {
             Self::Sent | Self::Woke | Self::Read => "the instrument's stamp",
             Self::Enters => "raw_syscalls:sys_enter of the notifier, the last before the waking",
-            Self::Decided => "sched:sched_waking of the waiter",
+            Self::Issued => "sched:sched_waking of the waiter",
             Self::InterruptSent => "ipi:ipi_send_cpu to the waiter's CPU",
             Self::Taken => {
                 "irq_vectors:reschedule_entry, irq_vectors:call_function_single_entry or power:cpu_idle there"
             }
-            Self::SwitchedIn => "sched:sched_switch to the waiter",
+            Self::ScheduledIn => "sched:sched_switch to the waiter",
             Self::UserMode => "raw_syscalls:sys_exit of the waiter",
         }
     }

@@ -204,7 +204,7 @@ fn record(
             effect:
                 "nothing here proves that its transfers went to the device, or that what it calls polled was"
                     .to_owned(),
-            cure: "hold it against a way of this program on the same file: rivals/io/compare".to_owned(),
+            cure: "hold it against an engine of this program on the same file: rivals/io/compare".to_owned(),
         }],
     })
 }

@@ -148,7 +148,7 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
 mod tests {
     use super::*;
     use doorbell_harness::control::Control;
-    use doorbell_harness::stand_in::side;
+    use doorbell_harness::fake_side::side;
 
     /// Lets the sender go on by sleeping `NAPS` times in the round that ends the warm-up, and is told to stop after it.
     struct Napper {

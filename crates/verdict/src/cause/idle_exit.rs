@@ -17,7 +17,7 @@ pub(super) const CAUSE: Cause = Cause {
     by_events: true,
     find: |wake| {
         let cpu = waiters_cpu(wake).filter(|_| wake.across)?;
-        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Decided))?;
+        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Issued))?;
         let left = wake.at(Mark::Taken)?;
         // Idle from before it was told, and the last that its CPU said.
         let last = wake.events.iter().rfind(|event| {

@@ -111,12 +111,12 @@ fn held_ps(
 
 /// From the moment the kernel began to wake the waiter, if it is known, to the moment its CPU turned to it.
 fn queued(wake: &Wake) -> Option<(i64, i64)> {
-    Some((wake.at(Mark::Decided)?, wake.at(Mark::SwitchedIn)?))
+    Some((wake.at(Mark::Issued)?, wake.at(Mark::ScheduledIn)?))
 }
 
 /// The CPU on which the waiter came to run.
 fn waiters_cpu(wake: &Wake) -> Option<u32> {
-    wake.marks.iter().find(|passed| passed.mark == Mark::SwitchedIn)?.cpu
+    wake.marks.iter().find(|passed| passed.mark == Mark::ScheduledIn)?.cpu
 }
 
 /// From the notifier's stamp to the end.

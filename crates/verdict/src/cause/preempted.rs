@@ -22,8 +22,8 @@ pub(super) const CAUSE: Cause = Cause {
         let (start, end) = whole(wake);
         // Of the notifier only what it does until the waking counts, of the waiter only what follows its coming in.
         let spans = [
-            (wake.tasks[0], start, wake.at(Mark::Decided).unwrap_or(end)),
-            (wake.tasks[1], wake.at(Mark::SwitchedIn).unwrap_or(start), end),
+            (wake.tasks[0], start, wake.at(Mark::Issued).unwrap_or(end)),
+            (wake.tasks[1], wake.at(Mark::ScheduledIn).unwrap_or(start), end),
         ];
         let lost = |(side, from, to): (i32, i64, i64)| {
             let leaves = |what: &What| matches!(what, What::Switch { from, state, .. } if *from == side && state & GONE == 0);

@@ -28,7 +28,7 @@ pub(super) const CAUSE: Cause = Cause {
             .iter()
             .filter(|(cpu, ns)| needed(**cpu) && **ns > 0)
             .max_by_key(|(_, ns)| **ns)?;
-        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Decided));
+        let told = wake.at(Mark::InterruptSent).or_else(|| wake.at(Mark::Issued));
         let from = if wake.across && waiters_cpu(wake) == Some(*cpu) {
             told.unwrap_or(from).max(from)
         } else {

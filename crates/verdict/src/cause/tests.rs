@@ -41,8 +41,8 @@ fn wake(in_us: i64, between: Vec<Event>) -> Wake {
         marks: vec![
             passed(Mark::Sent, 0, None),
             passed(Mark::Enters, 1, Some(0)),
-            passed(Mark::Decided, 2, Some(0)),
-            passed(Mark::SwitchedIn, in_us, Some(1)),
+            passed(Mark::Issued, 2, Some(0)),
+            passed(Mark::ScheduledIn, in_us, Some(1)),
             passed(Mark::UserMode, 998, Some(1)),
             passed(Mark::Woke, 1000, None),
         ],
@@ -65,7 +65,7 @@ fn without_evidence_the_cause_is_unknown() {
         assert_eq!(named(&wake), None);
         assert!(causes(&wake).is_empty(), "{:?}", causes(&wake));
     }
-    assert_eq!(longest(&wake(900, vec![])).unwrap().0, Mark::SwitchedIn);
+    assert_eq!(longest(&wake(900, vec![])).unwrap().0, Mark::ScheduledIn);
 }
 
 #[test]

@@ -46,8 +46,8 @@ fn held_back(wake: &Wake) -> Option<u64> {
     let (start, end) = whole(wake);
     // Of the notifier only what it does until the waking counts, of the waiter only what follows its coming in.
     let lost = [
-        (wake.tasks[0], start, wake.at(Mark::Decided).unwrap_or(end)),
-        (wake.tasks[1], wake.at(Mark::SwitchedIn).unwrap_or(start), end),
+        (wake.tasks[0], start, wake.at(Mark::Issued).unwrap_or(end)),
+        (wake.tasks[1], wake.at(Mark::ScheduledIn).unwrap_or(start), end),
     ];
     let lost = lost.map(|(side, from, to)| {
         let left = Cell::new(None);
