@@ -97,7 +97,7 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
     }
     if checked.findings.is_empty() {
         return format!(
-            "Inconclusive whether it is worse than {baseline}: no configuration could be compared{missing}."
+            "Inconclusive, worse than {baseline} or not: no configuration could be compared{missing}."
         );
     }
     if checked.is_open() {
@@ -114,9 +114,7 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
         };
         let uncounted = uncounted(Missed::Lost) + &uncounted(Missed::Late);
         let shown = if open.is_empty() { "what was compared is not".to_owned() } else { list(&open) };
-        return format!(
-            "Inconclusive whether it is worse than {baseline}: {shown}{missing}{untried}{uncounted}."
-        );
+        return format!("Inconclusive, worse than {baseline} or not: {shown}{missing}{untried}{uncounted}.");
     }
     let configurations = checked.findings.len();
     format!(

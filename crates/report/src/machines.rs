@@ -66,7 +66,9 @@ fn against(group: &Group, quickest: &Group) -> String {
         Against::Type(ratio) => {
             let how = match ratio.verdict(RELEVANT) {
                 Verdict::Same { within } => format!("takes the same within {:.1} %", within * 100.0),
-                Verdict::Inconclusive => format!("is inconclusive: {}", could_be(*ratio)),
+                Verdict::Inconclusive => {
+                    format!("may take as long or not, inconclusive: {}", could_be(*ratio))
+                }
                 Verdict::Slower | Verdict::Faster => {
                     format!("takes {} times as long ({})", plain(ratio.estimate), ends(*ratio))
                 }

@@ -64,7 +64,7 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
     };
     let behind = |ranked: &Ranked| {
         ranked.behind.map_or_else(
-            || "is inconclusive".to_owned(),
+            || "may take as long or longer (inconclusive)".to_owned(),
             |ratio| format!("takes {}", multiple(ratio, " times as long")),
         )
     };
@@ -88,7 +88,7 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
                 |next| format!("the next, {}, {}", next.subject, behind(next)),
             );
             let open = ranked[..*open].iter().any(|ranked| ranked.verdict == Verdict::Inconclusive);
-            let lead = if open { "Inconclusive which is fastest of" } else { "Use any of" };
+            let lead = if open { "Any may be the fastest of" } else { "Use any of" };
             format!("{lead} {shown}: {best} for the first; {next}.")
         }
         (Choice::CannotTell(why), _) => format!("Inconclusive: {why}."),
@@ -145,7 +145,7 @@ fn under(picked: &Picked, question: &Pick) -> String {
         None => "Nothing else that serves was measured.".to_owned(),
         Some(second) => {
             let behind = second.behind.map_or_else(
-                || "inconclusive how much longer".to_owned(),
+                || "how much longer is inconclusive".to_owned(),
                 |ratio| multiple(ratio, " times as long"),
             );
             format!("Second, {}: {behind}, {}.", way(second), share(second))

@@ -51,7 +51,7 @@ pub fn verdict(spun: &Spun) -> String {
             Choice::Sleep => format!("{range} sleep at once{sure}"),
             Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
             Choice::Spin => format!("{range} spin until it comes"),
-            Choice::CannotTell(_) => format!("{range} inconclusive"),
+            Choice::CannotTell(_) => format!("{range}: inconclusive"),
         });
     }
     let mut sentence = parts.join("; ");
@@ -213,7 +213,7 @@ mod tests {
         ];
         assert_eq!(
             verdict(&spun(&open)),
-            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs inconclusive."
+            "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs: inconclusive."
         );
         assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
         let told = &subsections(&spun(&[(5_000, Choice::Sleep)]))[0];

@@ -140,7 +140,10 @@ const VERDICTS: &[(&str, &str)] = &[
         "The whole interval of the ratio lies within so many percent of 1, which is less than what matters: a difference was excluded.",
     ),
     ("least", "The one that costs least, of which the others are multiples."),
-    ("inconclusive", "It could be no difference, or one that matters; the interval says from what to what."),
+    (
+        "inconclusive",
+        "The result does not decide it, for the reason beside it. Of a comparison: it could be no difference, or one that matters, and the interval says from what to what.",
+    ),
     ("pass", "Of `doorbell gate`: the wake-ups keep to the limit, with the confidence asked for."),
     ("fail", "Of `doorbell gate`: the wake-ups do not keep to the limit, with the confidence asked for."),
     ("kept", "Of `doorbell check`: the whole interval lies within the limit of the condition."),

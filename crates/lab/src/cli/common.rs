@@ -212,7 +212,7 @@ impl RunArgs {
         let conditions = Conditions {
             name: self.name.clone(),
             command_line: command_line(),
-            repeat: repeat(plan.seed),
+            repeat: repeat(Some(plan.seed)),
             interrupted: signals::listen()?,
         };
         let shown = !terminal.quiet && std::io::stderr().is_terminal();

@@ -81,7 +81,7 @@ pub struct Args {
     /// Bytes of a block, comma separated; multiples of 512
     #[arg(long, value_delimiter = ',', default_value = "4K", value_name = "SIZE", value_parser = block_size)]
     size: Vec<u32>,
-    /// Read a result of fio (--output-format=json+) into the same table; may be repeated. Ways are then measured only if named
+    /// Read a result of fio (--output-format=json+) into the same table; may be repeated. Engines are then measured only if named
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Leave the page cache in: a demonstration of reads that no device sees

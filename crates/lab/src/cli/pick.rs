@@ -36,7 +36,7 @@ use doorbell_results::schedule::{MOST_GAPS, Schedule};
     lossless  no notification is dropped on its way\n  \
     several   any number of notifiers wake one waiter\n\n\
     EXIT STATUS\n  \
-    0  there is a verdict, be it inconclusive between some\n  4  inconclusive, or this machine is unfit to measure\n\n\
+    0  there is a verdict, be it that several may be the fastest\n  4  inconclusive, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
     doorbell pick --need sleep                         the fastest that does not keep a core busy\n  \
     doorbell pick --need epoll,payload --by p99        in an event loop, by its tail\n  \

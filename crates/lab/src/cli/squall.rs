@@ -317,7 +317,7 @@ pub(super) fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),
-        repeat: repeat(0),
+        repeat: repeat(None),
         name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),

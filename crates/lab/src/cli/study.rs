@@ -96,7 +96,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             let mut plan = plan.clone();
             // Each run has an order of its own, as two runs of a user have.
             plan.seed = plan.seed.wrapping_add(u64::from(round) * 3 + runs.len() as u64);
-            let result = args.ping.run.measure(plan, machine.clone(), terminal)?;
+            let mut result = args.ping.run.measure(plan, machine.clone(), terminal)?;
+            // One of many: no command does it alone.
+            result.repeat.clear();
             if let Some(folder) = &args.keep {
                 std::fs::create_dir_all(folder)?;
                 write::write(&result, &folder.join(format!("{}-{name}.json", result.started_at_unix_ns)))?;

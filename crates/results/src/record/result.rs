@@ -22,8 +22,8 @@ pub struct ResultFile {
     pub tool_version: String,
     /// The command line, as it was typed.
     pub command_line: Vec<String>,
-    /// The command that does the run once more, its orders included: it writes over nothing that this one wrote. A file written before
-    /// it was stored has none.
+    /// The command that does the run once more, its orders included, and writes neither the result nor the baseline again; of a
+    /// run in a guest the one within. A file written before it was stored has none, nor has a run that no command does by itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeat: Vec<String>,
     /// A name given with `--name`, for comparisons.
