@@ -35,6 +35,7 @@ pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]
         figures: Vec::new(),
         reference: None,
         work: None,
+        slices: Vec::new(),
         fanout: None,
         io: None,
         tally: Tally { sent: times_ps.len() as u64, seen: times_ps.len() as u64, ..Tally::default() },

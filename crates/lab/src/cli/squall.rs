@@ -494,6 +494,7 @@ fn record(said: &Said) -> Record {
         figures,
         reference: None,
         work: None,
+        slices: Vec::new(),
         fanout: None,
         io: None,
         tally: Tally { sent: said.done, seen: said.done, ..Tally::default() },

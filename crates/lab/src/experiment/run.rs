@@ -380,6 +380,7 @@ fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record
         figures: Vec::new(),
         reference: None,
         work: None,
+        slices: Vec::new(),
         fanout: None,
         io: None,
         tally: Tally::default(),

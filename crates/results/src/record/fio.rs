@@ -182,6 +182,7 @@ fn record(
         figures: Vec::new(),
         reference: None,
         work: None,
+        slices: Vec::new(),
         anatomy: None,
         fanout: None,
         io: None,

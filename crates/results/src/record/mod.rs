@@ -29,6 +29,7 @@ pub mod sample;
 mod scan;
 pub mod schema;
 pub mod series;
+pub mod slice;
 pub mod subject;
 pub mod variant;
 pub mod verdict;
@@ -40,6 +41,7 @@ pub use histogram::Histogram;
 pub use reference::Reference;
 pub use result::ResultFile;
 pub use series::Series;
+pub use slice::Slice;
 pub use subject::Subject;
 pub use variant::Variant;
 
@@ -52,7 +54,8 @@ pub struct Record {
     pub configuration: Configuration,
     /// What its subject was, as the build that ran it knew it.
     pub subject: Subject,
-    /// The block it belongs to: trials of one block are run close together, in random order, between the same primitive costs.
+    /// The block it belongs to: trials of one block are run close together, in random order, between the same primitive costs. On
+    /// the bench the life of two sides, in which all configurations take turns.
     pub block: u32,
     /// Tries it took: more than one when an earlier try met interference.
     pub attempts: u32,
@@ -66,6 +69,10 @@ pub struct Record {
     /// What a bare hand-over took beside the mechanism; of back-to-back ping-pongs that sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
+    /// What it did each time it was its turn between two resident sides; none where it had a trial of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "slice")]
+    #[schemars(with = "slice::Columns")]
+    pub slices: Vec<Slice>,
     /// What a fixed piece of work took in each slice of the reference: how fast the machine was meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Series>,

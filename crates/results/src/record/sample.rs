@@ -133,6 +133,7 @@ pub fn record(configuration: Configuration, block: u32, low_ns: f64) -> Record {
         }],
         reference: None,
         work: None,
+        slices: Vec::new(),
         fanout: None,
         io: None,
         tally: Tally { sent: count, seen: count, warmup: 100, ..Tally::default() },

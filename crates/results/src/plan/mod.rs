@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use bench::Bench;
+
 use crate::configuration::Configuration;
 use crate::record::Subject;
 use crate::record::question::Question;
+
+pub mod bench;
 
 /// Blocks without which no verdict is reached: that the differences of five blocks of a pair all have one sign comes by chance in
 /// 2 of 2⁵ runs, which is more than 1 of 20, and of six in 2 of 2⁶. No experiment plans fewer unless it is told to.
@@ -48,6 +52,9 @@ pub struct Plan {
     /// they show. Each look could be wrong by itself, so they share the error that one judgement may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<u32>,
+    /// How the configurations that can be measured in slices are; none where all have trials of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bench: Option<Bench>,
     /// Whether trials that met interference are run again.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub repeat_on_interference: bool,
@@ -91,6 +98,7 @@ impl Plan {
             question: None,
             left_out: Vec::new(),
             looks: Vec::new(),
+            bench: None,
             repeat_on_interference: true,
         }
     }
