@@ -7,6 +7,6 @@ version=0.10.8
 home="${CARGO_TARGET_DIR:-target}/hdrhistogram"
 [ "$("$home/bin/python" -c 'from importlib.metadata import version; print(version("hdrhistogram"))' 2>/dev/null)" = "$version" ] &&
     exit 0
-ci/install/debian gcc libc6-dev python3-dev python3-venv
+ci/install/debian python3 python3-venv
 python3 -m venv "$home"
-"$home/bin/pip" install --quiet --disable-pip-version-check "hdrhistogram==$version"
+"$home/bin/pip" install --quiet --only-binary :all: --disable-pip-version-check "hdrhistogram==$version"

@@ -3,7 +3,8 @@
 # The Python package without an interpreter's lock: all its tests, on a CPython that is built for it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-ci/install/free-threaded.sh || { ci/skipped "55-free-threaded: no CPython without a lock could be built (ci/install/free-threaded.sh)"; exit 0; }
+. ci/common
+ci/install/free-threaded || nothing_tried "no CPython without a lock could be built (ci/install/free-threaded)"
 ci/install/python.sh
 python=$(ci/free-threaded)/bin/python3
 "$python" -c 'import sys; sys.exit(sys._is_gil_enabled())'

@@ -3,9 +3,11 @@
 # The libraries compile with the oldest compiler that Cargo.toml promises, for processors other than this one, and for musl; and what would
 # be published of them can be packed, each with those it needs. That tests keep to the promise too is clippy's to say
 # (`incompatible_msrv`, clippy.toml).
+# Inputs: crate:doorbell crate:doorbell-ffi clippy.toml
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/compilers oldest aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl
 libraries=(--package doorbell-core --package doorbell --package doorbell-ffi)
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if rustc "+$oldest" --version 2>/dev/null; then

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/browser.sh
 out="$PWD/target/report"
 rm -rf "$out"
 mkdir -p "$out/runs"

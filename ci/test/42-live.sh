@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The live page in a real browser while a run goes on: its distribution grows, hostile names stay text, pages of elsewhere are refused. Leaves
 # pictures of it in target/live/.
+# Inputs: crates/report/src/live.rs crates/report/templates crates/lab/src/cli/top ci/chromium.py
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+ci/install/browser.sh
 doorbell=$(ci/built)
 out=$PWD/target/live
 rm -rf "$out"

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Reads the HdrHistogram exports of real results with another implementation and holds them against the result files.
+# Inputs: crates/report/src/export/hdr_log.rs crates/report/src/export/hdr_text.rs
+# Inputs: crates/results/src/record
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+ci/install/hdrhistogram.sh
 doorbell=$(ci/built)
 python="${CARGO_TARGET_DIR:-target}/hdrhistogram/bin/python"
 out=$(mktemp -d)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The recipe of book/queries.md with the real programs: promtool finds nothing to complain of, and the node exporter's textfile collector
 # serves every sample of every file. The recipe of book/top.md too: a real Prometheus scrapes the live page by it.
+# Inputs: crates/report/src/export/openmetrics.rs crates/report/src/export/prometheus.rs
+# Inputs: crates/lab/src/cli/top crates/lab/src/cli/top.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

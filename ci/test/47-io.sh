@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Transfers on a disk of this machine: every way ends in figures that are proven or in a named reason, fio's results stand in the
 # same table, and nothing is left behind. Judged by counts and states, never by time.
+# Inputs: crate:doorbell-subjects crates/lab/src/cli/io.rs crates/results/src/record/fio.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/fio.sh
 doorbell=$(ci/built)
 # Not in /tmp, which may be memory: what is transferred must lie on a disk.
 mkdir -p target

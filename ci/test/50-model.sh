@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Searches the largest configuration of the user-interrupt model, and one hazard through the command's own text.
+# Inputs: crate:doorbell-uintr
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 model=$(dirname "$(ci/built)")/examples/model

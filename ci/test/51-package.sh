@@ -3,9 +3,12 @@
 # The package of Debian's has the command, a manual page for each verb and completions, lintian finds no error in it, and two of one commit are the
 # same. The step of GitHub Actions and the job of GitLab CI satisfy their schemas; the step's script annotates what got worse, and says that
 # an inconclusive check is no failure. With the program of the tests: an optimised one is packed in the same way.
+# Inputs: crates/lab/Cargo.toml crates/lab/install crates/lab/package crates/lab/ci
+# Inputs: crates/lab/src/cli/man.rs crates/lab/src/cli/completions.rs action.yml
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/51-package.sh
 ci/install/49-readers.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/54-c.sh
 out="$PWD/target/c"
 rm -rf "$out"
 mkdir -p "$out"

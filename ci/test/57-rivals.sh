@@ -3,9 +3,12 @@
 # The contests' own tests, one round of the bell's, some seconds of the stress for lost wake-ups, and the programs in C that other
 # tools' figures are held to. That both sides of every bar get through is the test, and that the stress finds what is planted and
 # nothing else. What they measure on a busy machine is printed, not judged.
+# Inputs: rivals/Cargo.toml rivals/Cargo.lock rivals/build.rs rivals/src rivals/bell rivals/channels
+# Inputs: crate:doorbell crate:doorbell-verdict
 # Long: another workspace, and every rival in turn.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+ci/install/debian gcc libc6-dev
 export CARGO_TARGET_DIR=$PWD/${CARGO_TARGET_DIR:-target}
 # Without iceoryx2, which takes minutes to build.
 cargo clippy --locked --quiet --no-default-features --all-targets --manifest-path rivals/Cargo.toml -- -D warnings

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # A real browser is told of events in every way it has, by a server of a kept library, with the real client of Socket.IO: none is lost and none
 # comes twice, by a connection that changes over from polling neither; questions are as many as each way asks. No time is judged.
+# Inputs: rivals/push ci/chromium.py
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+ci/install/59-push.sh
+ci/install/browser.sh
 export CARGO_TARGET_DIR=$PWD/target/push/build
 cargo fmt --check --manifest-path rivals/push/Cargo.toml
 cargo build --locked --quiet --manifest-path rivals/push/Cargo.toml

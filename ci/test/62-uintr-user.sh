@@ -3,9 +3,11 @@
 # User interrupts for programs, on this machine, by signals: the conformance suite, the cases of the RFC's self-tests, and the
 # example programs, as this user and as another; and that the suite finds an interrupt that is forgotten. ci/test/67-uintr.sh runs the same
 # programs on a CPU that has them.
+# Inputs: kernel/uintr/include kernel/uintr/user kernel/uintr/tests kernel/uintr/examples
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/debian gcc g++ libc6-dev make
 scratch
 
 # Fails with what was said about the cases that did not pass.

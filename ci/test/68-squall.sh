@@ -3,9 +3,12 @@
 # Squall: it builds without a complaint, its counts of instructions are the same twice and within their bars, hostile processes
 # reach nothing but themselves on one hart and on four, and no wake-up is lost in an hour of random ones. ci/soak/68-squall.sh does
 # the last two for longer.
+# Inputs: squall crates/lab/src/cli/squall.rs crates/vm/src/squall.rs
+# Inputs: crates/verdict/src/claims/coroutines.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
+ci/install/squall.sh
 scratch
 # squall NAME ARGUMENT... : what the machine says goes to $scratch/NAME; its status must be 0.
 squall() {

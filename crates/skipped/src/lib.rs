@@ -5,7 +5,7 @@ use std::io::Write;
 
 /// Notes that the calling test was not run, and why. The test then returns.
 ///
-/// The line goes to standard error and to the end of the file that `DOORBELL_SKIPPED` names, where `ci/run-all` counts it.
+/// The line goes to standard error and to the end of the file that `DOORBELL_SKIPPED` names, where `ci/suites` counts it.
 ///
 /// ```
 /// if std::fs::exists("/dev/kvm").unwrap_or(false) {
