@@ -7,5 +7,7 @@ cd "$(dirname "$0")/../.."
 ci/install/10-rust.sh
 ci/lints
 RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --lib --no-deps --all-features --locked
+# As `cargo run --release` builds the command, without what a first answer does not need.
+cargo check --quiet --locked
 ci/built >/dev/null
 cargo test --workspace --all-features --locked

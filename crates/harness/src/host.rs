@@ -12,6 +12,7 @@ use super::no_task;
 use super::order::{Order, REPORT, Report};
 use super::part::Role;
 use super::run_dir::RunDir;
+use super::shares::Shares;
 use super::side::{Side, SideReport};
 use super::tracer::Tracer;
 use super::watchdog::Watchdog;
@@ -211,6 +212,7 @@ impl RunningSides {
         let mut open = [true, true];
         let mut interrupted = false;
         let mut watchdog = Watchdog::new(patience, REPORT, control.places(), Instant::now());
+        let mut shares = Shares::new(Instant::now());
         let stdin = io::stdin();
         while open.contains(&true) {
             let mut watched = Vec::new();
@@ -273,6 +275,9 @@ impl RunningSides {
                     tracer.look();
                 }
                 let (places, now) = (control.places(), Instant::now());
+                if shares.starve(control, now) {
+                    watchdog.starved(now);
+                }
                 let reports = (0..2).any(|side| open[side] && places[side].0 == Step::Reports as u32);
                 if watchdog.hangs(places, reports, now) {
                     let last_seen = control.last_seen(roles);

@@ -79,6 +79,8 @@ pub mod run_dir;
 pub mod scheduler;
 #[cfg(test)]
 mod scripted;
+#[cfg(target_os = "linux")]
+mod shares;
 pub mod side;
 pub mod site;
 #[cfg(target_os = "macos")]

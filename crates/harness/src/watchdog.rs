@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a trial hangs: nobody goes on for longer than anybody may wait.
 //!
-//! Only waiting counts. What the host itself does meanwhile takes none of that time. A side that makes its report computes
-//! and waits for nobody: it has more time than others, but not for ever, as it may have been stopped.
+//! Only waiting counts. What the host itself does meanwhile takes none of that time, nor does a machine that stands still, on
+//! which those who are watched cannot move either. A side that makes its report computes and waits for nobody: it has more time
+//! than others, but not for ever, as it may have been stopped.
 
 use std::time::{Duration, Instant};
+
+/// The most that counts from one look to the next, which is to be taken once a second. A look that came later than that was held up,
+/// by programs of a higher priority or by whoever stopped the machine.
+const COUNTS: Duration = Duration::from_secs(2);
 
 /// Looks where everybody is, again and again.
 #[derive(Debug)]
@@ -12,28 +17,41 @@ pub(super) struct Watchdog<Place> {
     patience: Duration,
     report: Duration,
     seen: Place,
-    moved: Instant,
+    /// How long nobody has moved, as far as it counts.
+    still: Duration,
+    looked: Instant,
 }
 
 impl<Place: PartialEq> Watchdog<Place> {
     /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than `patience`, and `report`
     /// on top while one of them makes its report.
     pub(super) fn new(patience: Duration, report: Duration, seen: Place, now: Instant) -> Self {
-        Self { patience, report, seen, moved: now }
+        Self { patience, report, seen, still: Duration::ZERO, looked: now }
     }
 
     /// Up to now nobody was to move, or somebody was heard.
     pub(super) fn calm(&mut self, now: Instant) {
-        self.moved = now;
+        (self.still, self.looked) = (Duration::ZERO, now);
+    }
+
+    /// Since the last look one of them wanted a CPU and had next to none: a tenth of that time counts. None would let a side that
+    /// spins for what never comes keep its trial for ever, where others leave it no more.
+    #[cfg(any(test, target_os = "linux"))]
+    pub(super) fn starved(&mut self, now: Instant) {
+        self.still += (now - self.looked).min(COUNTS) / 10;
+        self.looked = now;
     }
 
     /// Whether those who are at `place` now, one of them making its report if `reports`, have been there for too long.
     pub(super) fn hangs(&mut self, place: Place, reports: bool, now: Instant) -> bool {
-        if place != self.seen {
-            (self.seen, self.moved) = (place, now);
+        if place == self.seen {
+            self.still += (now - self.looked).min(COUNTS);
+        } else {
+            (self.seen, self.still) = (place, Duration::ZERO);
         }
+        self.looked = now;
         let report = if reports { self.report } else { Duration::ZERO };
-        now - self.moved > self.patience + report
+        self.still > self.patience + report
     }
 }
 
@@ -59,6 +77,25 @@ mod tests {
     fn who_does_not_move_hangs_once_patience_has_run_out_and_who_moves_never_does() {
         assert!(hangs_after(6, |watchdog, _, now| watchdog.hangs(0, false, now)));
         assert!(!hangs_after(100, |watchdog, second, now| watchdog.hangs(second / 5, false, now)));
+    }
+
+    /// Programs of real-time priority kept the host and both sides from their CPUs, and the trial was called hung.
+    #[test]
+    fn a_machine_that_stands_still_for_a_minute_makes_nobody_hang() {
+        let start = Instant::now();
+        let mut watchdog = Watchdog::new(PATIENCE, REPORT, 0, start);
+        for minute in 1..3 {
+            assert!(!watchdog.hangs(0, false, start + Duration::from_secs(60) * minute));
+        }
+    }
+
+    #[test]
+    fn who_gets_no_cpu_hangs_ten_times_later() {
+        let starved = |watchdog: &mut Watchdog<u32>, _, now| {
+            watchdog.starved(now);
+            watchdog.hangs(0, false, now)
+        };
+        assert!(hangs_after(51, starved));
     }
 
     /// In an emulated machine both sides had finished, and were called hung while they compressed their histograms. Once

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,8 @@ use crate::record::subject::Contexts;
 use crate::schedule::Schedule;
 
 /// What is run, on which CPUs, how.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Configuration {
     /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
     /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`]).
@@ -92,7 +94,8 @@ impl Configuration {
 }
 
 /// What of the kernel's events is recorded beside the stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trace {
     /// What the stages of every wake-up are cut from.
@@ -107,7 +110,8 @@ pub enum Trace {
 }
 
 /// What blocks are transferred to or from.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Target {
     /// A file that the run makes, fills, and removes.
@@ -143,7 +147,8 @@ fn is_none(passes: &u32) -> bool {
 }
 
 /// Which way a block goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From the device.
@@ -153,7 +158,8 @@ pub enum Direction {
 }
 
 /// Who notifies whom, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pattern {
     /// There and back: each side notifies when it was notified; the initiator pauses `gap_ns` before each round.
@@ -307,7 +313,8 @@ impl Pattern {
 }
 
 /// Which moments are taken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
     /// Only the waiting side's own clock, before and after its wait: nothing but the notification is exchanged.
@@ -320,7 +327,8 @@ pub enum Timing {
 }
 
 /// How the waiter waits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum WaitPolicy {
     /// The mechanism's own wait.
@@ -341,7 +349,8 @@ pub enum WaitPolicy {
 }
 
 /// Where the two sides run.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Placement {
     /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`, `same-node`,
     /// `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how the receivers are spread over the CPUs:
@@ -371,7 +380,8 @@ impl Placement {
 }
 
 /// When a trial ends: at whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Until {
     /// Recorded rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -393,7 +403,8 @@ impl Until {
 }
 
 /// How the sides are scheduled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// `SCHED_OTHER`, nice 0.
@@ -420,7 +431,8 @@ impl Scheduler {
 }
 
 /// What is to be loaded, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Load {
     /// The kind, by name: `sqrt`, `cpu`, `cache`, `memory`, `churn`.
     pub kind: String,

@@ -39,8 +39,20 @@ pub mod list;
 pub mod list_services;
 pub mod load;
 pub mod man;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "model"))]
 pub mod model;
+#[cfg(all(target_os = "linux", not(feature = "model")))]
+pub mod model {
+    //! `doorbell model`, which is not in this build.
+
+    pub use super::not_built::Args;
+
+    pub fn run(args: Args, _: &super::Terminal) -> anyhow::Result<super::Exit> {
+        args.refused("doorbell model")
+    }
+}
+#[cfg(target_os = "linux")]
+pub mod not_built;
 pub mod numbers;
 pub mod offered;
 #[cfg(target_os = "linux")]
@@ -58,7 +70,7 @@ pub mod sides;
 pub mod signals;
 #[cfg(target_os = "linux")]
 pub mod spin;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "machines"))]
 mod squall;
 #[cfg(target_os = "linux")]
 pub mod study;
@@ -76,8 +88,18 @@ pub mod tune;
 pub mod uintr;
 pub mod usage;
 pub mod verdict;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "machines"))]
 pub mod vm;
+#[cfg(all(target_os = "linux", not(feature = "machines")))]
+pub mod vm {
+    //! `doorbell vm`, which is not in this build.
+
+    pub use super::not_built::Args;
+
+    pub fn run(args: Args, _: &super::Terminal) -> anyhow::Result<super::Exit> {
+        args.refused("doorbell vm")
+    }
+}
 #[cfg(target_os = "linux")]
 pub mod why;
 
@@ -265,7 +287,7 @@ pub fn main() -> ExitCode {
         Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
         #[cfg(target_os = "linux")]
         Some(doorbell_harness::primitives::PRIMITIVES_VERB) => Some(doorbell_harness::primitives::main()),
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", feature = "machines"))]
         Some(doorbell_vm::guest::VERB) => return doorbell_vm::guest::main(),
         _ => None,
     };

@@ -11,6 +11,6 @@ use super::common::{Exit, Terminal};
 pub struct Args {}
 
 pub fn run(_: Args, _: &Terminal) -> anyhow::Result<Exit> {
-    std::io::stdout().write_all(doorbell_results::record::schema::schema().as_bytes())?;
+    std::io::stdout().write_all(doorbell_results::record::schema::SCHEMA.as_bytes())?;
     Ok(Exit::Done)
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whatever ends a run, nothing stays behind, and what was measured is kept where that is possible.
 
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use doorbell_subjects::mechanism::{self, Host};
 
-use crate::stage::{Stage, wait_until};
+use crate::stage::{Stage, hears_signals, wait_until};
 use crate::world::World;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -49,22 +49,11 @@ fn wait_for_work(stage: &Stage, command: &Child, ticks: u64) {
     wait_until("a side at work", || stage.side_ticks(pid(command)) >= ticks);
 }
 
-/// Who runs the tests may have started them to survive their terminal, which a child inherits.
-fn hears_hangups(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
-    unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGHUP, libc::SIG_DFL);
-            Ok(())
-        })
-    }
-}
-
 #[test]
 fn ctrl_c_sigterm_and_a_lost_terminal_keep_what_was_measured_and_say_that_it_is_partial() {
     for end in [Signal::INT, Signal::TERM, Signal::HUP] {
         let stage = Stage::new();
-        let child = hears_hangups(&mut stage.doorbell(LONG_RUN)).spawn().unwrap();
+        let child = stage.doorbell(LONG_RUN).spawn().unwrap();
         wait_for_trials(&stage);
         let first = stage.trial_processes();
         // Another trial has begun, so that one at least has ended.
@@ -89,7 +78,7 @@ fn a_run_that_was_started_to_survive_its_terminal_goes_on() {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
     let doorbell = stage.doorbell(&args);
-    let mut command = Command::new("nohup");
+    let mut command = hears_signals(Command::new("nohup"));
     command.arg(doorbell.get_program()).args(doorbell.get_args());
     command.envs(doorbell.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -368,7 +357,7 @@ fn a_signal_in_the_first_second_ends_a_run_with_what_there_is() {
         for (end, milliseconds) in [(Signal::INT, 50), (Signal::TERM, 400), (Signal::HUP, 900)] {
             let stage = Stage::new();
             let words = [verb, &["--quiet", "--output", "-"]].concat();
-            let child = hears_hangups(&mut stage.doorbell(&words)).spawn().unwrap();
+            let child = stage.doorbell(&words).spawn().unwrap();
             if milliseconds >= 400 {
                 wait_until_it_listens(&child);
             }

@@ -2,6 +2,7 @@
 //! What the tests that drive the command share: a private runtime folder, and a mark by which its processes are found.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ impl Stage {
     /// The command, its streams piped, in this stage.
     pub(crate) fn doorbell(&self, args: &[&str]) -> Command {
         let (name, value) = self.mark.split_once('=').unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_doorbell"));
+        let mut command = hears_signals(Command::new(env!("CARGO_BIN_EXE_doorbell")));
         command
             .args(args)
             .env(name, value)
@@ -116,6 +117,21 @@ impl Stage {
             folder.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(120)).unwrap();
         }
     }
+}
+
+/// Lets what `command` starts hear the signals that end it: whoever runs the tests may ignore them, as nohup(1) and a script's
+/// `&` do, and a child inherits that.
+pub(crate) fn hears_signals(mut command: Command) -> Command {
+    // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    command
 }
 
 /// The records of the result that the command wrote to its standard output.

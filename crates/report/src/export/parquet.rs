@@ -5,18 +5,18 @@
 
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::sync::Arc;
-
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
 
 use crate::export::Export;
 use crate::long_table::{ColumnType, FIGURE, TRIAL, Value, lines, name, trial};
 use doorbell_results::record::{Outcome, ResultFile};
+
+#[cfg(feature = "parquet")]
+mod file;
+#[cfg(not(feature = "parquet"))]
+#[path = "parquet/no_file.rs"]
+mod file;
+
+use file::File;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Figures;
@@ -167,7 +167,7 @@ fn alone(table: impl Table, result: &ResultFile, out: &mut dyn Write) -> io::Res
 pub struct Sheet<T: Table, W: Write + Send> {
     table: T,
     columns: Vec<(&'static str, ColumnType)>,
-    writer: SerializedFileWriter<W>,
+    file: File<W>,
     held: Vec<Vec<Value>>,
 }
 
@@ -175,8 +175,8 @@ impl<T: Table, W: Write + Send> Sheet<T, W> {
     /// An empty one, which is written to `out`.
     pub fn new(table: T, out: W) -> io::Result<Self> {
         let columns = table.columns();
-        let writer = writer(&columns, out).map_err(io::Error::other)?;
-        Ok(Self { table, columns, writer, held: Vec::new() })
+        let file = File::new(&columns, out)?;
+        Ok(Self { table, columns, file, held: Vec::new() })
     }
 
     /// Adds what it says of `result`.
@@ -195,12 +195,12 @@ impl<T: Table, W: Write + Send> Sheet<T, W> {
         if !self.held.is_empty() {
             self.put()?;
         }
-        self.writer.close().map(drop).map_err(io::Error::other)
+        self.file.close()
     }
 
     fn put(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
-        group(&mut self.writer, &self.columns, &held).map_err(io::Error::other)
+        self.file.group(&self.columns, &held)
     }
 }
 
@@ -210,87 +210,7 @@ impl<T: Table, W: Write + Send> std::fmt::Debug for Sheet<T, W> {
     }
 }
 
-fn writer<W: Write + Send>(
-    columns: &[(&str, ColumnType)],
-    out: W,
-) -> Result<SerializedFileWriter<W>, ParquetError> {
-    let fields: Result<Vec<_>, _> = columns.iter().map(|(name, kind)| field(name, *kind)).collect();
-    let schema = Type::group_type_builder("doorbell").with_fields(fields?).build()?;
-    let properties = WriterProperties::builder()
-        .set_created_by(concat!("doorbell ", env!("CARGO_PKG_VERSION")).to_owned());
-    SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))
-}
-
-/// Writes `lines`, whose fields are those of `columns`.
-fn group<W: Write + Send>(
-    writer: &mut SerializedFileWriter<W>,
-    columns: &[(&str, ColumnType)],
-    lines: &[Vec<Value>],
-) -> Result<(), ParquetError> {
-    let mut group = writer.next_row_group()?;
-    for (index, (_, kind)) in columns.iter().enumerate() {
-        let Some(mut column) = group.next_column()? else { break };
-        let fields = || lines.iter().map(|line| &line[index]);
-        // 1 where there is a value, 0 where there is none.
-        let there: Vec<i16> = fields().map(|field| i16::from(*field != Value::Absent)).collect();
-        match kind {
-            ColumnType::Text => {
-                let texts: Vec<ByteArray> = fields().filter_map(text).collect();
-                column.typed::<ByteArrayType>().write_batch(&texts, Some(&there), None)?;
-            }
-            ColumnType::Whole => {
-                let numbers: Vec<i64> = fields().filter_map(whole).collect();
-                column.typed::<Int64Type>().write_batch(&numbers, Some(&there), None)?;
-            }
-            ColumnType::Real => {
-                let numbers: Vec<f64> = fields().filter_map(real).collect();
-                column.typed::<DoubleType>().write_batch(&numbers, Some(&there), None)?;
-            }
-        }
-        column.close()?;
-    }
-    group.close()?;
-    Ok(())
-}
-
-fn field(name: &str, kind: ColumnType) -> Result<Arc<Type>, ParquetError> {
-    let (physical, logical) = match kind {
-        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        ColumnType::Whole => (Physical::INT64, None),
-        ColumnType::Real => (Physical::DOUBLE, None),
-    };
-    let builder = Type::primitive_type_builder(name, physical);
-    Ok(Arc::new(builder.with_repetition(Repetition::OPTIONAL).with_logical_type(logical).build()?))
-}
-
-fn text(field: &Value) -> Option<ByteArray> {
-    match field {
-        Value::Absent => None,
-        Value::Text(text) => Some(ByteArray::from(&**text)),
-        number => Some(ByteArray::from(number.to_string().as_str())),
-    }
-}
-
-fn whole(field: &Value) -> Option<i64> {
-    match field {
-        // Parquet's whole numbers have a sign; no count and no time since 1970 comes near its limit.
-        Value::Whole(number) => Some(i64::try_from(*number).unwrap_or(i64::MAX)),
-        Value::Real(number) => Some(*number as i64),
-        Value::Text(_) => Some(0),
-        Value::Absent => None,
-    }
-}
-
-fn real(field: &Value) -> Option<f64> {
-    match field {
-        Value::Whole(number) => Some(*number as f64),
-        Value::Real(number) => Some(*number),
-        Value::Text(_) => Some(f64::NAN),
-        Value::Absent => None,
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests {
     use super::*;
     use doorbell_results::record::sample;

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,8 @@ pub mod sample;
 pub use mark::Mark;
 
 /// What a traced trial leaves.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Anatomy {
     /// Marks that this kernel does not show at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +41,8 @@ pub struct Anatomy {
 }
 
 /// A mark that this kernel does not show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Hidden {
     /// The mark.
     pub mark: Mark,
@@ -48,7 +51,8 @@ pub struct Hidden {
 }
 
 /// Wake-ups, by what became of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Counts {
     /// Stamped by both sides after the warm-up.
     pub stamped: u64,
@@ -66,7 +70,8 @@ pub struct Counts {
 }
 
 /// A way that wake-ups took.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Path {
     /// The marks that each of them passed, in order.
     pub marks: Vec<Mark>,
@@ -86,7 +91,8 @@ impl Path {
 }
 
 /// Why a wake-up is kept whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
     /// As many wake-ups of its trial were quicker as were slower.
@@ -98,7 +104,8 @@ pub enum Rank {
 }
 
 /// A wake-up that is kept whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Wake {
     /// Why it is kept.
     pub rank: Rank,
@@ -146,7 +153,8 @@ impl Wake {
 }
 
 /// A mark that a wake-up passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Passed {
     /// The mark.
     pub mark: Mark,
@@ -158,7 +166,8 @@ pub struct Passed {
 }
 
 /// What the machine counted from its last reading until the wake-up was caught.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Meanwhile {
     /// How long before it was caught the last reading was, nanoseconds.
     pub window_ns: u64,

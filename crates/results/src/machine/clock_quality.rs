@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How good the clock of a run is: its grid, its own cost, how far it differs between cores, how fast it drifts.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was found about a clock.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct ClockQuality {
     /// The grid that readings lie on, picoseconds: no difference below it means anything.
     pub grid_ps: u64,
@@ -26,7 +28,8 @@ pub struct ClockQuality {
 }
 
 /// A time between two successive readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Step {
     /// The step, picoseconds.
     pub ps: u64,
@@ -35,7 +38,8 @@ pub struct Step {
 }
 
 /// How far the clock of one CPU is ahead of another's.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Skew {
     /// The CPUs.
     pub cpus: [u32; 2],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A set of CPUs in the kernel's list format: `0-3,8,10-11`.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,9 +14,10 @@ const CPUS: u32 = 8192;
 /// A set of CPUs; in JSON and in print `0-3,8`, empty as the empty string.
 ///
 /// Kept as it is written, in ranges: what a file from elsewhere makes of a few letters stays as small as they are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[cfg_attr(test, schemars(with = "String"))]
 pub struct CpuList(
     /// First and last of each range. Invariant: ascending, with at least one CPU missing between two neighbours, so that
     /// equal sets are equal lists.

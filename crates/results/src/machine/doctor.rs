@@ -4,11 +4,13 @@
 //! A finding changes nothing about the machine: the lab measures it as it was found, and says what that does to the
 //! figures. Only what would make figures false is [`Severity::Unfit`].
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters to figures taken here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// As it should be.
@@ -34,7 +36,8 @@ impl Severity {
 }
 
 /// One thing about the machine that figures depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Finding {
     /// Its name, the same on every machine.
     pub name: String,

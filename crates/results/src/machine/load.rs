@@ -2,11 +2,13 @@
 //! What else uses the CPUs: the share of them that went to anything but this command and its children.
 
 use super::cpu_list::CpuList;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Load over a stretch of time.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Load {
     /// Length of the stretch, nanoseconds.
     pub window_ns: u64,

@@ -30,12 +30,14 @@ pub mod waiters;
 use clock_quality::ClockQuality;
 use line_hop::LineHop;
 use load::Load;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speed::Speed;
 
 /// What a run ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Machine {
     /// Its name, as `uname -n` prints it; the name is what tells the machines of a fleet apart.
     #[serde(skip_serializing_if = "Option::is_none", default)]

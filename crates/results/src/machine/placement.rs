@@ -3,13 +3,15 @@
 
 use super::cpu_list::CpuList;
 use super::topology::{Cpu, Relation, Topology};
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A pair for one relation, or why there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Pair {
     /// The relation.
     pub relation: Relation,

@@ -2,12 +2,14 @@
 //! How the machine saves power: frequency and idle states, the two things a sleeping waiter's CPU has to come back from.
 
 use super::cpu_list::CpuList;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Frequency and idle settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Power {
     /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …; missing where the kernel does not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -43,7 +45,8 @@ pub struct Power {
 }
 
 /// One idle state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct IdleState {
     /// Its name: `POLL`, `C1`, `C6`, …
     pub name: String,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How fast a fixed piece of work is from one moment to the next: what the ground itself does to every figure.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use crate::record::Histogram;
 use crate::record::populations::populations;
 
 /// How fast a fixed piece of work was.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Speed {
     /// What it takes at the greatest speed, nanoseconds: the median of the shortest group, or of all where there is one.
     pub work_ns: f64,
@@ -23,7 +25,8 @@ pub struct Speed {
 }
 
 /// A second speed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Slow {
     /// How many times as long the work takes then.
     pub ratio: f64,

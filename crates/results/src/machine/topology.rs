@@ -2,11 +2,13 @@
 //! Which CPUs there are, which of them this process may use, and what any two of them share.
 
 use super::cpu_list::CpuList;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPUs of a machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Topology {
     /// CPUs that are plugged in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -34,7 +36,8 @@ pub struct Topology {
 }
 
 /// One CPU and what it shares with others. What the kernel does not tell is missing.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub id: u32,
@@ -70,7 +73,8 @@ pub struct Cpu {
 }
 
 /// One NUMA node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Node {
     /// Its number.
     pub id: u32,
@@ -81,7 +85,8 @@ pub struct Node {
 }
 
 /// What two CPUs have in common, nearest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
     /// They are one CPU: both sides take turns.

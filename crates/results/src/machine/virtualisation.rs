@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether this is a virtual machine or a container, and whose.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub const TRANSLATOR: &str = "QEMU TCG";
 
 /// What stands between this process and the hardware.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Virtualisation {
     /// Whether a hypervisor runs below the kernel, as far as the CPU or the kernel tells.
     pub guest: bool,
@@ -33,7 +35,8 @@ pub struct Virtualisation {
 }
 
 /// What a guest of `doorbell vm` runs on, as told by the host that booted it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Vm {
     /// `kvm`, `tcg`, `uintr`.
     pub accelerator: String,

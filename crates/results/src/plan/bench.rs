@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a run on the bench goes: in slices between resident sides, which are made anew for every pair.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How long a run on the bench lasts, and how its time is cut up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Bench {
     /// Time of the whole run, nanoseconds.
     pub time_ns: u64,
@@ -22,7 +24,8 @@ pub struct Bench {
 }
 
 /// What follows one another in random order between the same two sides at the same place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Turn {
     /// What its configurations do to the CPUs, which the next one finds.
     pub class: Class,
@@ -31,7 +34,8 @@ pub struct Turn {
 }
 
 /// What a configuration does to the CPUs it runs on. Those of different classes would change each other's figures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// Keeps its CPU busy while it waits.

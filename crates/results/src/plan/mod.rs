@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,8 @@ pub mod bench;
 pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,
@@ -73,7 +75,8 @@ fn is_yes(whether: &bool) -> bool {
 }
 
 /// Something that could have been measured and is not among the configurations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct LeftOut {
     /// Its name.
     pub name: String,

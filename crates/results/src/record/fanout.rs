@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a fan-out leaves beside its series: each round and each receiver.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::cpu_list::CpuList;
 
 /// Each round and each receiver of a fan-out.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct FanOut {
     /// The notifier's CPU, where it was pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,7 +27,8 @@ pub struct FanOut {
 }
 
 /// One number of each kind for each round.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Rounds {
     /// From the first post to the first receiver awake, nanoseconds.
     pub first_ns: Vec<f64>,
@@ -45,7 +48,8 @@ pub struct Rounds {
 }
 
 /// One number of each kind for each receiver.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Receivers {
     /// Median latency over the rounds, nanoseconds.
     pub p50_ns: Vec<f64>,
@@ -56,7 +60,8 @@ pub struct Receivers {
 }
 
 /// Memory of the receivers, bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct ReceiversMemory {
     /// Their shares of all pages they have mapped (PSS): what would come free if all of them ended, kernel memory apart.
     pub pss_bytes: u64,

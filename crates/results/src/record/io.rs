@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trial of transfers leaves beside its times: what the device and the kernel counted.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::block::BlockDevice;
 
 /// What was counted while blocks were transferred.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Io {
     /// The device; none where the file system has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +45,8 @@ impl Io {
 }
 
 /// How a target was prepared, and what a look at it afterwards found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Prepared {
     /// Bytes of it.
     pub bytes: u64,
@@ -54,7 +57,8 @@ pub struct Prepared {
 }
 
 /// One pass over a target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Pass {
     /// `sequential` or `random`.
     pub order: String,

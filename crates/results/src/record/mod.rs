@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,8 @@ pub use variant::Variant;
 use warning::{CPU_STEAL, INTERFERENCE, THROTTLED};
 
 /// The result of one trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Record {
     /// Which configuration was run.
     pub configuration: Configuration,
@@ -71,7 +73,7 @@ pub struct Record {
     pub reference: Option<Reference>,
     /// What it did each time it was its turn between two resident sides; none where it had a trial of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "slice")]
-    #[schemars(with = "slice::Columns")]
+    #[cfg_attr(test, schemars(with = "slice::Columns"))]
     pub slices: Vec<Slice>,
     /// What a fixed piece of work took in each slice of the reference: how fast the machine was meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +116,8 @@ impl Record {
 }
 
 /// One number with its name, unit and formula.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Figure {
     /// Its name: `timectxsw as printed`, `per real switch`, …
     pub name: String,
@@ -127,7 +130,8 @@ pub struct Figure {
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Outcome {
     /// It ran to its end and its figures may be used.
@@ -167,7 +171,8 @@ impl Outcome {
 }
 
 /// A rule of plausibility that a record broke: an error by name, never a figure in a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Violation {
     /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, …
     pub rule: String,
@@ -176,7 +181,8 @@ pub struct Violation {
 }
 
 /// Where a side was when the watchdog looked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct LastSeen {
     /// `initiator`, `responder`, `notifier`, `waiter`.
     pub side: String,
@@ -187,7 +193,8 @@ pub struct LastSeen {
 }
 
 /// Notifications counted by sequence number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Tally {
     /// Sent by the notifiers.
     pub sent: u64,
@@ -212,7 +219,8 @@ pub struct Tally {
 }
 
 /// What the kernel counted for one side during the measured window.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct SideCounters {
     /// `initiator`, `responder`, `notifier`, `waiter`.
     pub side: String,
@@ -246,7 +254,8 @@ pub struct SideCounters {
 }
 
 /// What else went on while a trial ran.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Environment {
     /// Wall-clock start, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -285,7 +294,8 @@ pub struct Environment {
 }
 
 /// A warning is part of the result: its name, what it did to this run, and the cure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Warning {
     /// A short name, the same for the same cause: `interference`, `primitive-costs-drifted`, `bimodal`, …
     pub name: String,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run was asked: stored with its plan, so that whoever reads the result can answer it again.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use crate::quantity::{duration, percent, percentile};
 use crate::schedule::Schedule;
 
 /// What was asked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Question {
     /// Which mechanism is the fastest that serves some needs?
@@ -44,7 +46,8 @@ impl Question {
 }
 
 /// Which mechanism is the fastest that serves some needs?
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Pick {
     /// Who notifies whom.
     pub shape: Shape,
@@ -66,7 +69,8 @@ pub struct Pick {
 }
 
 /// Wake-ups as they come, and what they may cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Traffic {
     /// How the gaps between them are spread; their mean is the gap of the question.
     pub schedule: Schedule,
@@ -79,7 +83,8 @@ pub struct Traffic {
 }
 
 /// Who notifies whom.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// One notifier, one waiter.
@@ -91,7 +96,8 @@ pub enum Shape {
 }
 
 /// What a choice goes by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// The median.
@@ -101,14 +107,16 @@ pub enum By {
 }
 
 /// How long to spin before sleeping?
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Spin {
     /// How many microseconds of CPU time a microsecond of latency is worth.
     pub worth: f64,
 }
 
 /// Does a percentile of the wake-ups stay below a limit?
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Gate {
     /// The limit, nanoseconds.
     pub limit_ns: u64,
@@ -119,7 +127,8 @@ pub struct Gate {
 }
 
 /// What must stay below the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
     /// This quantile, of 0 to 1.
@@ -129,7 +138,8 @@ pub enum Which {
 }
 
 /// Did it get worse than a baseline?
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Check {
     /// What it is held against.
     pub baseline: Baseline,
@@ -138,7 +148,8 @@ pub struct Check {
 }
 
 /// A result, by what no other has: where it was, and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Baseline {
     /// Its file, as it was named.
     pub file: String,
@@ -163,7 +174,8 @@ impl Baseline {
 }
 
 /// A condition under which a check fails.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Condition {
     /// As it was written.
     pub text: String,
@@ -175,7 +187,8 @@ pub struct Condition {
 }
 
 /// What is limited, and to what.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// How much longer a percentile (only the 50th and the 99th have intervals) takes than in the baseline, as a share.
@@ -189,7 +202,8 @@ pub enum Limited {
 }
 
 /// A percentile that is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tail {
     /// The median.
@@ -199,7 +213,8 @@ pub enum Tail {
 }
 
 /// What can happen to a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missed {
     /// Never seen.

@@ -2,6 +2,7 @@
 //! The result file: one run, one JSON document, the truth from which everything else follows.
 
 use super::question::Baseline;
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,8 @@ use crate::plan::Plan;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct ResultFile {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -72,7 +74,8 @@ impl ResultFile {
 }
 
 /// The machine's primitive costs at one moment: the costs of which every wake-up is a small multiple.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Primitives {
     /// Measured just before this block; the number of blocks for the reading after the last.
     pub block: u32,
@@ -83,7 +86,8 @@ pub struct Primitives {
 }
 
 /// One primitive cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Primitive {
     /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`, `wake-nobody`, `two-core-wake`.
     pub name: String,

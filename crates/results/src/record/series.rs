@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One measured quantity of one trial: its histogram and what follows from it.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,8 @@ use super::populations::{Population, populations};
 use super::within_grid::within_grid;
 
 /// What was timed. The definition is printed wherever the figure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// From just before the initiator's notification to its first instruction after the answer's wake-up.
@@ -137,7 +139,8 @@ impl Quantity {
 }
 
 /// Times of one quantity: the summary for readers, the histogram for tools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Series {
     /// Samples.
     pub count: u64,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was measured, as the build that measured it knew it: everything that is read off a result asks here, and no list of names.
 
+#[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a subject is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Subject {
     /// A means of notification between two sides.
@@ -72,7 +74,8 @@ impl Subject {
 }
 
 /// What the two sides are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Contexts {
     /// Two processes that share memory and descriptors.
@@ -83,7 +86,8 @@ pub enum Contexts {
 }
 
 /// How a mechanism notifies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 pub struct Notification {
     /// How its waiter waits.
     pub waits: Waits,
@@ -117,7 +121,8 @@ impl Notification {
 }
 
 /// What kind of waiting a mechanism does; decides which checks apply to its records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
     /// The waiter leaves its CPU: a wait that never slept is implausible.
@@ -133,7 +138,8 @@ pub enum Waits {
 }
 
 /// How many notifiers one waiter may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Notifiers {
     /// One: what it writes would hide what another writes.
@@ -143,7 +149,8 @@ pub enum Notifiers {
 }
 
 /// What a notification brings along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Carries {
     /// Nothing but itself.
@@ -155,7 +162,8 @@ pub enum Carries {
 }
 
 /// How a completion is noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Noticed {
     /// The device interrupts and the waiter, asleep, is woken.
@@ -167,7 +175,8 @@ pub enum Noticed {
 }
 
 /// What is timed of a kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
     /// Handing over from task to task, and making and reaping them beside it.
@@ -177,7 +186,8 @@ pub enum Measured {
 }
 
 /// What tasks of a kind are to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MadeOf {
     /// Nothing: code of one thread.
