@@ -167,7 +167,7 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
 '
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
 [ "$(grep -c "none lost$" "$scratch/said")" = 5 ] && [ "$(grep -c "none lost, in 16 shapes" "$scratch/said")" = 4 ] || fail "$(cat "$scratch/said")"
-for case in "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR" \
+for case in "a flood leaves the CPU its tick" "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR" \
     "io_uring polls for good"; do
     grep -qx "ok [0-9]* - $case" "$scratch/said" || fail "'$case' was not tried"
 done

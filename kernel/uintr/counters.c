@@ -42,9 +42,9 @@ static void show_polled(struct seq_file *file, struct receiver *receiver)
 		left += receiver->vectors[i] ? receiver->vectors[i]->count : 0;
 	raw_spin_unlock_irq(&polled->lock);
 	mutex_unlock(&receiver->lock);
-	seq_printf(file, "polled %u low %016llx pir %llx is_armed %d ended %d armed %llu rested %llu interrupts %llu noticed %llu picked %llu noted %llu read %llu dropped %llu left %llu looks %llu",
+	seq_printf(file, "polled %u low %016llx pir %llx is_armed %d ended %d armed %llu rested %llu interrupts %llu noticed %llu picked %llu noted %llu read %llu dropped %llu left %llu looks %llu throttled %llu",
 		   receiver->number, READ_ONCE(receiver->upid.low), READ_ONCE(receiver->upid.pir), armed, polled->ended,
-		   c.armed, c.rested, c.interrupts, c.noticed, c.picked, c.noted, c.read, c.dropped, left, c.looks);
+		   c.armed, c.rested, c.interrupts, c.noticed, c.picked, c.noted, c.read, c.dropped, left, c.looks, c.throttled);
 }
 
 static void show_sends(struct seq_file *file, struct sends *s)

@@ -4,6 +4,7 @@
 #define UINTR_DRIVER_H
 
 #include <linux/bitmap.h>
+#include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/llist.h>
@@ -104,6 +105,7 @@ struct polled_counters {
 	u64 read;		/* noticed + picked = read + dropped + what the vectors' counts hold, the revoked ones' too */
 	u64 dropped;		/* of vectors that are gone */
 	u64 looks;		/* poll(2) and its like */
+	u64 throttled;		/* times that SN was set although somebody waited */
 };
 
 /* What was sent to a receiver, if the parameter count_sends is set. */
@@ -148,6 +150,7 @@ struct polled {
 	raw_spinlock_t lock;		/* taken in hard interrupts */
 	struct sleepers *armed_on;	/* changes under that list's lock too. NULL: at rest */
 	struct list_head armed;
+	bool throttled;			/* armed, but SN is set until its list's timer runs */
 	u64 wanted;			/* vectors that somebody may be waiting for */
 	bool ended;
 	u64 steps;
@@ -179,6 +182,7 @@ struct vector {
 struct connection {
 	struct vector *vector;		/* held; NULL: the entry is free */
 	u64 *entry;			/* the half of it that makes it valid */
+	struct table *table;		/* whose it is; only compared */
 	struct list_head others;	/* of the vector; under its receiver's lock */
 };
 
@@ -246,6 +250,10 @@ struct sleepers {
 	bool open;		/* the CPU is on-line */
 	struct list_head list;
 	struct list_head polled;	/* those that are armed */
+	struct list_head throttled;	/* those of them for which nobody may interrupt now */
+	struct hrtimer unthrottle;	/* runs if and only if there are such */
+	u64 window;			/* when the share of interrupts was last renewed */
+	u64 spent;			/* ns that they took since */
 	struct llist_head noted;
 	struct irq_work wake_noted;
 };
@@ -334,7 +342,7 @@ void receivers_stop(void);
 /* vector.c */
 long vector_new(struct receiver *receiver, unsigned long number);
 void vector_put(struct vector *vector);
-bool vector_revoke(struct vector *vector);
+void vector_revoke(struct vector *vector);
 int vectors_start(void);
 void vectors_stop(void);
 
@@ -347,8 +355,10 @@ void polled_displace(struct vector *vector);
 void polled_forget(struct vector *vector);
 void polled_end(struct polled *polled);
 void polled_move(struct sleepers *from, struct sleepers *to);
+void polled_charge(struct sleepers *list, u64 began);
 struct polled *polled_make(struct receiver *receiver);
 void polled_open(struct sleepers *list);
+void polled_stop(struct sleepers *list);
 
 /* table.c */
 long table_connect(struct vector *vector);
@@ -370,7 +380,7 @@ void signals_stop(void);
 
 /* reaper.c */
 void table_armed(struct table *table);
-void let_sends_end(struct table *table);
+void let_sends_end(bool (*concerns)(struct table *there, void *what), void *what);
 void reap_receiver(struct receiver *receiver);
 void reap_table(struct table *table);
 void reap_thread(struct thread *thread);

@@ -14,6 +14,7 @@
 #include <linux/sched/signal.h>
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 #include "driver.h"
 
@@ -38,12 +39,15 @@ static const struct file_operations fops = {
 	.llseek = noop_llseek,
 };
 
-/* For everybody: a descriptor reaches only whom it was made for. */
+/*
+ * Not for everybody: who may send can take a quarter of a CPU in interrupts that the
+ * scheduler charges to nobody. README.md says how a group is given it.
+ */
 static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = KBUILD_MODNAME,
 	.fops = &fops,
-	.mode = 0666,
+	.mode = 0660,
 };
 
 /*
@@ -58,7 +62,11 @@ static void ends(void)
 		thread_leave(thread);
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+static void on_exit(void *data, struct task_struct *task, bool group_dead)
+#else
 static void on_exit(void *data, struct task_struct *task)
+#endif
 {
 	ends();
 	if (!atomic_read(&task->signal->live))

@@ -13,20 +13,37 @@
  * counts, and notes which queues are to be woken. An irq_work wakes them, on
  * PREEMPT_RT in a thread, where the queues' locks may sleep.
  *
+ * Interrupts of a vector of this class come before the timer's, and a sender needs one
+ * instruction for each: so they have a share of a CPU's time. When it is used up, SN is
+ * set for all that are armed there, until a timer clears it and looks.
+ *
  * Locks, outermost first: sleepers.lock, polled.lock. Whoever has one wakes nobody.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bitops.h>
+#include <linux/hrtimer.h>
 #include <linux/poll.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <linux/version.h>
 
 #include "driver.h"
 #include "trace.h"
 
 #define READABLE	(EPOLLIN | EPOLLRDNORM)
+
+/*
+ * A quarter of a CPU, renewed each millisecond: at 2 us an interrupt and all that it
+ * leads to, 125 notices in each, more than a loop that answers every one can take. Who
+ * is throttled hears a millisecond late.
+ */
+#define WINDOW_NS	NSEC_PER_MSEC
+#define SHARE_NS	(WINDOW_NS / 4)
+/* The way into an interrupt and out of it, which no clock of ours sees. */
+#define ENTRY_NS	500
 
 static u64 bit_of(const struct vector *vector)
 {
@@ -52,6 +69,7 @@ static void rest(struct polled *polled)
 
 	list_del(&polled->armed);
 	polled->armed_on = NULL;
+	polled->throttled = false;
 	polled->counters.rested++;
 	trace_uintr_polled_rest(polled, polled->steps++, -1, low, 0);
 }
@@ -70,22 +88,19 @@ static void note(struct polled *polled, struct sleepers *list, u64 requests)
 	irq_work_queue(&list->wake_noted);
 }
 
-/* Called with @list locked. */
-static void notice(struct polled *polled, struct sleepers *list)
+/*
+ * Called with both locks, behind clearing ON: takes what was posted and counts it.
+ * Returns the vectors whose queues are to be woken.
+ */
+static u64 collect(struct polled *polled, u64 *requests)
 {
 	struct receiver *receiver = polled->receiver;
-	u64 requests, left, waking = 0;
+	u64 left, waking = 0;
 	struct vector *vector;
-	u64 low;
 
-	raw_spin_lock(&polled->lock);
-	low = READ_ONCE(receiver->upid.low);
-	/* ON first: whoever posts behind what is taken next interrupts again. Locked, so a full barrier. */
-	clear_bit(0, (unsigned long *)&receiver->upid.low);
+	*requests = xchg(&receiver->upid.pir, 0);
 	delay();
-	requests = xchg(&receiver->upid.pir, 0);
-	delay();
-	for (left = requests; left; left &= left - 1) {
+	for (left = *requests; left; left &= left - 1) {
 		vector = receiver->vectors[__ffs64(left)];
 		if (!vector) {
 			polled->counters.dropped++;
@@ -98,16 +113,109 @@ static void notice(struct polled *polled, struct sleepers *list)
 		else
 			polled->wanted &= ~bit_of(vector);
 	}
-	polled->counters.interrupts++;
-	polled->counters.noticed += hweight64(requests);
+	polled->counters.noticed += hweight64(*requests);
 	polled->counters.noted += hweight64(waking);
-	trace_uintr_polled_notice(polled, polled->steps++, list->cpu, low, requests);
+	return waking;
+}
+
+/* Called with both locks: what follows from what was collected. */
+static void conclude(struct polled *polled, struct sleepers *list, u64 waking)
+{
 	delay();
 	if (!polled->wanted)
 		rest(polled);
 	if (waking)
 		note(polled, list, waking);
+}
+
+/* Called with @list locked. */
+static void notice(struct polled *polled, struct sleepers *list)
+{
+	struct receiver *receiver = polled->receiver;
+	u64 requests, waking;
+	u64 low;
+
+	raw_spin_lock(&polled->lock);
+	low = READ_ONCE(receiver->upid.low);
+	/* ON first: whoever posts behind what is taken next interrupts again. Locked, so a full barrier. */
+	clear_bit(0, (unsigned long *)&receiver->upid.low);
+	delay();
+	waking = collect(polled, &requests);
+	polled->counters.interrupts++;
+	trace_uintr_polled_notice(polled, polled->steps++, list->cpu, low, requests);
+	conclude(polled, list, waking);
 	raw_spin_unlock(&polled->lock);
+}
+
+/* Called with @list locked: senders only post to those that are armed there. Whether the timer is to be started. */
+static bool throttle(struct sleepers *list)
+{
+	bool starts = list_empty(&list->throttled) && !list_empty(&list->polled);
+	struct polled *polled, *next;
+	u64 low;
+
+	list_for_each_entry_safe(polled, next, &list->polled, armed) {
+		raw_spin_lock(&polled->lock);
+		low = suppress(polled->receiver);
+		list_move(&polled->armed, &list->throttled);
+		polled->throttled = true;
+		polled->counters.throttled++;
+		trace_uintr_polled_throttle(polled, polled->steps++, list->cpu, low, 0);
+		raw_spin_unlock(&polled->lock);
+	}
+	return starts;
+}
+
+static void start_timer(struct sleepers *list)
+{
+	hrtimer_start(&list->unthrottle, ns_to_ktime(WINDOW_NS), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+/* What began at @began, by local_clock(), was the list's interrupts' doing. With interrupts off. */
+void polled_charge(struct sleepers *list, u64 began)
+{
+	u64 now = local_clock();
+	unsigned long flags;
+	bool starts = false;
+
+	raw_spin_lock_irqsave(&list->lock, flags);
+	if (now - list->window >= WINDOW_NS) {
+		list->window = now;
+		list->spent = 0;
+	}
+	list->spent += now - began + ENTRY_NS;
+	if (list->spent > SHARE_NS)
+		starts = throttle(list);
+	raw_spin_unlock_irqrestore(&list->lock, flags);
+	if (starts)
+		start_timer(list);
+}
+
+/* In hard interrupts, on whatever CPU: those that are throttled may be interrupted for again. */
+static enum hrtimer_restart unthrottle(struct hrtimer *timer)
+{
+	struct sleepers *list = container_of(timer, struct sleepers, unthrottle);
+	struct polled *polled, *next;
+	u64 low, requests, waking;
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&list->lock, flags);
+	list->window = local_clock();
+	list->spent = 0;
+	list_for_each_entry_safe(polled, next, &list->throttled, armed) {
+		raw_spin_lock(&polled->lock);
+		list_move(&polled->armed, &list->polled);
+		polled->throttled = false;
+		/* A full barrier; pairs with SENDUIPI's locked update. What was posted meanwhile is looked at next. */
+		low = xchg(&polled->receiver->upid.low, upid_address(WAKE, list->cpu));
+		delay();
+		waking = collect(polled, &requests);
+		trace_uintr_polled_unthrottle(polled, polled->steps++, list->cpu, low, requests);
+		conclude(polled, list, waking);
+		raw_spin_unlock(&polled->lock);
+	}
+	raw_spin_unlock_irqrestore(&list->lock, flags);
+	return HRTIMER_NORESTART;
 }
 
 /* The handler of WAKE, in hard interrupts. */
@@ -149,7 +257,7 @@ static void wake_noted(struct irq_work *work)
 {
 	struct sleepers *list = container_of(work, struct sleepers, wake_noted);
 	struct polled *polled, *next;
-	u64 waking;
+	u64 began = local_clock(), waking;
 
 	llist_for_each_entry_safe(polled, next, llist_del_all(&list->noted), noted_as) {
 		delay();
@@ -166,6 +274,9 @@ static void wake_noted(struct irq_work *work)
 			wake_queue(polled, __ffs64(waking));
 		receiver_put(polled->receiver);
 	}
+	/* On PREEMPT_RT it is a thread's time, of which the scheduler has the account. */
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		polled_charge(list, began);
 }
 
 /*
@@ -367,6 +478,7 @@ void polled_end(struct polled *polled)
 void polled_move(struct sleepers *from, struct sleepers *to)
 {
 	struct polled *polled, *next;
+	bool starts = list_empty(&to->throttled) && !list_empty(&from->throttled);
 
 	list_for_each_entry_safe(polled, next, &from->polled, armed) {
 		raw_spin_lock(&polled->lock);
@@ -375,6 +487,15 @@ void polled_move(struct sleepers *from, struct sleepers *to)
 		readdress(&polled->receiver->upid, WAKE, to->cpu);
 		raw_spin_unlock(&polled->lock);
 	}
+	/* Their SN stays; the other list's timer names its CPU. */
+	list_for_each_entry_safe(polled, next, &from->throttled, armed) {
+		raw_spin_lock(&polled->lock);
+		list_move(&polled->armed, &to->throttled);
+		polled->armed_on = to;
+		raw_spin_unlock(&polled->lock);
+	}
+	if (starts)
+		start_timer(to);
 }
 
 struct polled *polled_make(struct receiver *receiver)
@@ -391,6 +512,20 @@ struct polled *polled_make(struct receiver *receiver)
 void polled_open(struct sleepers *list)
 {
 	INIT_LIST_HEAD(&list->polled);
+	INIT_LIST_HEAD(&list->throttled);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&list->unthrottle, unthrottle, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+#else
+	hrtimer_init(&list->unthrottle, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	list->unthrottle.function = unthrottle;
+#endif
 	init_llist_head(&list->noted);
 	init_irq_work(&list->wake_noted, wake_noted);
+}
+
+/* No receiver is left, and no interrupt comes any more. */
+void polled_stop(struct sleepers *list)
+{
+	hrtimer_cancel(&list->unthrottle);
+	irq_work_sync(&list->wake_noted);
 }

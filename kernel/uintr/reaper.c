@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Frees what has no reference left, once nobody can be using it: threads when the
- * interrupts that refer to them are over, UPIDs when the SENDUIPI that had read an
- * entry is. References are dropped in interrupts and probes, where on PREEMPT_RT
+ * interrupts that refer to them are over, tables when nobody looks them up. References are dropped in interrupts and probes, where on PREEMPT_RT
  * nothing can be freed.
  */
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -33,27 +33,42 @@ void table_armed(struct table *table)
 	smp_mb();
 }
 
-static bool may_send(int cpu, void *table)
-{
-	struct table *there = READ_ONCE(*per_cpu_ptr(&armed, cpu));
-
-	return there && (!table || there == table);
-}
-
 static void nothing(void *data)
 {
 }
 
 /*
- * Every SENDUIPI through @table, or through any if that is NULL, that has begun is
- * over. A CPU that runs user code is quiet for RCU, in the middle of an instruction
- * too; an interrupt comes behind it (H13). CPUs where nobody can send are left
- * alone: anybody may ask for this.
+ * Every SENDUIPI that has begun through a table that @concerns is true of is over. A
+ * CPU that runs user code is quiet for RCU, in the middle of an instruction too; an
+ * interrupt comes behind it (H13). All other CPUs are left alone: anybody may ask for
+ * this. @concerns is called with CPUs kept on-line, and may only compare its table.
  */
-void let_sends_end(struct table *table)
+void let_sends_end(bool (*concerns)(struct table *there, void *what), void *what)
 {
+	cpumask_var_t wait;
+	struct table *there;
+	int cpu;
+
+	/* Without memory each in its turn. */
+	bool together = zalloc_cpumask_var(&wait, GFP_KERNEL | __GFP_NOWARN);
+
+	/* Pairs with table_armed(). */
 	smp_mb();
-	on_each_cpu_cond(may_send, nothing, table, 1);
+	cpus_read_lock();
+	for_each_online_cpu(cpu) {
+		there = READ_ONCE(*per_cpu_ptr(&armed, cpu));
+		if (!there || !concerns(there, what))
+			continue;
+		if (together)
+			cpumask_set_cpu(cpu, wait);
+		else
+			smp_call_function_single(cpu, nothing, NULL, 1);
+	}
+	if (together) {
+		on_each_cpu_mask(wait, nothing, NULL, true);
+		free_cpumask_var(wait);
+	}
+	cpus_read_unlock();
 }
 
 static void reap(struct work_struct *work)
@@ -65,11 +80,13 @@ static void reap(struct work_struct *work)
 	struct thread *thread, *next_thread;
 	struct table *table, *next_table;
 
-	/* Interrupts refer to threads, look-ups to tables. */
+	/*
+	 * Interrupts refer to threads, look-ups to tables. A receiver has no reference
+	 * left, so no connection: each was given back behind the end of all sends through
+	 * its table, or with the table, which no CPU has then. So no SENDUIPI has its UPID.
+	 */
 	if (their_threads || their_tables)
 		synchronize_rcu();
-	if (their_receivers)
-		let_sends_end(NULL);
 	llist_for_each_entry(table, their_tables, dead)
 		WARN_ON_ONCE(!poll_state_synchronize_rcu(table->grace));
 	llist_for_each_entry(thread, their_threads, dead)
@@ -84,7 +101,7 @@ static void reap(struct work_struct *work)
 
 static DECLARE_DELAYED_WORK(reaping, reap);
 
-/* At most once a tick, for it waits for all CPUs that can send. */
+/* At most once a tick, for it waits for a grace period. */
 static void reap_soon(void)
 {
 	queue_delayed_work(reaper, &reaping, 1);

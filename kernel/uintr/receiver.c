@@ -86,26 +86,43 @@ void receiver_end(struct receiver *receiver)
 	mutex_unlock(&receiver->lock);
 }
 
+/* By the calling thread, which receives no more from here on. */
+static void leave_receiver(struct thread *thread)
+{
+	struct receiver *receiver = thread->receiver;
+
+	local_irq_disable();
+	disarm(thread);
+	thread->receiver = NULL;
+	thread->uirr = 0;
+	thread->uif = false;
+	arm(thread);
+	local_irq_enable();
+	receiver_end(receiver);
+	receiver_put(receiver);
+}
+
 /* In the receiver's thread, after the last close of its descriptor. */
 void receiver_ended(struct callback_head *head)
 {
 	struct thread *thread = container_of(head, struct thread, ended);
-	struct receiver *receiver = thread->receiver;
 
 	clear_bit(WORK_ENDED, &thread->works);
 	/* Exit and exec see to it themselves. */
-	if (!thread->left && receiver) {
-		local_irq_disable();
-		disarm(thread);
-		thread->receiver = NULL;
-		thread->uirr = 0;
-		thread->uif = false;
-		arm(thread);
-		local_irq_enable();
-		receiver_end(receiver);
-		receiver_put(receiver);
-	}
+	if (!thread->left && thread->receiver)
+		leave_receiver(thread);
 	thread_put(thread);
+}
+
+/* Its thread ends it, whoever has its descriptor. */
+static long receiver_leave(struct receiver *receiver)
+{
+	struct thread *thread = own_thread();
+
+	if (!thread || thread->receiver != receiver)
+		return receiver_lives(receiver) ? -EPERM : -ESHUTDOWN;
+	leave_receiver(thread);
+	return 0;
 }
 
 /* Whether the caller may have such a receiver, or a negative error. */
@@ -274,21 +291,17 @@ static long receiver_stack(struct receiver *receiver, const struct uintr_receive
 
 static long receiver_revoke(struct receiver *receiver, unsigned long number)
 {
-	bool connected;
+	struct vector *vector;
 
 	if (number >= UINTR_VECTORS)
 		return -EINVAL;
 	number = array_index_nospec(number, UINTR_VECTORS);
 	mutex_lock(&receiver->lock);
-	if (!receiver->vectors[number]) {
-		mutex_unlock(&receiver->lock);
-		return -EINVAL;
-	}
-	connected = vector_revoke(receiver->vectors[number]);
+	vector = receiver->vectors[number];
+	if (vector)
+		vector_revoke(vector);
 	mutex_unlock(&receiver->lock);
-	if (connected)
-		let_sends_end(NULL);
-	return 0;
+	return vector ? 0 : -EINVAL;
 }
 
 static long receiver_ioctl(struct file *file, unsigned int command, unsigned long argument)
@@ -310,6 +323,8 @@ static long receiver_ioctl(struct file *file, unsigned int command, unsigned lon
 		if (copy_from_user(&stack, (void __user *)argument, sizeof(stack)))
 			return -EFAULT;
 		return receiver_stack(receiver, &stack);
+	case UINTR_END:
+		return argument ? -EINVAL : receiver_leave(receiver);
 	}
 	return -ENOTTY;
 }

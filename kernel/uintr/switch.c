@@ -18,8 +18,10 @@
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <asm/syscall.h>
 
 #include "driver.h"
 #define CREATE_TRACE_POINTS
@@ -178,6 +180,14 @@ bool thread_work(struct thread *thread, int work, struct callback_head *head,
 	return false;
 }
 
+/* Only a sleep that a signal would end: whoever waits for something else may have good reason. */
+static void wake_interruptible(struct task_struct *task)
+{
+	struct wait_queue_entry waiting = { .private = task };
+
+	default_wake_function(&waiting, TASK_INTERRUPTIBLE, 0, NULL);
+}
+
 /* Ends the thread's sleep. */
 static void wake(struct thread *thread)
 {
@@ -189,7 +199,7 @@ static void wake(struct thread *thread)
 		return;
 #endif
 	if (READ_ONCE(thread->waiting))
-		wake_up_process(thread->task);
+		wake_interruptible(thread->task);
 	else
 		thread_work(thread, WORK_INTERRUPTED, &thread->interrupted, TWA_SIGNAL);
 }
@@ -326,6 +336,12 @@ static void switched_out(struct preempt_notifier *notifier, struct task_struct *
 	/* Who is frozen by its cgroup would go back to sleep at once, and a core is dumped to its end. */
 	if ((READ_ONCE(current->jobctl) & JOBCTL_TRAP_FREEZE) || (current->flags & PF_SIGNALED))
 		return;
+	/*
+	 * Who waits for a page has no system call that could end, and would fault again at
+	 * once: userfaultfd(2) may be late with the handler's own stack.
+	 */
+	if (syscall_get_nr(current, current_pt_regs()) == -1)
+		return;
 	/* A receiver that has shut UIF is interrupted where it asks for it. */
 	if (thread->receiver && sleeps && (thread->uif || thread->waiting))
 		go_to_sleep(thread);
@@ -373,10 +389,15 @@ static void wake_sleepers(struct sleepers *list)
 /* The handler of WAKE, in hard interrupts. A spurious one wakes nobody. */
 void switch_hook(void *data, int vector)
 {
+	struct sleepers *list = this_cpu_ptr(&sleepers);
+	u64 began;
+
 	if (vector != WAKE)
 		return;
-	wake_sleepers(this_cpu_ptr(&sleepers));
-	polled_notice(this_cpu_ptr(&sleepers));
+	began = local_clock();
+	wake_sleepers(list);
+	polled_notice(list);
+	polled_charge(list, began);
 }
 
 void sleepers_open(int cpu)
@@ -399,8 +420,11 @@ void sleepers_stop(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		irq_work_sync(&per_cpu_ptr(&sleepers, cpu)->wake_noted);
+	for_each_possible_cpu(cpu) {
+		/* Else it never came. */
+		if (per_cpu_ptr(&sleepers, cpu)->list.next)
+			polled_stop(per_cpu_ptr(&sleepers, cpu));
+	}
 }
 
 /* @cpu goes off-line: its sleepers are told through this one from now on, those at once whom an interrupt there may have been for. */

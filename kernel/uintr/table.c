@@ -88,6 +88,7 @@ static struct table *table_new(void)
 	for (i = 0; i < UINTR_CONNECTIONS; i++) {
 		table->uitt[i].upid = (u64)&nobody.upid;
 		table->connections[i].entry = &table->uitt[i].low;
+		table->connections[i].table = table;
 	}
 	/* Of the process, and the caller's. */
 	kref_init(&table->refs);
@@ -164,6 +165,11 @@ unlock:
 	return index;
 }
 
+static bool same(struct table *there, void *table)
+{
+	return there == table;
+}
+
 long table_disconnect(unsigned long index)
 {
 	struct connection *connection;
@@ -187,7 +193,7 @@ long table_disconnect(unsigned long index)
 		list_del(&connection->others);
 		mutex_unlock(&vector->receiver->lock);
 		/* No half of this one is left with anybody when the next takes its place. */
-		let_sends_end(table);
+		let_sends_end(same, table);
 		connection->vector = NULL;
 	}
 	mutex_unlock(&table->lock);

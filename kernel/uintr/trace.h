@@ -96,6 +96,12 @@ DEFINE_EVENT(uintr_polled_step, uintr_polled_take,
 /* Nobody waits: off its list. */
 DEFINE_EVENT(uintr_polled_step, uintr_polled_rest,
 	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+/* Interrupts have had their share of CPU @to: SN is set though somebody waits. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_throttle,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
+/* That is over: armed for CPU @to again, and these requests were taken. */
+DEFINE_EVENT(uintr_polled_step, uintr_polled_unthrottle,
+	TP_PROTO(const struct polled *polled, u64 step, int to, u64 low, u64 requests), TP_ARGS(polled, step, to, low, requests));
 
 #endif
 

@@ -31,11 +31,29 @@ void vector_put(struct vector *vector)
 	kref_put(&vector->refs, vector_release);
 }
 
+/* Whether a process has a connection to it; @table may be gone. With the receiver locked. */
+static bool connects(struct vector *vector, struct table *table)
+{
+	struct connection *connection;
+
+	list_for_each_entry(connection, &vector->connections, others) {
+		if (connection->table == table)
+			return true;
+	}
+	return false;
+}
+
+static bool may_send(struct table *there, void *vector)
+{
+	return connects(vector, there);
+}
+
 /*
- * With the receiver locked: no entry names it any more. Whether one did: then a
- * SENDUIPI that had read it may be under way, until let_sends_end().
+ * With the receiver locked: no entry names it any more, and each SENDUIPI that had
+ * read one is over. Only CPUs where a process runs that was connected are waited
+ * for: nobody else's time is the caller's to take.
  */
-bool vector_revoke(struct vector *vector)
+void vector_revoke(struct vector *vector)
 {
 	struct connection *connection;
 
@@ -47,22 +65,19 @@ bool vector_revoke(struct vector *vector)
 	}
 	list_for_each_entry(connection, &vector->connections, others)
 		WRITE_ONCE(*connection->entry, 0);
+	let_sends_end(may_send, vector);
 	wake_up_poll(&vector->queue, EPOLLHUP);
-	return !list_empty(&vector->connections);
 }
 
 static int vector_close(struct inode *inode, struct file *file)
 {
 	struct vector *vector = file->private_data;
 	struct receiver *receiver = vector->receiver;
-	bool connected = false;
 
 	mutex_lock(&receiver->lock);
 	if (!vector->revoked)
-		connected = vector_revoke(vector);
+		vector_revoke(vector);
 	mutex_unlock(&receiver->lock);
-	if (connected)
-		let_sends_end(NULL);
 	vector_put(vector);
 	return 0;
 }

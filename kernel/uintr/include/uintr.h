@@ -74,7 +74,7 @@ int uintr_handle(void (*handler)(unsigned int vector, void *argument), void *arg
 /* The RFC's: @handler has the attributes interrupt and target("general-regs-only"), and ends by UIRET. ENOTSUP: no x86-64. */
 int uintr_register_handler(const void *handler, unsigned int flags);
 /*
- * The end of either, as is the thread's. What was not handled by then is gone. EINVAL: there is none. EBUSY: in a handler that
+ * The end of either, as is the thread's; no handler runs behind it, whoever has descriptors of it yet. What was not handled by then is gone. EINVAL: there is none. EBUSY: in a handler that
  * returns, which may have interrupted a call that looks at the receiver; one that ends by UIRET must not, and is not stopped.
  */
 int uintr_unregister_handler(unsigned int flags);

@@ -126,9 +126,9 @@ static void survive(int signal)
 static void one_call(void)
 {
 	static const unsigned long commands[] = {
-		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_CONNECT,
+		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_END, UINTR_CONNECT,
 	};
-	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
+	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
 	union {
 		struct uintr_receive receive;
 		struct uintr_wait wait;
@@ -162,7 +162,7 @@ static void one_call(void)
 		argument = (uintptr_t)&args;
 		break;
 	default:
-		argument = commands[which] == UINTR_CONNECT && lot(8) ? 0 : number();
+		argument = (commands[which] == UINTR_CONNECT || commands[which] == UINTR_END) && lot(8) ? 0 : number();
 	}
 	if (lot(20) == 0)
 		argument = lot(2) ? address() : number();

@@ -215,7 +215,9 @@ static int unhandle(void)
 
 	if (!receiver)
 		return refuse(EINVAL);
-	/* The handler may run up to here, and needs what it is called with. */
+	/* The handler may run up to here, and needs what it is called with. A child may have the descriptor yet. */
+	if (ioctl(receiver->descriptor, UINTR_END, 0))
+		return -1;
 	close(receiver->descriptor);
 	own = NULL;
 	pthread_mutex_lock(&list_lock);

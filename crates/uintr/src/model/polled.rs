@@ -22,6 +22,8 @@
 //!    woken does not count: it may never look again.
 //! 6. The work is free to be queued again before it takes what is to be woken.
 //! 7. Who is moved off a processor that goes off-line is looked at behind the move.
+//! 8. Interrupts have a share of each processor's time. Where it is used up, all that are armed there are *throttled*: SN is set
+//!    though somebody waits, until a timer clears it and looks, in this order.
 //!
 //! The mistakes are these rules broken; [`check`] finds what each of them loses.
 
@@ -80,7 +82,14 @@ impl Protocol for Polled {
     }
 
     fn interferes(&self, action: Action) -> bool {
-        matches!(action, Action::TimeOut(_) | Action::Close(_) | Action::GoOffLine(_) | Action::ComeBack(_))
+        matches!(
+            action,
+            Action::TimeOut(_)
+                | Action::Close(_)
+                | Action::GoOffLine(_)
+                | Action::ComeBack(_)
+                | Action::Throttle(_)
+        )
     }
 
     fn broken(&self, state: &State) -> Option<Property> {

@@ -88,3 +88,25 @@ fn what_the_driver_does_is_followed_and_what_it_must_not_do_is_not() {
     ));
     assert!(matches!(replay(&TRACE.replace("low=0000000000000002", "low=x")), Err(ReplayError::Garbled(_))));
 }
+
+/// Throttled with a notification under way; the timer takes what was posted meanwhile.
+const THROTTLED: &str = "\
+    a-1 [001] d.. 1.0: uintr_polled_arm: receiver=7 step=0 to=1 low=0000000000000002 requests=0\n\
+    a-1 [001] d.. 1.1: uintr_polled_throttle: receiver=7 step=1 to=1 low=0000000100f70001 requests=0\n\
+    a-1 [001] d.. 1.2: uintr_polled_unthrottle: receiver=7 step=2 to=1 low=0000000100f70003 requests=18\n\
+    a-1 [001] d.. 1.3: uintr_polled_notice: receiver=7 step=3 to=1 low=0000000100f70001 requests=8\n";
+
+#[test]
+fn a_receiver_that_the_driver_throttles_is_looked_at_before_it_is_interrupted_for_again() {
+    assert_eq!(replay(THROTTLED).unwrap().events["unthrottle"], 1);
+    for (what, from, to) in [
+        ("it is noticed while throttled", "polled_unthrottle", "polled_notice"),
+        ("throttled twice", "polled_unthrottle", "polled_throttle"),
+        ("not throttled, it is armed by the timer", "polled_throttle", "polled_take"),
+        ("the timer finds SN clear", "low=0000000100f70003", "low=0000000100f70001"),
+    ] {
+        let wrong = THROTTLED.replace(from, to);
+        assert!(wrong != THROTTLED, "{what}");
+        assert!(matches!(replay(&wrong), Err(ReplayError::Forbidden { .. })), "{what}: {:?}", replay(&wrong));
+    }
+}

@@ -73,8 +73,8 @@
  * read would give something; each notice is an edge.
  *
  * As long as somebody polls it, each send that finds no interrupt under way interrupts the
- * CPU where it was armed: a sender that does not pause keeps that CPU busy. There is no limit
- * but to revoke the vector.
+ * CPU where it was armed. Interrupts may take a quarter of a CPU's time: where senders do not
+ * pause, what they send to receivers that are armed there is noticed up to a millisecond later.
  *
  * A descriptor of such a vector lets its holder read, and not only send. With a
  * handler what is sent is the handler's alone: read(2) is EINVAL, and poll(2) tells
@@ -162,6 +162,14 @@ struct uintr_wait {
  * the vector's descriptor. SENDUIPI of a revoked vector is SIGSEGV.
  */
 #define UINTR_CONNECT		_IO(0xf7, 7)
+
+/*
+ * On a receiver's descriptor, by its thread, the argument being 0: end the receiver,
+ * whoever else has its descriptor, such as a child between its making and its exec. No
+ * user interrupt is delivered once it has returned.
+ * EPERM: another thread's receiver. ESHUTDOWN: it has ended.
+ */
+#define UINTR_END		_IO(0xf7, 8)
 
 /*
  * In uc_flags of a signal's frame: UIF was open when the signal came, and

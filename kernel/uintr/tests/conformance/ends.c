@@ -184,6 +184,69 @@ static void ends_though_a_child_lives_on(void)
 	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
 }
 
+static volatile bool child_is_there, child_may_end;
+
+/* The child has all descriptors, and this process's memory, until it executes or ends. */
+static void *makes_a_child_that_does_not_execute_yet(void *nothing)
+{
+	pid_t child = vfork();
+
+	if (!child) {
+		child_is_there = true;
+		while (!child_may_end)
+			sched_yield();
+		_exit(0);
+	}
+	CHECK(child > 0 && ends_well(child));
+	return nothing;
+}
+
+static volatile bool may_stop;
+static volatile uint64_t sent;
+
+static void *sends_to_another_until_told(void *file)
+{
+	int index = uintr_register_sender((intptr_t)file, 0);
+
+	CHECK(index >= 0);
+	for (; !may_stop; sent++)
+		uintr_send(index);
+	return NULL;
+}
+
+/* No handler runs behind the end, however long a child keeps what it inherited. */
+static void ends_though_a_child_has_yet_to_execute(void)
+{
+	pthread_t child, sender;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t before;
+		int seen;
+
+		if (i)
+			CHECK(uintr_handle(handler, NULL, 0) == 0 && (vector = uintr_vector_fd(5, 0)) >= 0);
+		else
+			receives();
+		child_is_there = child_may_end = may_stop = false;
+		sender = on_thread(sends_to_another_until_told, (void *)(intptr_t)vector);
+		child = on_thread(makes_a_child_that_does_not_execute_yet, NULL);
+		uintr_unmask();
+		seen = handled;
+		await(seen + 1);
+		while (!child_is_there)
+			sched_yield();
+		CHECK(uintr_unregister_handler(0) == 0);
+		seen = handled;
+		before = sent;
+		while (sent < before + 100)
+			sched_yield();
+		CHECK(handled == seen);
+		may_stop = child_may_end = true;
+		CHECK(!pthread_join(child, NULL) && !pthread_join(sender, NULL));
+		CHECK(!close(vector));
+	}
+}
+
 static volatile uint64_t *turns;
 
 static void sends_until_killed(void)
@@ -247,6 +310,7 @@ const struct item ends[] = {
 	{ "a receiver executes another program in traffic", is_told_of_an_exec, 0 },
 	{ "a child has nothing but descriptors", leaves_a_child_nothing_but_descriptors, 0 },
 	{ "a receiver ends though a child of its process lives on", ends_though_a_child_lives_on, 0 },
+	{ "a receiver ends though a child has yet to execute", ends_though_a_child_has_yet_to_execute, 0 },
 	{ "a thread is cancelled while it unregisters", is_cancelled_while_it_unregisters, 0 },
 	{ "senders are killed anywhere", survives_killed_senders, 0 },
 	{ 0 },

@@ -187,3 +187,13 @@ long line_of(const char *folder, const char *name_of_file, const char *name)
 	CHECK(number >= 0);
 	return number;
 }
+
+/* The calling thread stays on this CPU. */
+void runs_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	CHECK(!sched_setaffinity(0, sizeof(set), &set));
+}

@@ -84,6 +84,7 @@ void await_state(pid_t tid, char wanted);
 void put(const char *folder, const char *file, const char *text);
 void *sends_to_sleeper(void *nothing);
 void goes_off_asleep(void);
+void runs_on(int cpu);
 int status_of(pid_t child);
 bool killed_by(int status, int signal);
 void on_signal(int signal);

@@ -37,6 +37,8 @@ pub struct Config {
     pub time_out: bool,
     /// A processor goes off-line and comes back.
     pub hot_plug: bool,
+    /// Interrupts have had their share of a processor: all that are armed there are throttled.
+    pub throttles: bool,
     /// At most so much of these in one run.
     pub limit: u8,
 }
@@ -51,6 +53,7 @@ impl Config {
         semaphore: false,
         time_out: false,
         hot_plug: false,
+        throttles: false,
         limit: 0,
     };
 
@@ -128,8 +131,27 @@ impl Config {
         ..Self::SMALLEST
     };
 
+    /// Posts come faster than their interrupts may.
+    pub const THROTTLED: Self = Self {
+        name: "throttled",
+        waiters: [Some((Waiter::Reads, 0)), Some((Waiter::Told, 0))],
+        throttles: true,
+        limit: 2,
+        ..Self::SMALLEST
+    };
+
+    /// The processor goes off-line meanwhile.
+    pub const THROTTLED_HOT_PLUG: Self = Self {
+        name: "throttled, hot-plug",
+        waiters: [Some((Waiter::Polls, 0)), None],
+        hot_plug: true,
+        throttles: true,
+        limit: 4,
+        ..Self::SMALLEST
+    };
+
     /// All of them; together a few seconds.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::LEVEL,
         Self::SHARED,
         Self::READER,
@@ -139,6 +161,8 @@ impl Config {
         Self::MULTISHOT,
         Self::VECTORS,
         Self::HOT_PLUG,
+        Self::THROTTLED,
+        Self::THROTTLED_HOT_PLUG,
     ];
 
     /// Vector of a sender's n-th post.

@@ -53,6 +53,11 @@ pub(super) fn step(polled: &Polled, before: &State, action: Action, after: &Stat
         }
         Action::GoOffLine(c) => Step::local(cpu(c), "off-line: what its APIC held is lost"),
         Action::ComeBack(c) => Step::local(cpu(c), "on-line again"),
+        Action::Throttle(c) => {
+            Step::towards(cpu(c), RECEIVER, "interrupts have had their share: throttled, SN 1")
+        }
+        Action::Unthrottle(c) if after.sn => Step::towards(cpu(c), RECEIVER, "timer: takes PIR"),
+        Action::Unthrottle(c) => Step::towards(cpu(c), RECEIVER, "timer: armed again, ON and SN 0"),
     }
 }
 
@@ -79,6 +84,7 @@ fn handle(before: &State, c: u8, after: &State) -> Step {
         Irq::Begun | Irq::Noticing => {
             to_receiver(format!("handler: takes {} from PIR, counts it", vectors(before.pir)))
         }
+        Irq::Speaking => to_receiver("timer: armed again, ON and SN 0".to_owned()),
         Irq::Deciding if after.sn && !before.sn => to_receiver("handler: nobody is waiting, SN 1".to_owned()),
         Irq::Deciding => to_receiver("handler: stays armed".to_owned()),
         Irq::Noting => to_receiver(format!("handler: notes {} to be woken", vectors(old.bits))),

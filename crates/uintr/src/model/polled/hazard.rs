@@ -43,4 +43,13 @@ hazards! {
     P12(TOLD): "a read takes a bit and tells nobody",
         "the post is gone when the interrupt comes; others that are told of each post are not told of this one",
         "who takes a bit wakes the queue";
+    P13(THROTTLED): "a throttled receiver is armed again, and nobody looks",
+        "what was posted while SN was set only set its bit; from then on posts interrupt, and that one is noticed by none",
+        "the timer clears SN, and looks behind that";
+    P14(THROTTLED): "the timer looks, and then arms again",
+        "a post between the look and the clearing of SN only sets its bit",
+        "clear SN first";
+    P15(THROTTLED_HOT_PLUG): "no timer for those moved off a processor",
+        "the throttled go to the other processor's list, whose timer does not run; SN stays set for good",
+        "start the other processor's timer with the move";
 }

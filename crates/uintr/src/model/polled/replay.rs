@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// The driver's steps, by the names of its trace events behind `uintr_polled_`.
-const EVENTS: [&str; 4] = ["arm", "notice", "take", "rest"];
+const EVENTS: [&str; 6] = ["arm", "notice", "take", "rest", "throttle", "unthrottle"];
 
 /// `WAKE` of `kernel/uintr/driver.h`.
 const DRIVERS_WAKE: u8 = 0xF7;
@@ -163,6 +163,7 @@ impl Follower {
             semaphore: false,
             time_out: false,
             hot_plug: false,
+            throttles: false,
             limit: 0,
         };
         Ok(Self { polled: Polled { config, hazard: None }, receiver, vectors })
@@ -229,30 +230,52 @@ impl Follower {
                 let c = usize::from(state.to);
                 state.cpus[c].irq = Irq::Begun;
                 self.polled.handle(&mut state, c);
-                let between = self.posted(&HashSet::from([state]));
-                between
-                    .into_iter()
-                    .filter(|state| state.pir == requests)
-                    .map(|mut state| {
-                        self.polled.handle(&mut state, c);
-                        quiet(state)
-                    })
-                    .collect()
+                self.noticed(state, c, requests)
+            }
+            "throttle" if state.armed && !state.throttled && i64::from(state.to) == line.to => {
+                (state.throttled, state.sn) = (true, true);
+                vec![state]
+            }
+            "unthrottle" if state.throttled => {
+                let Ok(c) = usize::try_from(line.to) else { return Vec::new() };
+                state.to = line.to as u8;
+                self.polled.unthrottle(&mut state, c);
+                self.noticed(state, c, requests)
             }
             "take" if requests.count_ones() == 1 && state.pir & requests != 0 => {
                 state.pir &= !requests;
                 vec![state]
             }
             "rest" if state.armed => {
-                (state.sn, state.armed) = (true, false);
+                (state.sn, state.armed, state.throttled) = (true, false, false);
                 vec![state]
             }
             _ => Vec::new(),
         }
     }
+
+    /// The states behind the handler's look at PIR, which found `requests`.
+    fn noticed(&self, state: State, c: usize, requests: u8) -> Vec<State> {
+        self.posted(&HashSet::from([state]))
+            .into_iter()
+            .filter(|state| state.pir == requests)
+            .map(|mut state| {
+                self.polled.handle(&mut state, c);
+                quiet(state)
+            })
+            .collect()
+    }
 }
 
 /// What is left of a step that is over: who took it and what was counted is not followed.
 fn quiet(state: State) -> State {
-    State { on: state.on, sn: state.sn, to: state.to, pir: state.pir, armed: state.armed, ..State::default() }
+    State {
+        on: state.on,
+        sn: state.sn,
+        to: state.to,
+        pir: state.pir,
+        armed: state.armed,
+        throttled: state.throttled,
+        ..State::default()
+    }
 }

@@ -72,6 +72,8 @@ pub(super) enum Irq {
     Raising,
     /// Under P5: wakes the queues itself.
     Waking,
+    /// Under P14: the timer has looked, and clears SN.
+    Speaking,
 }
 
 /// The work that wakes, of a processor.
@@ -125,6 +127,10 @@ pub struct State {
     pub(super) pir: u8,
     /// On a processor's list.
     pub(super) armed: bool,
+    /// Armed, and silent until a timer looks: SN is set.
+    pub(super) throttled: bool,
+    /// Under P15: the timer does not run.
+    pub(super) timer_lost: bool,
     /// Vectors that somebody may be waiting for.
     pub(super) wanted: u8,
     pub(super) counts: [u8; VECTORS],

@@ -28,6 +28,10 @@ pub enum Action {
     GoOffLine(u8),
     /// It is back.
     ComeBack(u8),
+    /// Interrupts had their share of the processor: what is armed there is throttled.
+    Throttle(u8),
+    /// The timer of a processor's throttled arms them again, and looks.
+    Unthrottle(u8),
 }
 
 /// The rules: a configuration, and perhaps a hazard.
@@ -80,6 +84,10 @@ impl Polled {
             if idle && cpu.in_flight > 0 && !cpu.off_line {
                 actions.push(Action::Accept(c));
             }
+            let timer = state.throttled && state.to == c && !state.timer_lost;
+            if idle && timer && state.lock == Holder::Nobody {
+                actions.push(Action::Unthrottle(c));
+            }
         }
         for s in 0..self.config.senders {
             let sender = &state.senders[usize::from(s)];
@@ -94,6 +102,14 @@ impl Polled {
             if self.config.time_out && state.waiters[usize::from(w)].at == At::Asleep {
                 actions.push(Action::TimeOut(w));
             }
+        }
+        let on_a_list = state.armed && !state.throttled && state.lock == Holder::Nobody;
+        if self.config.throttles
+            && on_a_list
+            && state.cpus[usize::from(state.to)].irq == Irq::None
+            && !self.masked(state, usize::from(state.to))
+        {
+            actions.push(Action::Throttle(state.to));
         }
         for c in 0..2u8 {
             let (cpu, other) = (&state.cpus[usize::from(c)], &state.cpus[usize::from(1 - c)]);
@@ -173,6 +189,7 @@ impl Polled {
                     if !self.has(Hazard::P10) {
                         state.cpus[usize::from(1 - c)].in_flight = 1;
                     }
+                    state.timer_lost = state.throttled && self.has(Hazard::P15);
                 }
             }
             Action::GoOffLine(c) => {
@@ -185,8 +202,26 @@ impl Polled {
                 let cpu = &mut state.cpus[usize::from(c)];
                 (cpu.closed, cpu.off_line) = (false, false);
             }
+            Action::Throttle(_) => {
+                state.budget -= 1;
+                (state.throttled, state.sn) = (true, true);
+            }
+            Action::Unthrottle(c) => self.unthrottle(&mut state, usize::from(c)),
         }
         state
+    }
+
+    /// The timer clears SN, and then looks as the handler does, under the same lock.
+    pub(super) fn unthrottle(&self, state: &mut State, c: usize) {
+        state.lock = Holder::Irq(c as u8);
+        state.throttled = false;
+        if self.has(Hazard::P14) {
+            state.cpus[c].bits = std::mem::take(&mut state.pir);
+            state.cpus[c].irq = Irq::Speaking;
+            return;
+        }
+        (state.on, state.sn) = (false, false);
+        state.cpus[c].irq = if self.has(Hazard::P13) { Irq::Deciding } else { Irq::Noticing };
     }
 
     fn send(&self, state: &mut State, s: usize) {
@@ -212,16 +247,11 @@ impl Polled {
 
     /// The handler of the kernel's vector: notices, under the receiver's lock, and has the queues woken.
     pub(super) fn handle(&self, state: &mut State, c: usize) {
-        let queued = |state: &State, v: usize| {
-            (0..WAITERS).any(|w| {
-                state.waiters[w].queued && self.waiter(w).is_some_and(|(_, own)| usize::from(own) == v)
-            })
-        };
         let early = self.has(Hazard::P4);
         match state.cpus[c].irq {
             Irq::Begun => {
-                // It looks at its own list only.
-                if !state.armed || usize::from(state.to) != c || !state.on {
+                // It looks at its own list only, and the throttled are on another.
+                if !state.armed || state.throttled || usize::from(state.to) != c || !state.on {
                     state.cpus[c].irq = Irq::None;
                     return;
                 }
@@ -239,17 +269,12 @@ impl Polled {
                 } else {
                     state.cpus[c].bits = std::mem::take(&mut state.pir);
                 }
-                let bits = state.cpus[c].bits;
-                for v in (0..VECTORS).filter(|v| bits >> v & 1 == 1) {
-                    state.counts[v] += 1;
-                    let nobody = if self.has(Hazard::P9) { state.cpus[c].nobody } else { !queued(state, v) };
-                    if nobody {
-                        state.cpus[c].bits &= !(1 << v);
-                    }
-                    if nobody || self.has(Hazard::P7) {
-                        state.wanted &= !(1 << v);
-                    }
-                }
+                self.count(state, c);
+                state.cpus[c].irq = Irq::Deciding;
+            }
+            Irq::Speaking => {
+                (state.on, state.sn) = (false, false);
+                self.count(state, c);
                 state.cpus[c].irq = Irq::Deciding;
             }
             Irq::Deciding => {
@@ -279,6 +304,26 @@ impl Polled {
                 state.cpus[c].irq = Irq::None;
             }
             Irq::None => unreachable!("the step was offered"),
+        }
+    }
+
+    /// Counts what a handler has in hand, and leaves it those vectors whose queue is to be woken.
+    fn count(&self, state: &mut State, c: usize) {
+        let queued = |state: &State, v: usize| {
+            (0..WAITERS).any(|w| {
+                state.waiters[w].queued && self.waiter(w).is_some_and(|(_, own)| usize::from(own) == v)
+            })
+        };
+        let bits = state.cpus[c].bits;
+        for v in (0..VECTORS).filter(|v| bits >> v & 1 == 1) {
+            state.counts[v] += 1;
+            let nobody = if self.has(Hazard::P9) { state.cpus[c].nobody } else { !queued(state, v) };
+            if nobody {
+                state.cpus[c].bits &= !(1 << v);
+            }
+            if nobody || self.has(Hazard::P7) {
+                state.wanted &= !(1 << v);
+            }
         }
     }
 
@@ -479,8 +524,9 @@ impl Polled {
     // ---- what must hold -------------------------------------------------------------------------------------------
 
     pub(super) fn broken_invariant(&self, state: &State) -> Option<Property> {
-        // Armed is on a list and not suppressed; both change together under the lock.
-        (state.armed == state.sn).then_some(UNREACHABLE)
+        // Armed is on a list and not suppressed, unless it is throttled; all change together under the lock.
+        let speaking = state.cpus.iter().any(|cpu| cpu.irq == Irq::Speaking);
+        ((state.armed && !state.throttled) == state.sn && !speaking).then_some(UNREACHABLE)
     }
 
     pub(super) fn undone(&self, state: &State) -> Option<Property> {
@@ -500,7 +546,7 @@ impl Polled {
                 return Some(UNTOLD);
             }
             let lost = state.cpus[usize::from(state.to)].off_line;
-            if !state.armed || state.on || lost || state.wanted >> vector & 1 == 0 {
+            if !state.armed || state.throttled || state.on || lost || state.wanted >> vector & 1 == 0 {
                 return Some(UNREACHABLE);
             }
         }
