@@ -64,6 +64,7 @@ impl Counters {
             system_ns,
             window_ns,
             call_ns: None,
+            held_up_ns: None,
             uncounted: !task::COUNTS,
         }
     }

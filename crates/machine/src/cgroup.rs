@@ -16,6 +16,11 @@ pub fn read(root: &Root) -> Cgroup {
     let throttled = throttled(root);
     Cgroup {
         version: cpu.as_ref().map(|group| group.version),
+        path: cpu.as_ref().map(|group| group.path.clone()),
+        cpu_weight: cpu.as_ref().and_then(|group| {
+            let folder = group.folders.first()?;
+            ["cpu.weight", "cpu.shares"].iter().find_map(|file| root.value(format!("{folder}/{file}")))
+        }),
         cpu_quota: cpu.and_then(|group| {
             group.tightest(|folder| {
                 let (quota, period) = match root.text(format!("{folder}/cpu.max")) {
@@ -48,19 +53,30 @@ pub fn read(root: &Root) -> Cgroup {
     }
 }
 
-/// Periods throttled and nanoseconds throttled, of this process's group.
+/// Periods throttled and nanoseconds throttled, of this process's group and all above it together:
+/// whichever of them has used up its quota, this process stands still, and only that one counts it.
 pub fn throttled(root: &Root) -> Option<(u64, u64)> {
     throttled_of(root, "self")
 }
 
-/// As [`throttled`], of the group of the process with this number.
+/// As [`throttled`], of the process with this number.
 pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
     let group = Group::of_process(root, process, "cpu", &["cpu.stat"])?;
-    let stat = group.folders.iter().find_map(|folder| root.text(format!("{folder}/cpu.stat")))?;
-    let number = |key: &str| field(&stat, key)?.parse::<u64>().ok();
-    let ns =
-        number("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| number("throttled_time"))?;
-    Some((number("nr_throttled")?, ns))
+    let counted = |folder: &String| {
+        let stat = root.text(format!("{folder}/cpu.stat"))?;
+        let number = |key: &str| field(&stat, key)?.parse::<u64>().ok();
+        let ns = number("throttled_usec")
+            .map(|us| us.saturating_mul(1000))
+            .or_else(|| number("throttled_time"))?;
+        Some((number("nr_throttled")?, ns))
+    };
+    // One without the CPU controller, as the top of version 2 is, counts no periods; those above it
+    // may.
+    group
+        .folders
+        .iter()
+        .filter_map(counted)
+        .reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
 }
 
 /// The CPUs the process's group allows.
@@ -76,6 +92,7 @@ pub fn cpuset(root: &Root) -> Option<CpuList> {
 #[derive(Debug)]
 struct Group {
     version: u32,
+    path: String,
     folders: Vec<String>,
 }
 
@@ -109,7 +126,7 @@ impl Group {
                 .filter(|folder| files.iter().any(|file| root.has(format!("{folder}/{file}"))))
                 .collect();
             if !folders.is_empty() {
-                return Some(Self { version, folders });
+                return Some(Self { version, path, folders });
             }
         }
         None
@@ -134,4 +151,66 @@ fn upwards(mount: &str, path: &str) -> impl Iterator<Item = String> {
         })
         .collect();
     folders.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with these files.
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Root::at(folder.path());
+        (folder, root)
+    }
+
+    /// The group's own count stayed at 0 while that of its parent, which had the quota, grew by 4.3
+    /// s.
+    #[test]
+    fn a_group_above_that_used_up_its_quota_counts() {
+        let (_folder, root) = machine(&[
+            ("proc/self/cgroup", "0::/slice/service\n"),
+            ("sys/fs/cgroup/cpu.stat", "usage_usec 99\n"),
+            ("sys/fs/cgroup/slice/cpu.stat", "usage_usec 9\nnr_throttled 43\nthrottled_usec 4300000\n"),
+            ("sys/fs/cgroup/slice/cpu.max", "10000 100000\n"),
+            ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\nnr_throttled 0\nthrottled_usec 0\n"),
+            ("sys/fs/cgroup/slice/service/cpu.max", "max 100000\n"),
+        ]);
+        let read = read(&root);
+        assert_eq!((read.throttled_periods, read.throttled_ns), (Some(43), Some(4_300_000_000)));
+        assert_eq!((read.version, read.cpu_quota), (Some(2), Some(0.1)));
+        assert_eq!(read.path.as_deref(), Some("/slice/service"));
+    }
+
+    /// Where systemd gives a service no CPU controller of its own.
+    #[test]
+    fn a_group_that_counts_no_periods_hides_none_of_those_above_it() {
+        let (_folder, root) = machine(&[
+            ("proc/self/cgroup", "0::/slice/service\n"),
+            ("sys/fs/cgroup/slice/cpu.stat", "nr_throttled 2\nthrottled_usec 7\n"),
+            ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\n"),
+        ]);
+        assert_eq!(throttled(&root), Some((2, 7000)));
+    }
+
+    #[test]
+    fn in_version_1_every_group_up_to_the_mount_counts() {
+        let (_folder, root) = machine(&[
+            ("proc/self/cgroup", "4:cpu,cpuacct:/docker/one\n0::/elsewhere\n"),
+            (
+                "sys/fs/cgroup/cpu,cpuacct/docker/cpu.stat",
+                "nr_periods 9\nnr_throttled 5\nthrottled_time 50\n",
+            ),
+            (
+                "sys/fs/cgroup/cpu,cpuacct/docker/one/cpu.stat",
+                "nr_periods 9\nnr_throttled 1\nthrottled_time 3\n",
+            ),
+        ]);
+        assert_eq!(throttled(&root), Some((6, 53)));
+    }
 }

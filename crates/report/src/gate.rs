@@ -13,7 +13,7 @@ use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::gate::{Decision, Gated, Judged};
 use doorbell_verdict::missed::never_came;
 use doorbell_verdict::quantile::unseen;
-use doorbell_verdict::worst::{Unusual, Worst};
+use doorbell_verdict::worst::{Suspect, Unit, Worst};
 
 /// The verdict, what the longest wake's record tells, and the table.
 pub fn subsections(gated: &Gated) -> Vec<Subsection> {
@@ -159,26 +159,28 @@ fn explained(worst: &Worst, name: &str) -> String {
         worst.block + 1,
         date(worst.started_at_unix_ns)
     );
-    if worst.others == 0 {
-        return format!("{head} There is no other trial to say what is usual: its cause is unknown.");
+    if worst.suspects.is_empty() {
+        return format!(
+            "{head} Nothing that is counted was large enough in that trial: its cause is unknown."
+        );
     }
-    if worst.unusual.is_empty() {
-        return format!("{head} Nothing that is counted was unusual in that trial: its cause is unknown.");
-    }
-    let facts: Vec<String> = worst.unusual.iter().map(fact).collect();
+    let suspects: Vec<String> = worst.suspects.iter().map(suspect).collect();
     format!(
-        "{head} Unusual in that trial: {}. Counts are of the whole trial: none of this is proven to have made that one wake-up long.",
-        facts.join("; ")
+        "{head} Large enough in that trial to have made it so long: {}. Counts are of the whole trial: none of this is proven to have \
+         made that one wake-up long (`doorbell why` looks at single ones).",
+        suspects.join("; ")
     )
 }
 
-fn fact(fact: &Unusual) -> String {
-    let amount = |value: f64| match fact.unit {
-        "times" => format!("{} times", count(value as u64)),
-        "ms" => time(value * 1e9),
-        unit => format!("{:.1} % {unit}", value * 100.0),
+fn suspect(suspect: &Suspect) -> String {
+    let amount = |value: f64| match suspect.unit {
+        Unit::Times => format!("{} times", count(value as u64)),
+        Unit::Nanoseconds => ns(value),
+        Unit::OfCpu => format!("{:.1} % of a CPU", value * 100.0),
+        Unit::OfTime => format!("{:.1} % of the time", value * 100.0),
     };
-    format!("{}, {} (usually {})", fact.what, amount(fact.here), amount(fact.usual))
+    let usual = suspect.usual.map_or_else(String::new, |usual| format!(" (usually {})", amount(usual)));
+    format!("{}, {}{usual}", suspect.what, amount(suspect.here))
 }
 
 fn table(gated: &Gated) -> Option<Subsection> {

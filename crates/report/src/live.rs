@@ -151,8 +151,15 @@ impl Process {
             before.and_then(|before| now.steal_ns?.checked_sub(before.steal_ns?)).filter(|ns| *ns > 0);
         let ms = |ns: u64| time(ns as f64 * 1e3);
         let mut causes = Vec::new();
-        causes.extend(throttled.map(|ns| format!("its group's CPU quota was used up for {}", ms(ns))));
-        causes.extend(steal.map(|ns| format!("the hypervisor took {} from this machine's CPUs", ms(ns))));
+        // What is too small to have made up half of the time that its tasks stood ready did not
+        // make it late.
+        let enough = |ns: &u64| ready.is_none_or(|ready| ns.saturating_mul(2) >= ready);
+        causes.extend(
+            throttled.filter(enough).map(|ns| format!("its group's CPU quota was used up for {}", ms(ns))),
+        );
+        causes.extend(
+            steal.filter(enough).map(|ns| format!("the hypervisor took {} from this machine's CPUs", ms(ns))),
+        );
         let late_share = ready.zip(elapsed).map(|(ready, elapsed)| ready as f64 / elapsed);
         if causes.is_empty() && late_share.is_some_and(|share| share >= NOTICEABLE) {
             causes.push("other tasks ran where its own were to run".to_owned());
@@ -399,10 +406,12 @@ mod tests {
         assert_eq!(seen["processes"][0]["why"], "other tasks ran where its own were to run");
         now.processes[0].throttled_ns = Some(150_000_000);
         now.steal_ns = Some(1_510_000_000);
-        assert_eq!(
-            of(&now)["processes"][0]["why"],
-            "its group's CPU quota was used up for 150 ms; the hypervisor took 10 ms from this machine's CPUs"
-        );
+        assert_eq!(of(&now)["processes"][0]["why"], "its group's CPU quota was used up for 150 ms");
+        // Ten milliseconds of steal were why a process stood ready for 200.
+        now.processes[0].throttled_ns = Some(0);
+        assert_eq!(of(&now)["processes"][0]["why"], "other tasks ran where its own were to run");
+        now.steal_ns = Some(1_610_000_000);
+        assert_eq!(of(&now)["processes"][0]["why"], "the hypervisor took 110 ms from this machine's CPUs");
         let first = serde_json::to_value(Look::of(&now, None, &[])).unwrap();
         assert_eq!(
             (&first["waiters"][0]["does"], &first["processes"][0]["late_share"]),

@@ -394,6 +394,7 @@ fn numbers(record: &Record) -> Vec<Number> {
                 all.push(number(&side.side, statistic, Value::Whole(count), unit));
             }
             all.extend(side.call_ns.map(|ns| measured(&side.side, "call_cpu", ns, "ns")));
+            all.extend(side.held_up_ns.map(|ns| number(&side.side, "held_up", Value::Whole(ns), "ns")));
             all.extend(side.migrations.map(|moves| counted(&side.side, "migrations", moves)));
         }
         for (kind, count) in &record.environment.interrupts {

@@ -217,7 +217,7 @@ fn by_figures(
             let above = share(blocks, limit_ps(limit_ns), confidence);
             let decision = if above.lower > 1.0 - q {
                 Decision::Broken
-            } else if let Some(why) = held_up(variant, row) {
+            } else if let Some(why) = held_up(variant) {
                 Decision::CannotTell(why)
             } else if above.upper <= 1.0 - q {
                 Decision::Kept
@@ -237,9 +237,9 @@ fn by_figures(
             let decision = match above(&whole, limit_ps(limit_ns)) {
                 Count { surely: 1.., .. } => Decision::Broken,
                 Count { above: 1.., .. } => Decision::CannotTell(Why::TooWide(None)),
-                Count { .. } => variant
-                    .and_then(|variant| held_up(variant, row))
-                    .map_or(Decision::Kept, Decision::CannotTell),
+                Count { .. } => {
+                    variant.and_then(|variant| held_up(variant)).map_or(Decision::Kept, Decision::CannotTell)
+                }
             };
             (Seen::Longest(whole.max()), decision)
         }
@@ -255,8 +255,8 @@ fn by_figures(
 }
 
 /// Why a limit that nothing exceeded is open nevertheless: the notifier stood still meanwhile.
-fn held_up(variant: &Variant, row: &ComparedConfiguration) -> Option<Why> {
-    let missed = Missing::of(variant, row.quantity);
+fn held_up(variant: &Variant) -> Option<Why> {
+    let missed = Missing::of(variant);
     (missed.unsent > 0).then(|| Why::NoFigures(unsent(missed.unsent)))
 }
 

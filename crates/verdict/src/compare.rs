@@ -304,7 +304,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             machine: self.machine,
             p50,
             p99,
-            missed: self.variants.map(|variant| Missed::of(variant, self.quantity)),
+            missed: self.variants.map(|variant| Missed::of(variant)),
             doubt: None,
             verdict: Verdict::Inconclusive,
             is_harness: self.variants[0].is_harness(),

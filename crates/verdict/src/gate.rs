@@ -109,7 +109,7 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
             Which::Quantile(q) => bounds(blocks, q, confidence),
             Which::Longest => None,
         },
-        missed: Missed::of(variant, quantity),
+        missed: Missed::of(variant),
         trials: [trials, variant.usable().filter(|record| record.had_interference()).count()],
         worst: worst(variant, quantity),
         decision: Decision::Pass,
@@ -228,7 +228,7 @@ fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::configuration::{Pattern, Until};
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::{Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
@@ -361,11 +361,9 @@ mod tests {
     #[test]
     fn what_was_not_sent_opens_a_gate_that_would_pass_and_breaks_none() {
         let mut held_up = result(1000, &[]);
-        let until = Until { count: None, time_ns: Some(2_000_000_000) };
-        held_up.plan.configurations.iter_mut().for_each(|configuration| configuration.until = until);
         for record in &mut held_up.records {
-            record.configuration.until = until;
             (record.tally.sent, record.tally.seen) = (1000, 1000);
+            (record.sides[0].window_ns, record.sides[0].held_up_ns) = (2_000_000_000, Some(900_000_000));
         }
         let decision = asked(&held_up, Which::Longest);
         assert!(matches!(&decision, Decision::CannotTell(why) if why.contains("never sent")), "{decision:?}");

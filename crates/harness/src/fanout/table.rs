@@ -262,6 +262,7 @@ impl ReceiverRow<'_> {
             system_ns: self.get(field::SYSTEM),
             window_ns: self.get(field::WINDOW),
             call_ns: None,
+            held_up_ns: None,
             uncounted: !crate::task::COUNTS,
         }
     }
@@ -317,6 +318,7 @@ mod tests {
             system_ns: 10,
             window_ns: 11,
             call_ns: None,
+            held_up_ns: None,
             uncounted: !crate::task::COUNTS,
         };
         assert!(!table.row(1).done());

@@ -32,6 +32,11 @@ const LAST_CALL: Duration = Duration::from_secs(2);
 /// How long a notifier waits for a message to be taken before it holds that its notification was dropped.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
+/// A notifier that is later than due by more than this was held up: it is far more than a timer is
+/// late on a machine that does nothing else (50 µs of timer slack, an exit from idle, a virtual
+/// machine's way back), and less than a time slice of the scheduler.
+const HELD_UP: Duration = Duration::from_millis(1);
+
 /// How often a notifier that stays looks whether it may go.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -61,6 +66,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     let mut helped = notifier.helper_ns();
     let mut cost = CallCost::of_gap(side.configuration.pattern.gap_ns());
     let lead = if open_loop { cost.lead(clock) } else { 0 };
+    let held_up_from = clock.ticks(HELD_UP);
+    let mut held_up: Ticks = 0;
     let mut opened = side.open_window();
     let mut sequence = 0_u64;
     let mut last = clock.now();
@@ -73,6 +80,7 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
             side.tally = Tally { warmup, ..Tally::default() };
             helped = notifier.helper_ns();
             cost.clear();
+            held_up = 0;
             opened = side.open_window();
             last = clock.now();
         }
@@ -99,6 +107,10 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
             looked
         });
         let before = clock.now();
+        let late = before.saturating_sub(due);
+        if late > held_up_from {
+            held_up += late;
+        }
         side.write_payload(THERE, sequence);
         stamp.sent.store(before, Relaxed);
         stamp.due.store(if open_loop { due } else { before }, Relaxed);
@@ -133,6 +145,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     }
     side.close_window(opened);
     side.counters.call_ns = cost.mean_ns();
+    let keeps_a_gap = !open_loop && side.configuration.pattern.gap_ns() > 0;
+    side.counters.held_up_ns = keeps_a_gap.then(|| clock.ps(held_up) / 1000);
     let helped = notifier.helper_ns().saturating_sub(helped);
     if helped > 0 && side.tally.sent > 0 {
         side.figures.push(Figure {

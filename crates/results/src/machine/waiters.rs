@@ -36,7 +36,8 @@ pub struct User {
     pub sleep_price_ns: Option<u32>,
     /// Time in which its tasks stood ready and had no CPU, nanoseconds since each began; none where the kernel does not keep it.
     pub ready_ns: Option<u64>,
-    /// Time for which the CPU quota of its control group was used up, nanoseconds; none without a group that says.
+    /// Time for which the CPU quota of its control group, or of one above it, was used up,
+    /// nanoseconds; none without a group that says.
     pub throttled_ns: Option<u64>,
     /// Its waiters.
     pub waiters: Vec<Waiter>,

@@ -165,7 +165,8 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
             let migrations = side.migrations.unwrap_or(0);
             let switches = [side.voluntary_switches, side.involuntary_switches, migrations];
             let call_ns = side.call_ns.map_or(0, |ns| if ns < 0.0 { u64::MAX } else { ns as u64 });
-            let times = [side.user_ns, side.system_ns, side.window_ns, call_ns];
+            let held_up_ns = side.held_up_ns.unwrap_or(0);
+            let times = [side.user_ns, side.system_ns, side.window_ns, call_ns, held_up_ns];
             let rest = [side.minor_faults, side.major_faults].into_iter().chain(times);
             switches.into_iter().chain(rest)
         }),

@@ -248,6 +248,11 @@ pub struct SideCounters {
     /// a notifier that keeps a gap, where the system tells CPU time finely enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_ns: Option<f64>,
+    /// Time for which something held it up: how much later than due it notified, of all times that
+    /// it was later by more than a millisecond, nanoseconds. Of a notifier that keeps a gap in a
+    /// closed loop.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held_up_ns: Option<u64>,
     /// Whether the system tells neither switches nor faults: both are zero then, and say nothing.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub uncounted: bool,
@@ -280,7 +285,8 @@ pub struct Environment {
     pub pressure_share: Option<f64>,
     /// Tasks of the machine that ran or wanted to, averaged over the minute before the trial's end.
     pub load_average: Option<f64>,
-    /// Time for which this process's control group had used up its quota, nanoseconds.
+    /// Time for which this process's control group, or one above it, had used up its quota,
+    /// nanoseconds, of all CPUs together.
     pub throttled_ns: Option<u64>,
     /// Share of the trial's time that the measured CPUs spent in each idle state, by its name; empty where the kernel
     /// shows none.

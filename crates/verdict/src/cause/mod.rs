@@ -14,6 +14,7 @@ mod interrupt;
 mod migration;
 mod other_task;
 mod preempted;
+mod ready;
 mod rescued;
 mod steal;
 mod stopped;
@@ -107,11 +108,6 @@ fn held_ps(
         sum = sum.saturating_add(to.saturating_sub(since).max(0).unsigned_abs());
     }
     sum
-}
-
-/// From the moment the kernel began to wake the waiter, if it is known, to the moment its CPU turned to it.
-fn queued(wake: &Wake) -> Option<(i64, i64)> {
-    Some((wake.at(Mark::Issued)?, wake.at(Mark::ScheduledIn)?))
 }
 
 /// The CPU on which the waiter came to run.

@@ -1,50 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A side lost its CPU in the middle of the wake: the notifier before it had notified, or the waiter after it had run.
 
-use super::{Cause, called, held_ps, took, whole};
+use super::ready::{Ran, Ready, lost};
+use super::{Cause, called, took};
 use doorbell_results::about::About;
-use doorbell_results::anatomy::Mark;
-use doorbell_results::event::What;
-
-/// Bits of a task's state under which it sleeps or is stopped of its own; without them it would have gone on.
-pub(super) const GONE: i64 = 0xff;
 
 pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "involuntary switch",
         what: "A side lost its CPU to another task though it would have gone on.",
-        taken: "sched_switch took the side off its CPU runnable; it ends where the side is scheduled in again.",
+        taken: "sched_switch took the side off its CPU runnable; what other tasks ran there counts, until the side is scheduled in again.",
         misleads: "What took the CPU may itself have waited for the side, as a kernel thread does.",
     },
     cure: "keep other work off the CPUs of both sides (cpuset, isolcpus), or raise their priority",
     by_events: true,
     find: |wake| {
-        let (start, end) = whole(wake);
-        // Of the notifier only what it does until the waking counts, of the waiter only what follows its coming in.
-        let spans = [
-            (wake.tasks[0], start, wake.at(Mark::Issued).unwrap_or(end)),
-            (wake.tasks[1], wake.at(Mark::ScheduledIn).unwrap_or(start), end),
-        ];
-        let lost = |(side, from, to): (i32, i64, i64)| {
-            let leaves = |what: &What| matches!(what, What::Switch { from, state, .. } if *from == side && state & GONE == 0);
-            let ps = held_ps(
-                wake,
-                (from, to),
-                false,
-                |event| leaves(&event.what),
-                |event| matches!(event.what, What::Switch { to, .. } if to == side),
-            );
-            let by =
-                wake.events.iter().filter(|event| event.at >= from && event.at <= to).find_map(|event| {
-                    match &event.what {
-                        What::Switch { to, .. } if leaves(&event.what) => Some(*to),
-                        _ => None,
-                    }
-                })?;
-            (ps > 0).then(|| {
-                (ps, format!("{} lost its CPU to {} for {}", called(wake, side), called(wake, by), took(ps)))
+        let stopped = wake.meanwhile.as_ref().and_then(|meanwhile| {
+            let ns = meanwhile.throttled_ns.filter(|ns| *ns > 0)?;
+            Some(format!(
+                "; the control group stood still too, for {} of the {} before it was caught",
+                took(ns.saturating_mul(1000)),
+                took(meanwhile.window_ns.saturating_mul(1000))
+            ))
+        });
+        let out = lost(wake);
+        let of = |side: i32| {
+            let spans: Vec<Ready> = out.iter().copied().filter(|ready| ready.side == side).collect();
+            let ran = Ran::during(wake, &spans);
+            let idle =
+                (ran.idle_ps > 0).then(|| format!("; that CPU also ran nothing for {}", took(ran.idle_ps)));
+            (ran.others_ps() > 0).then(|| {
+                let mut said = format!("{} lost its CPU to {}", called(wake, side), ran.named(wake));
+                said.extend(idle.into_iter().chain(stopped.clone()));
+                (ran.others_ps(), said)
             })
         };
-        spans.into_iter().filter_map(lost).max_by_key(|found| found.0)
+        wake.tasks.into_iter().filter_map(of).max_by_key(|found| found.0)
     },
 };

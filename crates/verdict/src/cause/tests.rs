@@ -254,6 +254,47 @@ fn throttling_needs_a_period_that_was_counted_and_a_side_that_was_ready_on_a_cpu
     assert_eq!(named(&throttled(1, preempted)), Some("involuntary switch"));
 }
 
+/// "lost its CPU to swapper/0 … isolcpus", of a group that was throttled: whoever came first was
+/// blamed, for all of the time.
+#[test]
+fn the_idle_task_takes_no_cpu_from_anybody() {
+    let turned_out = wake(5, vec![switch(10, 1, WAITER, 0, 0), switch(890, 1, 0, 0, WAITER)]);
+    assert_eq!(causes(&turned_out), vec![], "without a quota nobody knows why");
+    let found = causes(&throttled(1, turned_out));
+    assert_eq!(found.iter().map(|found| found.name).collect::<Vec<_>>(), ["throttling"]);
+}
+
+/// "lost its CPU to X for 86.9 ms" while the CPU idled 60 of them.
+#[test]
+fn who_took_a_cpu_is_blamed_for_the_time_it_ran_there_and_for_no_more() {
+    let events =
+        || vec![switch(10, 1, WAITER, 0, HOG), switch(260, 1, HOG, 1, 0), switch(880, 1, 0, 0, WAITER)];
+    let found = causes(&wake(5, events()));
+    assert_eq!((found[0].name, found[0].covers_ps, found.len()), ("involuntary switch", 250_000_000, 1));
+    assert!(found[0].evidence.contains("for 250 µs; that CPU also ran nothing for 620 µs"), "{found:?}");
+    assert_eq!(named(&wake(5, events())), None);
+    // The group had used up its quota: that is why nothing ran.
+    assert_eq!(named(&throttled(1, wake(5, events()))), Some("throttling"));
+}
+
+/// All who took the CPU of a side are named, and what ran elsewhere, or before the side was moved
+/// to where it ran, took nothing from it.
+#[test]
+fn only_what_ran_on_the_cpu_that_a_side_stood_ready_for_is_listed() {
+    let other = 400;
+    let events = vec![
+        switch(10, 1, WAITER, 0, HOG),
+        switch(300, 1, HOG, 1, other),
+        event(700, 1, other, What::Migrates { task: WAITER, from: 1, to: 2 }),
+        switch(-20, 2, 0, 0, 500),
+        switch(710, 2, 500, 1, WAITER),
+        switch(900, 1, other, 1, HOG),
+    ];
+    let found = verdict(&wake(5, events)).unwrap();
+    assert_eq!((found.name, found.covers_ps), ("involuntary switch", 700_000_000));
+    assert!(found.evidence.contains("'exe' (400)") && found.evidence.contains("'hog' (300)"), "{found:?}");
+}
+
 /// What another task ran there once counted as time on a CPU that ran nothing.
 #[test]
 fn throttling_ends_where_the_cpu_runs_another_task() {
