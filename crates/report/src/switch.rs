@@ -29,8 +29,8 @@ impl Section for Operations {
     fn subsections(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         subsections(result, figures)
     }
-    fn answer(&self, _: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        answer(figures)
+    fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
+        answer(result, figures)
     }
     fn tells(&self, name: &str) -> bool {
         [MEAN, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND, PER_SWITCH, PER_FAULT].contains(&name)
@@ -40,7 +40,7 @@ impl Section for Operations {
 }
 
 /// What a switch costs on one core and a hand-over on two, what a call and a fault cost, and the figures behind it.
-fn answer(figures: &Figures) -> Vec<Subsection> {
+fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     for row in &figures.rows {
         match row.variant.subject() {
@@ -48,8 +48,6 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
             _ => together.push(row),
         }
     }
-    let one_core =
-        |row: &&&Row| row.configuration().placement.cpus.is_some_and(|[first, second]| first == second);
     let least = |rows: &[&Row], of: fn(&Row) -> Option<f64>| {
         let known = rows.iter().filter_map(|row| Some((row.configuration().subject.clone(), of(row)?)));
         known.min_by(|a, b| a.1.total_cmp(&b.1))
@@ -62,20 +60,7 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
         let told = known.iter().zip(times).map(|((what, name, _), time)| format!("{what} {time} ({name})"));
         told.collect::<Vec<String>>()
     };
-    let mut lead = Vec::new();
-    for contexts in [Contexts::Processes, Contexts::Threads] {
-        let of = |wanted: bool| -> Vec<&Row> {
-            let own = together.iter().filter(|row| row.configuration().contexts == contexts);
-            own.filter(|row| one_core(row) == wanted).copied().collect()
-        };
-        let between = if contexts == Contexts::Processes { "processes" } else { "threads" };
-        let switch = least(&of(true), |row| Some(row.figure(|name| name == PER_SWITCH)? * 1e3));
-        let round = least(&of(false), |row| row.p50_ps(Quantity::Operation));
-        let parts = told([("one switch on one core", switch), ("there and back over two cores", round)]);
-        if !parts.is_empty() {
-            lead.push(format!("Between {between}: {}.", parts.join("; ")));
-        }
-    }
+    let mut lead = headline(result, &together);
     let bare: Vec<&Row> = alone.iter().filter(|row| row.configuration().size == 0).copied().collect();
     let call = least(&bare, |row| row.p50_ps(Quantity::Operation));
     let fault = least(&bare, |row| Some(row.figure(|name| name == PER_FAULT)? * 1e3));
@@ -107,6 +92,60 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
     }
     let title = format!("What a context switch costs, {}", scale.unit.sign());
     vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
+}
+
+/// The protocol by which switches are told first, between processes and between threads alike.
+pub const TOLD_FIRST: &str = "the switch that is told first";
+
+/// What one switch and what a round over two cores costs, by one protocol that really switched:
+/// between two kinds of sides as between any two things, what differs must be the sides alone.
+fn headline(result: &ResultFile, together: &[&Row]) -> Vec<String> {
+    // The first of its rows on one core, or over two; the plan's first policy and working set come
+    // first.
+    let row = |subject: &str, contexts, wanted: bool| {
+        together.iter().copied().find(|row| {
+            let configuration = row.configuration();
+            configuration.subject == subject
+                && configuration.contexts == contexts
+                && configuration.placement.cpus.is_some_and(|[first, second]| (first == second) == wanted)
+                && row.figure(|name| name == PER_SWITCH).is_some()
+        })
+    };
+    let kinds = [(Contexts::Processes, "processes"), (Contexts::Threads, "threads")];
+    let shown = |subject: &str| {
+        let found = kinds
+            .iter()
+            .flat_map(|(contexts, _)| [true, false].map(|one_core| row(subject, *contexts, one_core)));
+        found.flatten().count()
+    };
+    // Where the plan names none, or it was not run, the first of those that switched in most
+    // places.
+    let rank = |subject: &str| (shown(subject) > 0 && result.plan.plays(subject, TOLD_FIRST), shown(subject));
+    let subjects = together.iter().map(|row| row.configuration().subject.as_str());
+    let Some(subject) =
+        subjects.rev().max_by_key(|subject| rank(subject)).filter(|subject| shown(subject) > 0)
+    else {
+        return Vec::new();
+    };
+    let sentence = |what: &str, one_core: bool, of: fn(&Row) -> Option<f64>| {
+        let known: Vec<(&str, f64, f64)> = kinds
+            .iter()
+            .filter_map(|(contexts, name)| {
+                let row = row(subject, *contexts, one_core)?;
+                Some((*name, of(row)?, row.figure(|name| name == SWITCHES_PER_ROUND)?))
+            })
+            .collect();
+        let times = all_alike(&known.iter().map(|(_, ps, _)| *ps).collect::<Vec<f64>>());
+        let told = known.iter().zip(times).map(|((between, _, switches), time)| {
+            format!("{time} between {between} ({switches:.2} switches a round)")
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| format!("{what} by {subject}: {}.", told.join(", ")))
+    };
+    let switch =
+        sentence("One switch on one core", true, |row| Some(row.figure(|name| name == PER_SWITCH)? * 1e3));
+    let round = sentence("There and back over two cores", false, |row| row.p50_ps(Quantity::Operation));
+    switch.into_iter().chain(round).collect()
 }
 
 /// Everything about a run of operations.
@@ -399,6 +438,51 @@ mod tests {
         assert!(screen.contains("switch-futex-between-two"), "{screen}");
         let widest = screen.lines().map(crate::style::width).max();
         assert!(widest <= Some(80), "{screen}");
+    }
+
+    /// "There and back over two cores 0.14 µs (cache-line)", of 0.00 switches, and processes by
+    /// switch-pipe beside threads by switch-futex: whatever was quickest was told.
+    #[test]
+    fn processes_and_threads_are_told_by_one_protocol_that_switched_with_its_count() {
+        let record = |subject: &str, contexts, cpus: [u32; 2], level_ps, switches: f64| {
+            let mut configuration = Configuration { contexts, ..configuration(subject, 0) };
+            configuration.placement.cpus = Some(cpus);
+            let mut record = sample::record(&configuration, 0, &[level_ps; 1000]);
+            record.figures = vec![figure(SWITCHES_PER_ROUND, switches)];
+            if switches > 0.5 {
+                record.figures.push(figure(PER_SWITCH, level_ps as f64 / switches / 1e3));
+            }
+            record
+        };
+        let (processes, threads) = (Contexts::Processes, Contexts::Threads);
+        let records = vec![
+            record("cache-line", processes, [0, 1], 140_000, 0.0),
+            record("cache-line", threads, [0, 1], 140_000, 0.0),
+            record("by-yield", processes, [1, 1], 2_000_000, 2.0),
+            record("by-futex", processes, [1, 1], 4_000_000, 2.0),
+            record("by-futex", threads, [1, 1], 3_000_000, 2.0),
+            record("by-futex", processes, [0, 1], 40_000_000, 2.0),
+            record("by-futex", threads, [0, 1], 38_000_000, 2.02),
+            record("by-pipe", threads, [1, 1], 1_000_000, 2.0),
+        ];
+        let mut result = sample::result("switch", records);
+        let lead = |result: &ResultFile| answer(result, &Figures::of(result))[0].lead.clone();
+        let expected = [
+            "One switch on one core by by-futex: 2 µs between processes (2.00 switches a round), 1.5 µs between threads (2.00 switches a \
+             round).",
+            "There and back over two cores by by-futex: 40 µs between processes (2.00 switches a round), 38 µs between threads (2.02 \
+             switches a round).",
+        ];
+        assert_eq!(lead(&result), expected);
+        // What the plan names comes first, also where another switched in more places; what
+        // switched nowhere is never told.
+        result.plan.parts.insert("cache-line".to_owned(), TOLD_FIRST.to_owned());
+        assert_eq!(lead(&result), expected);
+        result.plan.parts.insert("by-yield".to_owned(), TOLD_FIRST.to_owned());
+        assert_eq!(
+            lead(&result),
+            ["One switch on one core by by-yield: 1 µs between processes (2.00 switches a round)."]
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::offered;
 use super::sides::{Policy, Sides};
 use super::usage::Usage;
 use crate::experiment::switch::{Switch, WORKING_SETS};
-use doorbell_report::switch::WRITES_ALONE;
+use doorbell_report::switch::{TOLD_FIRST, WRITES_ALONE};
 use doorbell_results::configuration::{Placement, Scheduler, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::topology::Topology;
@@ -115,7 +115,7 @@ impl Experiment for Args {
         &["operations"]
     }
     fn parts(&self) -> Vec<(&'static str, &'static str)> {
-        vec![("touch", WRITES_ALONE)]
+        vec![("touch", WRITES_ALONE), ("switch-futex", TOLD_FIRST)]
     }
 }
 
