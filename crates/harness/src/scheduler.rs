@@ -2,8 +2,10 @@
 //! How a side is scheduled: the classes of `sched(7)`, entered by the calling thread.
 
 use std::io;
+use std::num::NonZeroU64;
 
 use doorbell_results::configuration::{Placement, Scheduler};
+use doorbell_results::machine::scheduling::TIMER_SLACK_NS;
 
 /// Priority of a side under `SCHED_FIFO`: above the kernel's own threads at 1, below those that must run at once.
 const PRIORITY: i32 = 50;
@@ -86,6 +88,20 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
     }
 }
 
+/// Puts the calling thread, and so whatever it starts from now on, under what every plan starts
+/// from, whatever it inherited: `SCHED_OTHER`, nice 0, the usual timer slack. What this user may
+/// not undo stays as it is, and the record of the machine tells so.
+pub fn set_usual() {
+    let usual = Attributes { size: SIZE, ..Attributes::default() };
+    if set(&usual).is_err() {
+        // Who may not raise a nice value may have the policy back all the same.
+        let nice = get().map_or(0, |now| now.nice);
+        let _ = set(&Attributes { nice, ..usual });
+    }
+    // Last, for a real-time policy has none.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
+}
+
 /// Whether the kernel would let a thread of ours, placed so, run under `scheduler`; tried on one that ends with the question.
 pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
     let failed = |cause| Refused { call: "clone", cause, cure: "let more threads be made (ulimit -u)" };
@@ -146,6 +162,22 @@ mod tests {
             get().map_err(|error| error.to_string())
         });
         thread.join().unwrap()
+    }
+
+    /// Under `chrt -f 10` and with another timer slack a plan of `other` was measured as it had
+    /// been started, and recorded as `other`.
+    #[test]
+    fn what_a_thread_inherited_is_undone_before_anything_is_measured() {
+        let thread = std::thread::spawn(|| {
+            set(&Attributes { size: SIZE, policy: 3, nice: 0, ..Attributes::default() }).unwrap();
+            rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000_000)).unwrap();
+            assert_eq!(get().unwrap().policy, 3, "SCHED_BATCH, which everybody may enter");
+            set_usual();
+            let inherited =
+                || std::thread::spawn(|| rustix::thread::current_timer_slack().unwrap()).join().unwrap();
+            (get().unwrap().policy, inherited())
+        });
+        assert_eq!(thread.join().unwrap(), (0, TIMER_SLACK_NS));
     }
 
     #[test]

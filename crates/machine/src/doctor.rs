@@ -33,6 +33,8 @@ mod preemption;
 
 mod quota;
 
+mod scheduling;
+
 mod smt;
 mod speed;
 
@@ -93,7 +95,7 @@ struct Family {
 }
 
 /// Every family, in the order of the report: clocks first, for without them nothing can be said. The one list to extend.
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 21] = [
     Family {
         about: About {
             name: "clock-source",
@@ -158,12 +160,24 @@ const FAMILIES: [Family; 20] = [
     Family {
         about: About {
             name: "quota",
-            what: "The CPU quota of this process's control group.",
-            taken: "cpu.max or cpu.cfs_quota_us, and how often the group was throttled.",
-            misleads: "A group above the one a container shows may have a quota of its own.",
+            what: "The CPU quota of this process's control group, or of the tightest above it.",
+            taken: "cpu.max or cpu.cfs_quota_us, and how often the groups were throttled, of each group from this process's to the top.",
+            misleads: "A container may be shown none of the groups above its own.",
         },
         source: quota::SOURCE,
         examine: quota::examine,
+    },
+    Family {
+        about: About {
+            name: "scheduling",
+            what: "How this process is scheduled, and what else of it the sides of a trial inherit: policy, nice value, timer slack, session \
+                   group, memory policy, filters of system calls.",
+            taken: "/proc/self: stat, timerslack_ns, autogroup, numa_maps and status. A run first sets policy, nice value and timer slack \
+                    back to the usual ones, where this user may.",
+            misleads: "`doorbell doctor` sets nothing, and so may find what a run would undo.",
+        },
+        source: scheduling::SOURCE,
+        examine: scheduling::examine,
     },
     Family {
         about: About {
@@ -323,4 +337,33 @@ pub fn examine(machine: &Machine) -> Vec<Finding> {
             Finding { name, severity, seen, effect, cure, source }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::machine::scheduling::Scheduling;
+    use doorbell_results::record::sample;
+
+    #[test]
+    fn every_finding_that_stands_beside_verdicts_is_one_that_the_doctor_has() {
+        for name in BESIDE_VERDICTS {
+            assert!(families().any(|(about, _)| about.name == name), "{name}");
+        }
+    }
+
+    /// Under `chrt -i 0` and `nice -n 19` a run was recorded as `other`, without a warning.
+    #[test]
+    fn what_the_sides_inherit_that_no_plan_says_is_warned_of() {
+        let mut machine = sample::machine();
+        let found = |machine: &Machine| {
+            examine(machine).into_iter().find(|finding| finding.name == "scheduling").unwrap()
+        };
+        machine.scheduling =
+            Scheduling { policy: Some("idle".to_owned()), nice: Some(19), ..Scheduling::default() };
+        let warned = found(&machine);
+        assert_eq!((warned.severity, warned.seen.as_str()), (Severity::Warn, "policy idle, nice 19"));
+        machine.scheduling = Scheduling { policy: Some("other".to_owned()), ..Scheduling::default() };
+        assert_eq!(found(&machine).severity, Severity::Ok);
+    }
 }

@@ -44,6 +44,8 @@ pub mod ready;
 pub mod recorded;
 pub mod root;
 pub mod run_time;
+#[cfg(target_os = "linux")]
+pub mod scheduling;
 /// What only the system can be asked, in one file for each.
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "system/macos.rs")]
@@ -143,6 +145,7 @@ pub fn read(root: &Root, clock: Clock, asked: Asked) -> Machine {
         interrupts: irq_spread::read(root),
         virtualisation: virtualisation::read(root, asked.hypervisor, flagged, asked.translated),
         cgroup: cgroup::read(root),
+        scheduling: scheduling::read(root),
         memory: memory::read(root),
         limits: limits::read(root, asked.shm_bytes),
         permissions: permissions::read(root, asked.dma_latency, asked.own_program),

@@ -4,13 +4,13 @@
 use super::screen::{self, cautioned};
 use super::style::Role;
 use super::subsection::{self, Subsection};
-use super::wording::cautions;
+use super::wording::{beside, cautions, standing};
 use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::check::check;
-use doorbell_verdict::compare::{RELEVANT, apart, compare};
+use doorbell_verdict::compare::{RELEVANT, apart, compare, unlike};
 use doorbell_verdict::gate::{self, gate};
 use doorbell_verdict::pick::{self, pick};
 use doorbell_verdict::provisional::provisional;
@@ -37,7 +37,12 @@ impl Answer {
                 Stands::Broken => Status::Failed,
                 Stands::Open => Status::Inconclusive,
             },
-            reason: subsection::said(&self.subsections).unwrap_or_default().to_owned(),
+            reason: subsection::said(&self.subsections)
+                .map(str::to_owned)
+                .into_iter()
+                .chain(beside(result))
+                .collect::<Vec<_>>()
+                .join(" "),
             provisional: provisional(result).is_some(),
             findings: self.findings.clone(),
         }
@@ -69,6 +74,12 @@ pub enum NoAnswer {
     /// The baseline is another machine's.
     #[error("{0}; their times have nothing in common: take a baseline on this machine")]
     Apart(String),
+    /// The sides of the two inherited unlike things.
+    #[error(
+        "{0}, and such times are not compared: measure both alike (a run sets policy, nice value and timer slack back itself, where this \
+         user may)"
+    )]
+    Unlike(String),
     /// The baseline is not at hand.
     #[error("it was held against {0}: name that file as well")]
     NoBaseline(String),
@@ -119,6 +130,9 @@ pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
 /// machine's, of which every view says so first.
 pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let mut answer = as_measured(question, result, others)?;
+    if let Some(verdict) = answer.subsections.first_mut() {
+        verdict.lead.splice(0..0, beside(result));
+    }
     if let Some(found) = provisional(result) {
         let title = crate::answer::provisional(found);
         let first = Subsection { title, role: Role::Warning, ..Subsection::default() };
@@ -181,6 +195,9 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
     if let Some(reason) = apart(baseline, candidate) {
         return Err(NoAnswer::Apart(reason));
     }
+    if let Some(reason) = unlike(baseline, candidate) {
+        return Err(NoAnswer::Unlike(reason));
+    }
     // What is called a difference must be no larger than the least that is asked about.
     let limits = question.conditions.iter().filter_map(|condition| match condition.limited {
         Limited::More(_, more) => Some(more),
@@ -199,6 +216,9 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
             "Partial: the baseline was interrupted; it counts as far as it was measured. {}",
             first.title
         );
+    }
+    if let (Some(first), Some(standing)) = (subsections.first_mut(), standing(baseline, candidate, "here")) {
+        first.title = format!("{} {standing}", first.title);
     }
     Ok(Answer { subsections, stands, findings: check_view::findings(&checked, &question.conditions) })
 }
@@ -256,6 +276,46 @@ mod tests {
             emulated.status == Status::Inconclusive && emulated.reason.starts_with("emulated: "),
             "{emulated:?}"
         );
+    }
+
+    /// A quota of a tenth, steal, and other programs at 98 % stood in the doctor's list alone; a
+    /// baseline of another machine was compared in silence.
+    #[test]
+    fn every_form_says_what_a_verdict_was_measured_under_and_that_its_baseline_is_another_machines() {
+        let mut baseline = result(None);
+        baseline.started_at_unix_ns -= 1;
+        baseline.machine.processor.model_name = Some("EPYC".to_owned());
+        let check = Check {
+            baseline: Baseline::of("main.json".to_owned(), &baseline),
+            conditions: vec![condition("p50>+5%").unwrap()],
+        };
+        let mut candidate = result(Some(Question::Check(check)));
+        candidate.machine.processor.model_name = Some("Xeon".to_owned());
+        candidate.machine.findings.push(doorbell_results::machine::doctor::Finding {
+            name: "quota".to_owned(),
+            severity: doorbell_results::machine::doctor::Severity::Warn,
+            seen: "0.10 CPUs".to_owned(),
+            effect: String::new(),
+            cure: String::new(),
+            source: String::new(),
+        });
+        let told = verdict(&candidate, &[&baseline]);
+        let forms = crate::verdict_format::FORMATS.map(|(_, write)| write("doorbell check", &told));
+        let text = [crate::shown::Detail::Brief, crate::shown::Detail::Full]
+            .map(|detail| crate::shown::shown(&candidate, &[&baseline], detail, &crate::style::Style::PLAIN));
+        for form in forms.iter().chain(&text) {
+            let words = form.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains("Baseline: EPYC; here: Xeon."), "{form}");
+            assert!(words.contains("Measured under: quota (0.10 CPUs)."), "{form}");
+        }
+        let compared = compare(&baseline, &candidate, RELEVANT);
+        let conclusion = crate::comparison::conclusion(&compared);
+        assert!(
+            conclusion.contains("Baseline: EPYC; candidate: Xeon. Candidate: Measured under: quota"),
+            "{conclusion}"
+        );
+        let itself = crate::comparison::conclusion(&compare(&baseline, &baseline, RELEVANT));
+        assert!(itself.ends_with("Baseline and candidate are one and the same run."), "{itself}");
     }
 
     /// "answered", of "too few blocks to say by how much".

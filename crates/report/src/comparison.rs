@@ -6,7 +6,7 @@ use super::axis::{self, Axis};
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
 use super::unit::{Scale, plain};
-use crate::wording::{counted, missed};
+use crate::wording::{beside, counted, missed, standing};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{self as record, Finding, Status};
 use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Obstacle};
@@ -169,8 +169,20 @@ pub fn reason(obstacle: &Obstacle) -> String {
     }
 }
 
-/// What it all comes to, in a sentence.
+/// What it all comes to, in a sentence, and what must not be read without: that both are of two
+/// machines, or one run, and what either was measured under.
 pub fn conclusion(comparison: &Comparison) -> String {
+    let [baseline, candidate] = comparison.files;
+    let under = |name: &str, file| beside(file).map(|told| format!("{name}: {told}"));
+    let others = [
+        standing(baseline, candidate, "candidate"),
+        under("Baseline", baseline),
+        under("Candidate", candidate).filter(|_| !std::ptr::eq(baseline, candidate)),
+    ];
+    std::iter::once(concluded(comparison)).chain(others.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+}
+
+fn concluded(comparison: &Comparison) -> String {
     let count =
         |wanted: fn(Verdict) -> bool| comparison.asked().filter(|row| wanted(row.verdict)).count() as u64;
     let slower = count(|verdict| verdict == Verdict::Slower);
@@ -178,6 +190,9 @@ pub fn conclusion(comparison: &Comparison) -> String {
     let same = count(|verdict| matches!(verdict, Verdict::Same { .. }));
     let open = count(|verdict| verdict == Verdict::Inconclusive);
     let configurations = counted(comparison.asked().count() as u64, "configuration");
+    if let Some(refused) = &comparison.refused {
+        return format!("Nothing is compared: {refused}.");
+    }
     if comparison.rows.is_empty() {
         return "Nothing could be compared: the runs have no configuration in common.".to_owned();
     }
@@ -226,9 +241,10 @@ mod tests {
             _ => 14_000.0,
         };
         let first = sample::result(&configurations, 8, |_, block| 16_000.0 + f64::from(block % 3));
-        let second = sample::result(&configurations[..3], 8, |configuration, block| {
+        let mut second = sample::result(&configurations[..3], 8, |configuration, block| {
             level(&configuration.subject) + f64::from(block % 3)
         });
+        second.started_at_unix_ns += 1;
         let text =
             comparison(&compare(&first, &second, RELEVANT), "before.json", "after.json", &Style::PLAIN);
         insta::assert_snapshot!(text);
@@ -238,8 +254,9 @@ mod tests {
     #[test]
     fn what_was_not_compared_has_the_name_of_its_mechanism_and_has_not_passed() {
         let configurations = ["futex", "pipe", "eventfd"].map(sample::configuration);
-        let [first, second] = [3, 1]
+        let [first, mut second] = [3, 1]
             .map(|few| sample::result(&configurations[..few], 8, |_, block| 16_000.0 + f64::from(block % 3)));
+        second.started_at_unix_ns += 1;
         let compared = compare(&first, &second, RELEVANT);
         let verdict = verdict(&compared, false);
         let names: Vec<&str> =

@@ -11,7 +11,7 @@ use super::sections;
 use super::style::{Role, Style};
 use super::subsection::{Subsection, fitted, nothing};
 use super::unit::count;
-use super::wording::cautions;
+use super::wording::{beside, cautions};
 use doorbell_results::record::verdict::{Status, Verdict};
 use doorbell_results::record::{Outcome, ResultFile, Tally};
 use doorbell_verdict::answer::{Trust, trusted};
@@ -34,7 +34,9 @@ pub fn screen(result: &ResultFile, style: &Style) -> String {
     if let Some(found) = trust.provisional {
         before.push_str(&style.paint(Role::Warning, &style.wrap(&provisional(found), 0)));
     }
-    let after = broken(&figures, style) + &style.wrap(&believed(&trust, result), 0);
+    let mut after = broken(&figures, style);
+    after.extend(beside(result).map(|told| style.paint(Role::Warning, &style.wrap(&told, 0))));
+    after.push_str(&style.wrap(&believed(&trust, result), 0));
     let room = LINES.saturating_sub(before.lines().count() + after.lines().count());
     before + &fitted(&answers(result, &figures), ROWS, room, style) + &after
 }
@@ -105,7 +107,7 @@ pub fn verdict(result: &ResultFile) -> Verdict {
         } else {
             Status::Answered
         },
-        reason: said.join(" "),
+        reason: said.into_iter().chain(beside(result)).collect::<Vec<_>>().join(" "),
         provisional,
         findings: Vec::new(),
     }

@@ -3,8 +3,11 @@
 
 use super::axis::Axis;
 use super::figures::Row;
-use super::unit::{count, plain};
+use super::unit::{count, plain, time};
+use doorbell_results::machine::doctor::{Finding, Severity};
 use doorbell_results::record::ResultFile;
+use doorbell_verdict::beside::{Beside, beside as found};
+use doorbell_verdict::identity::{self, Standing};
 use doorbell_verdict::judge::Ratio;
 use doorbell_verdict::missed::Missed;
 
@@ -25,6 +28,38 @@ pub fn foreign(result: &ResultFile) -> Option<String> {
 pub fn cautions(result: &ResultFile) -> Vec<String> {
     let partial = "Partial: the run was interrupted; this is what was measured until then.";
     foreign(result).into_iter().chain(result.partial.then(|| partial.to_owned())).collect()
+}
+
+/// What every verdict on a run says beside itself: what made the machine unfit to be measured.
+pub fn beside(result: &ResultFile) -> Option<String> {
+    let told: Vec<String> = found(result)
+        .into_iter()
+        .map(|beside| match beside {
+            Beside::Found(Finding { name, severity: Severity::Unfit, seen, .. }) => {
+                format!("{name} (unfit: {seen})")
+            }
+            Beside::Found(Finding { name, seen, .. }) => format!("{name} ({seen})"),
+            Beside::Throttled { trials, of, ns } => format!(
+                "{} of {} trials stood still for want of CPU quota, {} together",
+                count(trials as u64),
+                count(of as u64),
+                time(ns as f64 * 1e3)
+            ),
+        })
+        .collect();
+    (!told.is_empty()).then(|| format!("Measured under: {}.", told.join("; ")))
+}
+
+/// What a verdict on `candidate`, which `name` stands for, says where its baseline is of another
+/// machine, or is this very run.
+pub fn standing(baseline: &ResultFile, candidate: &ResultFile, name: &str) -> Option<String> {
+    match identity::standing(baseline, candidate) {
+        Standing::SameRun => Some("Baseline and candidate are one and the same run.".to_owned()),
+        Standing::Elsewhere([before, after]) => {
+            Some(format!("Baseline: {}; {name}: {}.", before.join(", "), after.join(", ")))
+        }
+        Standing::Alike => None,
+    }
 }
 
 /// What every view says before anything else of a run that could use one CPU of several, as batch schedulers bind a job that asks for no

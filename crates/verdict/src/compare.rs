@@ -27,10 +27,12 @@ use super::statistics::median;
 mod emulators;
 mod matching;
 mod obstacle;
+mod unlike;
 
 pub use emulators::apart;
 use matching::matched;
 pub use obstacle::Obstacle;
+pub use unlike::unlike;
 
 /// The least difference that is called one, as a share. The drift between two runs that primitive costs do not see is of this
 /// size; a smaller difference needs variants interleaved in one run.
@@ -88,6 +90,8 @@ pub struct Comparison<'result> {
     pub rows: Vec<ComparedConfiguration<'result>>,
     /// The configurations that are not compared.
     pub unmatched: Vec<Unmatched<'result>>,
+    /// Why nothing of the two is held against each other, where that is so.
+    pub refused: Option<String>,
     /// The least difference that matters, as a share.
     pub relevant: f64,
 }
@@ -124,7 +128,8 @@ pub fn compare<'result>(
     candidate: &'result ResultFile,
     relevant: f64,
 ) -> Comparison<'result> {
-    judged(baseline, candidate, relevant, ERROR, Family::apart)
+    let refused = apart(baseline, candidate).or_else(|| unlike(baseline, candidate));
+    judged([baseline, candidate], refused, relevant, ERROR, Family::apart)
 }
 
 /// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
@@ -136,20 +141,20 @@ pub fn compare_beside<'result>(
     looks: usize,
 ) -> Comparison<'result> {
     let error = ERROR / looks.max(1) as f64;
-    judged(baseline, candidate, relevant, error, |pairs| {
+    judged([baseline, candidate], apart(baseline, candidate), relevant, error, |pairs| {
         Family::alternated(&pairs.iter().flatten().cloned().collect::<Vec<Sample>>())
     })
 }
 
 fn judged<'result>(
-    baseline: &'result ResultFile,
-    candidate: &'result ResultFile,
+    files: [&'result ResultFile; 2],
+    refused: Option<String>,
     relevant: f64,
     error: f64,
     family: impl Fn(&[[Sample; 2]]) -> Family,
 ) -> Comparison<'result> {
-    let (first, second) = (baseline.variants(), candidate.variants());
-    if let Some(reason) = apart(baseline, candidate) {
+    let [first, second] = files.map(ResultFile::variants);
+    if let Some(reason) = refused {
         let unmatched = |variant: &Variant<'result>| Unmatched {
             configuration: variant.configuration,
             reason: reason.clone(),
@@ -157,14 +162,14 @@ fn judged<'result>(
             had: true,
         };
         return Comparison {
-            files: [baseline, candidate],
+            files,
             rows: Vec::new(),
             unmatched: first.iter().map(unmatched).collect(),
+            refused: Some(reason),
             relevant,
         };
     }
-    let (pairs, unmatched) = matched(&first, &second, candidate.partial);
-    let files = [baseline, candidate];
+    let (pairs, unmatched) = matched(&first, &second, files[1].partial);
     let measured: Vec<Pair> =
         pairs.into_iter().filter_map(|(variant, other)| Pair::of(files, [variant, other])).collect();
     let raw = family(&measured.iter().map(|pair| pair.samples(Block::p50, false)).collect::<Vec<_>>());
@@ -187,7 +192,7 @@ fn judged<'result>(
         Some(pair.row(files, levels_ns, p50?, p99, relevant))
     });
     let rows = rows.collect();
-    Comparison { files, rows, unmatched, relevant }
+    Comparison { files, rows, unmatched, refused: None, relevant }
 }
 
 /// How far from in proportion a mechanism may follow the reference, as a standard deviation of the exponent: over 1700 trials

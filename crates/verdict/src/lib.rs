@@ -8,6 +8,7 @@
 
 pub mod anatomy;
 pub mod answer;
+pub mod beside;
 pub mod by_block;
 pub mod cause;
 pub mod check;
@@ -18,6 +19,7 @@ pub mod decided;
 pub mod fleet;
 pub mod gate;
 mod hung;
+pub mod identity;
 pub mod judge;
 pub mod machines;
 pub mod missed;

@@ -32,6 +32,9 @@ pub fn enter(scheduler: Scheduler, _placement: &Placement) -> Result<(), Refused
     }
 }
 
+/// Nothing that is inherited is known here.
+pub fn set_usual() {}
+
 /// Whether the system would let a thread of ours run under `scheduler`; tried on one that ends with the question.
 pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
     let failed = |cause| Refused { call: "a thread", cause, cure: "let more threads be made" };

@@ -16,6 +16,7 @@ use super::repeat::repeat;
 use super::signals;
 use super::usage::Usage;
 use crate::experiment::run::{self, Conditions};
+use doorbell_harness::scheduler::set_usual;
 use doorbell_report::progress::Progress;
 use doorbell_report::screen;
 use doorbell_report::shown::{Detail, shown};
@@ -193,6 +194,8 @@ impl RunArgs {
     /// The machine that is about to be measured. Whoever ends the command from here on gets a result, however little is in it.
     pub fn machine(&self) -> anyhow::Result<Machine> {
         signals::listen()?;
+        // Before it is looked at: what is recorded is what the sides will inherit.
+        set_usual();
         Ok(machine_here())
     }
 

@@ -16,11 +16,11 @@ use doorbell_report::machines as machines_view;
 use doorbell_report::style::Style;
 use doorbell_report::subsection;
 use doorbell_report::verdict_format::FORMATS;
-use doorbell_report::wording::foreign;
+use doorbell_report::wording::{beside, foreign};
 use doorbell_results::quantity::{percent, span};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{Record, ResultFile, read};
-use doorbell_verdict::compare::{apart, compare, compare_beside};
+use doorbell_verdict::compare::{apart, compare, compare_beside, unlike};
 use doorbell_verdict::machines::machines;
 use doorbell_verdict::provisional::{Provisional, provisional};
 
@@ -90,6 +90,14 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 path.display()
             );
         }
+        if let Some(reason) = unlike(&files[0], file) {
+            anyhow::bail!(
+                "{} and {}: {reason}, and such times are not compared: measure both alike (a run sets policy, nice value and timer slack \
+                 back itself, where this user may), or one beside the other with --live",
+                args.baseline.display(),
+                path.display()
+            );
+        }
     }
     let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
@@ -131,13 +139,23 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> String>) -> anyhow::Result<Exit> {
     let laid = machines(&files.iter().collect::<Vec<_>>())?;
     let interfered = files.iter().find_map(provisional);
-    let verdict = machines_view::verdict(&laid, interfered.is_some());
+    let mut verdict = machines_view::verdict(&laid, interfered.is_some());
+    let under = |file: &ResultFile| {
+        Some(format!(
+            "{}: {}",
+            file.machine.host.as_deref().unwrap_or("a machine without a name"),
+            beside(file)?
+        ))
+    };
+    let under: Vec<String> = files.iter().filter_map(under).collect();
+    verdict.reason =
+        std::iter::once(verdict.reason).chain(under.iter().cloned()).collect::<Vec<_>>().join(" ");
     let style = Style::of_stdout();
     let text = match writer {
         Some(write) => write("doorbell compare --machines", &verdict),
         None => {
             let doubt = interfered.map(doorbell_report::answer::provisional);
-            let first = doubt.map_or_else(String::new, |doubt| style.wrap(&doubt, 0));
+            let first = doubt.into_iter().chain(under).map(|told| style.wrap(&told, 0)).collect::<String>();
             first + subsection::text(&machines_view::subsections(&laid), &style).trim_start_matches('\n')
         }
     };

@@ -95,6 +95,7 @@ pub fn run(
     let interrupted = || conditions.interrupted.load(Relaxed);
     let mut warnings: Vec<Warning> = machine.virtualisation.emulated.then(emulated).into_iter().collect();
     warnings.extend(machine.kernel.stand_in.as_deref().map(stand_in));
+    warnings.extend(scheduled_otherwise(&machine));
     // Primitive costs read once more for a single record, by its place.
     let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
     let mut readings = Readings { machine: &machine, cpus: primitive_cpus(&machine), primitives: Vec::new() };
@@ -220,6 +221,17 @@ fn emulated() -> Warning {
         cure: "use the counts, and ratios within this run; for times run on a CPU or with `doorbell vm run --accel kvm`"
             .to_owned(),
     }
+}
+
+/// Of sides that inherit what no plan says and this user may not undo, the warning.
+fn scheduled_otherwise(machine: &Machine) -> Option<Warning> {
+    let otherwise = machine.scheduling.otherwise();
+    (!otherwise.is_empty()).then(|| Warning {
+        name: warning::SCHEDULED_OTHERWISE.name.to_owned(),
+        cause: format!("the command was started under what it may not undo, and its sides inherit: {}", otherwise.join(", ")),
+        effect: "wake-ups are not those of the plan; no run that was scheduled in another way is compared with this one".to_owned(),
+        cure: "start it without chrt, nice, numactl or prctl, or as a user who may undo them (root, CAP_SYS_NICE)".to_owned(),
+    })
 }
 
 fn stand_in(name: &str) -> Warning {

@@ -20,6 +20,7 @@ mod net;
 mod operations;
 mod primitives;
 mod results;
+mod scheduling;
 mod stage;
 mod stands_alone;
 mod tasks;

@@ -47,6 +47,14 @@ impl Group {
         Ok(group)
     }
 
+    /// A group within, without a limit of its own.
+    fn within(&self) -> Self {
+        let path = self.0.join("within");
+        let _ = fs::remove_dir(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
     /// `command`, begun in the group.
     fn of(&self, command: &Command) -> Command {
         let mut inside = Command::new("sh");
@@ -86,6 +94,34 @@ fn wakes_of_a_control_group_that_has_used_up_its_quota_are_found_to_be_throttled
     })
     .join()
     .unwrap();
+}
+
+/// All trials stood still for 328 to 654 ms of each second, and the screen blamed TLB interrupts or
+/// nothing: the quota was that of a group above, whose count nobody read, and no trial was unlike
+/// the others.
+#[test]
+fn a_quota_of_a_group_above_is_blamed_for_the_longest_wake_up_and_stands_beside_the_verdict() {
+    let group = match Group::of_a_quarter() {
+        Ok(group) => group,
+        Err(lack) => {
+            doorbell_skipped::skip(lack);
+            return;
+        }
+    };
+    let inner = group.within();
+    let stage = Stage::new();
+    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement unpinned --anyway --quiet";
+    let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+    let output = inner.of(&command).output().unwrap();
+    stage.wait_until_empty();
+    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("Measured under: ") && said.contains("quota (0.25 CPUs"), "{said}{complaint}");
+    assert!(said.contains("trials stood still for want of CPU quota"), "{said}{complaint}");
+    let blamed = said.split("to have made it so long: ").nth(1).unwrap_or_default();
+    // Where others kept the CPUs busy too they may come before it.
+    assert!(blamed.contains("held back by a CPU quota"), "{said}");
+    drop(inner);
 }
 
 /// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core takes: the group stands still for most of

@@ -9,7 +9,7 @@ use crate::export::Export;
 use crate::figures::{Distribution, Figures, Row, percentiles};
 use crate::unit::{Scale, count};
 use crate::warnings::{self, Cause};
-use crate::wording::{bound, foreign};
+use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::provisional::provisional;
@@ -47,6 +47,9 @@ impl Export for Markdown {
         }
         if let Some(found) = provisional(result) {
             writeln!(out, "**{}**\n", escape(&crate::answer::provisional(found)))?;
+        }
+        if let Some(beside) = beside(result) {
+            writeln!(out, "{}\n", escape(&beside))?;
         }
         for quantity in figures.quantities() {
             table(&figures, quantity, out)?;

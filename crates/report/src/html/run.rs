@@ -12,7 +12,7 @@ use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
 use crate::unit::{count, time};
 use crate::warnings::Group;
-use crate::wording::{bound, foreign};
+use crate::wording::{beside, bound, foreign};
 use crate::wording::{counted, date};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
@@ -60,6 +60,8 @@ impl Run {
                 result.partial.then(|| PARTIAL.to_owned()),
                 bound(result),
                 foreign(result).map(|said| format!("{said}.")),
+                // What was asked of it is told with this beside it.
+                beside(result).filter(|_| result.plan.question.is_none()),
             ]
             .into_iter()
             .flatten()

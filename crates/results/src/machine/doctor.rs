@@ -53,6 +53,10 @@ pub struct Finding {
     pub source: String,
 }
 
+/// The findings that stand beside every verdict where they warn of something, by name: time that
+/// the sides did not get, and how they were scheduled.
+pub const BESIDE_VERDICTS: [&str; 4] = ["load", "steal", "quota", "scheduling"];
+
 /// The gravest severity among `findings`.
 pub fn worst(findings: &[Finding]) -> Severity {
     findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Ok)

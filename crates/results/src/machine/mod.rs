@@ -22,6 +22,7 @@ pub mod pinning;
 pub mod placement;
 pub mod power;
 pub mod processor;
+pub mod scheduling;
 pub mod speed;
 pub mod topology;
 pub mod virtualisation;
@@ -77,6 +78,9 @@ pub struct Machine {
     /// What this process's control group allows.
     #[serde(default)]
     pub cgroup: cgroup::Cgroup,
+    /// How this process was scheduled, and what it inherited.
+    #[serde(default)]
+    pub scheduling: scheduling::Scheduling,
     /// Its memory.
     #[serde(default)]
     pub memory: memory::Memory,
@@ -117,6 +121,7 @@ impl Machine {
             interrupts: irq_spread::IrqSpread::default(),
             virtualisation: virtualisation::Virtualisation::default(),
             cgroup: cgroup::Cgroup::default(),
+            scheduling: scheduling::Scheduling::default(),
             memory: memory::Memory::default(),
             limits: limits::Limits::default(),
             permissions: permissions::Permissions::default(),

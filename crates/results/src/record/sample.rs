@@ -234,6 +234,7 @@ pub fn machine() -> Machine {
         interrupts: Default::default(),
         virtualisation: Default::default(),
         cgroup: Default::default(),
+        scheduling: Default::default(),
         memory: Default::default(),
         limits: Default::default(),
         permissions: Default::default(),

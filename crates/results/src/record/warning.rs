@@ -28,9 +28,17 @@ pub const CPU_STEAL: About = About {
 /// The quota was used up.
 pub const THROTTLED: About = About {
     name: "throttled",
-    what: "The control group of this process had used up its CPU quota during this trial and stood still.",
-    taken: "throttled_usec or throttled_time in cpu.stat of the group, before and after.",
-    misleads: "Only the process's own group is read; a quota of a group above it that the container hides is not seen.",
+    what: "The control group of this process, or one above it, had used up its CPU quota during this trial and stood still.",
+    taken: "throttled_usec or throttled_time in cpu.stat of the group and of all above it, before and after.",
+    misleads: "A quota of a group that the container hides is not seen.",
+};
+
+/// The sides inherited what no plan says.
+pub const SCHEDULED_OTHERWISE: About = About {
+    name: "scheduled-otherwise",
+    what: "The sides inherited a policy, nice value, timer slack, session group or memory policy that is not the usual one.",
+    taken: "/proc/self, once the run had set back what it may; the plan's own policy comes on top.",
+    misleads: "Under a plan's real-time policy nice value and timer slack mean nothing.",
 };
 
 /// The primitive costs before and after a block are apart.
@@ -154,10 +162,11 @@ pub const TWO_SPEEDS: About = About {
 };
 
 /// Every warning. The one list to extend.
-pub const ALL: [About; 17] = [
+pub const ALL: [About; 18] = [
     INTERFERENCE,
     CPU_STEAL,
     THROTTLED,
+    SCHEDULED_OTHERWISE,
     PRIMITIVES_DRIFTED,
     EMULATED,
     STAND_IN,
