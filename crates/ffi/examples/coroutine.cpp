@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Coroutines of C++20 in one thread: a service that answers, clients in other processes, a bell that a thread rings, and a sender
-// that waits for room. On a loop of thirty lines around poll(), then on Asio's. Usage: coroutine NAME
+// Coroutines of C++20 in one thread: a service that answers, clients in other processes, a bell that a thread rings, a sender
+// that waits for room, and one whose bell always has something, which lets the others run. On a loop of thirty lines around poll(), then on Asio's. Usage: coroutine NAME
 #include <doorbell_coroutine.hpp>
 
 #include <asio.hpp>
@@ -123,6 +123,19 @@ template <typename Loop> task empty(Loop &loop, doorbell::receiver receiver, int
             received++;
 }
 
+// Never without a ring. It ends when another coroutine says so, which it must let run for that.
+template <typename Loop> task never_wait(Loop &loop, doorbell::bell &bell, const bool &stop, unsigned &turns) {
+    for (; !stop; turns++) {
+        bell.ring();
+        co_await doorbell::wait(loop, bell);
+    }
+}
+
+template <typename Loop> task say_stop(Loop &loop, doorbell::bell &bell, bool &stop) {
+    co_await doorbell::wait(loop, bell);
+    stop = true;
+}
+
 // What a coroutine that is destroyed waited for is not called any more.
 struct dropped {
     struct promise_type {
@@ -157,8 +170,16 @@ template <typename Loop> bool run(const char *name) {
     auto [sender, receiver] = doorbell::channel(4096);
     empty(loop, std::move(receiver), received);
     fill(loop, std::move(sender));
+    doorbell::bell busy, enough;
+    bool stop = false;
+    unsigned turns = 0;
+    say_stop(loop, enough, stop);
+    enough.ring();
+    never_wait(loop, busy, stop, turns);
     loop.run();
     ringer.join();
+    if (!stop || turns == 0)
+        return false;
     for (int i = 0, status; i < clients; i++)
         if (wait(&status) < 0 || status != 0)
             return false;

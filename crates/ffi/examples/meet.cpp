@@ -165,12 +165,15 @@ int main(int argc, char **argv) try {
     // For no user: whoever comes is hung up on.
     {
         const std::string name = std::string(argv[1]) + ".nobodys";
-        const doorbell_users nobody{DOORBELL_USERS_LISTED, 0, nullptr};
-        auto service = doorbell::listen(name, nobody);
+        doorbell::listen_options for_nobody;
+        for_nobody.users = {DOORBELL_USERS_LISTED, 0, nullptr};
+        auto service = doorbell::listen(name, for_nobody);
         std::atomic<bool> refused = false;
         auto client = std::thread([&] {
             try {
-                doorbell::connect(name, doorbell_users{DOORBELL_USERS_ANYONE, 0, nullptr}, std::chrono::minutes(1));
+                doorbell::join_options anyones;
+                anyones.host = {DOORBELL_USERS_ANYONE, 0, nullptr};
+                doorbell::connect(name, anyones, std::chrono::minutes(1));
             } catch (const doorbell::error &error) {
                 refused = error.status() == DOORBELL_NO_ANSWER;
             }

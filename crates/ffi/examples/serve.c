@@ -15,17 +15,30 @@ static int client(const char *name)
 	doorbell_sender *sender;
 	doorbell_receiver *receiver;
 	char answer[64];
+	static char longest[100000];
 	size_t length;
 	uint32_t us = geteuid(), them = us + 1;
-	struct doorbell_users others = {.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &them};
+	struct doorbell_join_options of_others;
 
 	check(doorbell_connect(name, doorbell_after(60000000000), &sender, &receiver));
 	doorbell_sender_free(sender);
 	doorbell_receiver_free(receiver);
-	if (doorbell_connect_to(name, &others, 0, &sender, &receiver) != DOORBELL_OTHER_USER)
+	doorbell_join_options_init(&of_others);
+	of_others.host = (struct doorbell_users){.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &them};
+	if (doorbell_connect_with(name, &of_others, 0, &sender, &receiver) != DOORBELL_OTHER_USER)
 		return 1;
-	others.listed = &us;
-	check(doorbell_connect_to(name, &others, 0, &sender, &receiver));
+	of_others.host.listed = &us;
+	/* Less than the two rings take. */
+	of_others.most_memory = 1 << 20;
+	if (doorbell_connect_with(name, &of_others, 0, &sender, &receiver) != DOORBELL_TOO_LARGE)
+		return 1;
+	of_others.most_memory = UINT64_MAX;
+	check(doorbell_connect_with(name, &of_others, 0, &sender, &receiver));
+	/* More than a ring of 64 KiB takes. */
+	check(doorbell_sender_send(sender, longest, sizeof longest, DOORBELL_FOREVER));
+	check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), longest, sizeof longest, &length));
+	if (length != sizeof longest || longest[0] != 0 || longest[length - 1] != 0)
+		return 1;
 	for (int i = 0; i < 100; i++) {
 		check(doorbell_sender_send(sender, &i, sizeof i, DOORBELL_FOREVER));
 		check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), answer, sizeof answer,
@@ -42,12 +55,12 @@ static int client(const char *name)
 int main(int argc, char **argv)
 {
 	doorbell_service *service;
-	char message[4096];
+	static char message[1 << 17];
 	size_t length;
 	uint64_t who;
 	int clients = argc > 2 ? atoi(argv[2]) : 0, ends = 0, status;
 	uint32_t us = geteuid();
-	struct doorbell_users own = {.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &us};
+	struct doorbell_listen_options options;
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: serve NAME [COUNT]\n");
@@ -58,8 +71,12 @@ int main(int argc, char **argv)
 			return client(argv[1]);
 	if (clients == 0)
 		check(doorbell_listen(argv[1], &service));
-	else
-		check(doorbell_listen_for(argv[1], &own, -1, &service));
+	else {
+		doorbell_listen_options_init(&options);
+		options.users = (struct doorbell_users){.kind = DOORBELL_USERS_LISTED, .count = 1, .listed = &us};
+		options.capacity = 1 << 20;
+		check(doorbell_listen_with(argv[1], &options, &service));
+	}
 	check(doorbell_service_path(service, message, sizeof message));
 	printf("listening at %s\n", message);
 	while (ends < (clients ? clients : 1)) {

@@ -396,6 +396,79 @@ typedef struct doorbell_error {
 } doorbell_error;
 
 /**
+ * With whose processes memory is shared. All zero is DOORBELL_USERS_SAME.
+ *
+ * The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They may be anybody, and are none of
+ * DOORBELL_USERS_SAME nor of `listed`.
+ */
+typedef struct doorbell_users {
+  /**
+   * DOORBELL_USERS_SAME, or another.
+   */
+  uint32_t kind;
+  /**
+   * How many numbers `listed` has.
+   */
+  uint32_t count;
+  /**
+   * Numbers of users; read during the call. NULL if there are none.
+   */
+  const uint32_t *listed;
+} doorbell_users;
+
+/**
+ * How a service listens. doorbell_listen_options_init() fills it in; change what should differ.
+ */
+typedef struct doorbell_listen_options {
+  /**
+   * The bytes of the ring in either direction, for each client: 65536. The longest message takes three eighths of it.
+   */
+  uint64_t capacity;
+  /**
+   * How many clients at most are there at once: 1024. Others are turned away.
+   */
+  uint64_t most_clients;
+  /**
+   * Whose processes may be clients: DOORBELL_USERS_SAME.
+   */
+  struct doorbell_users users;
+  /**
+   * The rights of the socket file; those that follow from `users` if that is negative (-1): 0600 for DOORBELL_USERS_SAME, else 0666.
+   */
+  int32_t mode;
+  /**
+   * Zero.
+   */
+  uint64_t reserved[4];
+} doorbell_listen_options;
+
+/**
+ * How a process joins a host, or connects to a service. doorbell_join_options_init() fills it in; change what should differ.
+ */
+typedef struct doorbell_join_options {
+  /**
+   * How many bytes of memory are taken from it: 1 GiB. DOORBELL_TOO_LARGE if it offers more.
+   */
+  uint64_t most_memory;
+  /**
+   * How many eventfds are taken from it: 252. DOORBELL_TOO_MANY if it offers more.
+   */
+  uint32_t most_eventfds;
+  /**
+   * How many nanoseconds a busy host is waited for: 30 seconds.
+   */
+  uint64_t patience;
+  /**
+   * Whose process it may be: DOORBELL_USERS_SAME. Of one over a socket or from a parent nothing is asked.
+   */
+  struct doorbell_users host;
+  /**
+   * Zero.
+   */
+  uint64_t reserved[4];
+} doorbell_join_options;
+
+/**
  * What the side that makes the memory puts into it. doorbell_offer_init() fills it in; change what should differ.
  */
 typedef struct doorbell_offer {
@@ -487,27 +560,6 @@ typedef struct doorbell_end {
    */
   const void *handle;
 } doorbell_end;
-
-/**
- * With whose processes memory is shared. All zero is DOORBELL_USERS_SAME.
- *
- * The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They may be anybody, and are none of
- * DOORBELL_USERS_SAME nor of `listed`.
- */
-typedef struct doorbell_users {
-  /**
-   * DOORBELL_USERS_SAME, or another.
-   */
-  uint32_t kind;
-  /**
-   * How many numbers `listed` has.
-   */
-  uint32_t count;
-  /**
-   * Numbers of users; read during the call. NULL if there are none.
-   */
-  const uint32_t *listed;
-} doorbell_users;
 
 #ifdef __cplusplus
 extern "C" {
@@ -994,6 +1046,16 @@ enum doorbell_status doorbell_gather_set_interruptible(const struct doorbell_gat
                                                        bool interruptible);
 
 /**
+ * Fills in the options of a service that says nothing. NULL is left alone.
+ */
+void doorbell_listen_options_init(struct doorbell_listen_options *options);
+
+/**
+ * Fills in the options of a joiner that says nothing. NULL is left alone.
+ */
+void doorbell_join_options_init(struct doorbell_join_options *options);
+
+/**
  * Fills in an offer: two bells with two eventfd waiter slots each, and nothing beside them. NULL is left alone.
  */
 void doorbell_offer_init(struct doorbell_offer *offer);
@@ -1057,6 +1119,15 @@ enum doorbell_status doorbell_host_bind(const char *path,
                                         struct doorbell_host **host);
 
 /**
+ * As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or those that follow from `users` if that is
+ * negative, as with doorbell_listen_with().
+ */
+enum doorbell_status doorbell_host_bind_for(const char *path,
+                                            const struct doorbell_users *users,
+                                            int32_t mode,
+                                            struct doorbell_host **host);
+
+/**
  * Stops listening and removes the path. Connections go on.
  */
 void doorbell_host_free(struct doorbell_host *host);
@@ -1084,17 +1155,17 @@ enum doorbell_status doorbell_host_accept_until(const struct doorbell_host *host
 
 /**
  * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
- * 1 GiB of memory; doorbell_join_within() takes more.
+ * 1 GiB of memory; doorbell_join_with() takes more.
  */
 enum doorbell_status doorbell_join(const char *path,
                                    struct doorbell_connection **connection);
 
 /**
- * As doorbell_join(), with memory of up to `most` bytes.
+ * As doorbell_join(), as `options` say; NULL says nothing.
  */
-enum doorbell_status doorbell_join_within(const char *path,
-                                          uint64_t most,
-                                          struct doorbell_connection **connection);
+enum doorbell_status doorbell_join_with(const char *path,
+                                        const struct doorbell_join_options *options,
+                                        struct doorbell_connection **connection);
 
 /**
  * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
@@ -1110,6 +1181,13 @@ enum doorbell_status doorbell_host_over(int32_t fd,
  */
 enum doorbell_status doorbell_join_over(int32_t fd,
                                         struct doorbell_connection **connection);
+
+/**
+ * As doorbell_join_over(), as `options` say; NULL says nothing.
+ */
+enum doorbell_status doorbell_join_over_with(int32_t fd,
+                                             const struct doorbell_join_options *options,
+                                             struct doorbell_connection **connection);
 
 /**
  * Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
@@ -1152,15 +1230,15 @@ void doorbell_pending_free(struct doorbell_pending *pending);
 
 /**
  * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
- * than 1 GiB of memory; doorbell_inherit_within() takes more.
+ * than 1 GiB of memory; doorbell_inherit_with() takes more.
  */
 enum doorbell_status doorbell_inherit(struct doorbell_connection **connection);
 
 /**
- * As doorbell_inherit(), with memory of up to `most` bytes.
+ * As doorbell_inherit(), as `options` say; NULL says nothing.
  */
-enum doorbell_status doorbell_inherit_within(uint64_t most,
-                                             struct doorbell_connection **connection);
+enum doorbell_status doorbell_inherit_with(const struct doorbell_join_options *options,
+                                           struct doorbell_connection **connection);
 
 /**
  * Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
@@ -1258,13 +1336,11 @@ enum doorbell_status doorbell_listen(const char *name,
                                      struct doorbell_service **service);
 
 /**
- * As doorbell_listen(), for clients that are processes of `users`. The socket file gets the rights `mode`; those that follow from
- * `users` if that is negative: 0600 for DOORBELL_USERS_SAME, else 0666.
+ * As doorbell_listen(), as `options` say; NULL says nothing.
  */
-enum doorbell_status doorbell_listen_for(const char *name,
-                                         const struct doorbell_users *users,
-                                         int32_t mode,
-                                         struct doorbell_service **service);
+enum doorbell_status doorbell_listen_with(const char *name,
+                                          const struct doorbell_listen_options *options,
+                                          struct doorbell_service **service);
 
 /**
  * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it. DOORBELL_TOO_LONG if that is too
@@ -1284,13 +1360,13 @@ enum doorbell_status doorbell_connect(const char *name,
                                       struct doorbell_receiver **receiver);
 
 /**
- * As doorbell_connect(), with a service that is a process of `users`: DOORBELL_OTHER_USER if it is another's.
+ * As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service is none of `options->host`.
  */
-enum doorbell_status doorbell_connect_to(const char *name,
-                                         const struct doorbell_users *users,
-                                         uint64_t deadline,
-                                         struct doorbell_sender **sender,
-                                         struct doorbell_receiver **receiver);
+enum doorbell_status doorbell_connect_with(const char *name,
+                                           const struct doorbell_join_options *options,
+                                           uint64_t deadline,
+                                           struct doorbell_sender **sender,
+                                           struct doorbell_receiver **receiver);
 
 /**
  * Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.

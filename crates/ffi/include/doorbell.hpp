@@ -373,10 +373,20 @@ inline ends channel(std::uint64_t capacity) { return detail::both(doorbell_chann
 inline ends connect(const std::string &name, std::chrono::nanoseconds patience = std::chrono::nanoseconds(0)) {
     return detail::both(doorbell_connect, name.c_str(), detail::after(patience));
 }
-/* As above, with a service that is a process of `users`. */
-inline ends connect(const std::string &name, const doorbell_users &users,
+/* How a service listens: doorbell_listen_options, filled in. */
+struct listen_options : doorbell_listen_options {
+    listen_options() : doorbell_listen_options() { doorbell_listen_options_init(this); }
+};
+
+/* How a process joins a host, or connects to a service: doorbell_join_options, filled in. */
+struct join_options : doorbell_join_options {
+    join_options() : doorbell_join_options() { doorbell_join_options_init(this); }
+};
+
+/* As above, as `options` say. */
+inline ends connect(const std::string &name, const join_options &options,
                     std::chrono::nanoseconds patience = std::chrono::nanoseconds(0)) {
-    return detail::both(doorbell_connect_to, name.c_str(), &users, detail::after(patience));
+    return detail::both(doorbell_connect_with, name.c_str(), &options, detail::after(patience));
 }
 
 /* What a service received: the client's number, which is never used again, and the message. */
@@ -390,9 +400,8 @@ struct heard {
 class service {
 public:
     explicit service(const std::string &name) : handle_(detail::made<handle>(doorbell_listen, name.c_str())) {}
-    /* For clients that are processes of `users`; the socket file gets the rights `mode`, if that is not negative. */
-    service(const std::string &name, const doorbell_users &users, std::int32_t mode = -1)
-        : handle_(detail::made<handle>(doorbell_listen_for, name.c_str(), &users, mode)) {}
+    service(const std::string &name, const listen_options &options)
+        : handle_(detail::made<handle>(doorbell_listen_with, name.c_str(), &options)) {}
 
     /* Where it listens. */
     std::string path() const {
@@ -439,9 +448,7 @@ private:
 
 /* Listens at the service `name`. */
 inline service listen(const std::string &name) { return service(name); }
-inline service listen(const std::string &name, const doorbell_users &users, std::int32_t mode = -1) {
-    return service(name, users, mode);
-}
+inline service listen(const std::string &name, const listen_options &options) { return service(name, options); }
 
 /* What a segment is made of: doorbell_offer, filled in. */
 struct offer : doorbell_offer {
@@ -492,7 +499,9 @@ private:
 class connection {
 public:
     /* Meets the host that listens at `path`. */
-    static connection join(const std::string &path) { return connection(detail::made<handle>(doorbell_join, path.c_str())); }
+    static connection join(const std::string &path, const join_options &options = {}) {
+        return connection(detail::made<handle>(doorbell_join_with, path.c_str(), &options));
+    }
 
     /* Joins the segment that its owner gave the name `path`. */
     static connection join_named(const std::string &path) {
@@ -500,13 +509,17 @@ public:
     }
 
     /* The child's part of a rendezvous with its parent. */
-    static connection inherit() { return connection(detail::made<handle>(doorbell_inherit)); }
+    static connection inherit(const join_options &options = {}) {
+        return connection(detail::made<handle>(doorbell_inherit_with, &options));
+    }
 
     /* Either part over a connected SOCK_SEQPACKET socket, which belongs to the connection from then on. */
     static connection host_over(int fd, const class segment &segment) {
         return connection(detail::made<handle>(doorbell_host_over, fd, segment.get()));
     }
-    static connection join_over(int fd) { return connection(detail::made<handle>(doorbell_join_over, fd)); }
+    static connection join_over(int fd, const join_options &options = {}) {
+        return connection(detail::made<handle>(doorbell_join_over_with, fd, &options));
+    }
 
     class bell bell(std::uint32_t index, way by = way::adaptive) const {
         return doorbell::bell(
@@ -546,6 +559,9 @@ private:
 class host {
 public:
     explicit host(const std::string &path) : handle_(detail::made<handle>(doorbell_host_bind, path.c_str())) {}
+    /* For processes of `users`; the socket file gets the rights `mode`, if that is not negative. */
+    host(const std::string &path, const doorbell_users &users, std::int32_t mode = -1)
+        : handle_(detail::made<handle>(doorbell_host_bind_for, path.c_str(), &users, mode)) {}
 
     connection accept(const segment &segment) {
         return connection(detail::made<connection::handle>(doorbell_host_accept, get(), segment.get()));

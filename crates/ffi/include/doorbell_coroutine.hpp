@@ -10,6 +10,9 @@
  *     loop.when_readable(fd, call, with);  // once, when `fd` can be read, call(with), from the loop
  *     loop.forget(fd);                     // no more: what was asked for is not called any more
  *
+ * A coroutine whose ends always have something gives way to the others of its thread now and then: a peer that sends without pause
+ * keeps nobody out.
+ *
  * `fd` belongs to the end: a loop never reads, writes or closes it. A loop of several threads keeps each coroutine to one at a
  * time, as a strand does. A coroutine that is destroyed while it waits forgets by itself.
  */
@@ -20,7 +23,12 @@
 
 #include <concepts>
 #include <coroutine>
+#include <cerrno>
 #include <exception>
+#include <system_error>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace doorbell {
 
@@ -31,6 +39,29 @@ concept event_loop = requires(Loop &loop, int fd, void (*call)(void *), void *wi
 };
 
 namespace detail {
+
+/* So many results are given at once to the coroutines of a thread, before the loop gets its turn. */
+inline constexpr unsigned most_at_once = 32;
+inline thread_local unsigned given_at_once = 0;
+
+/* A file that can be read at once: a loop calls back in its next turn. */
+class ready_file {
+public:
+    ready_file() : fd_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        if (fd_ < 0)
+            throw std::system_error(errno, std::generic_category(), "eventfd");
+    }
+    ready_file(ready_file &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    ready_file &operator=(ready_file &&) = delete;
+    ~ready_file() {
+        if (fd_ >= 0)
+            close(fd_);
+    }
+    int fd() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
 
 /*
  * Waits until `Operation` is done. It has look(), which tries without waiting and keeps what came, or throws; listen(), after
@@ -45,11 +76,11 @@ public:
     awaiting &operator=(const awaiting &) = delete;
     ~awaiting() { forget(); }
 
-    bool await_ready() noexcept { return look(); }
+    bool await_ready() noexcept { return given_at_once < most_at_once && given(look()); }
 
     bool await_suspend(std::coroutine_handle<> waiting) {
         waiting_ = waiting;
-        return sleeps();
+        return given_at_once < most_at_once ? sleeps() : gives_way();
     }
 
     decltype(auto) await_resume() {
@@ -66,17 +97,22 @@ private:
         return true;
     }
 
+    static bool given(bool something) noexcept {
+        if (something)
+            given_at_once++;
+        return something;
+    }
+
     /* Has the loop call when there is something. False if there was meanwhile. */
     bool sleeps() noexcept try {
-        while (operation_.listen())
-            if (look())
+        /* A hostile peer can be ready for ever without anything. */
+        for (unsigned turn = 0; operation_.listen(); turn++) {
+            if (given(look()))
                 return false;
-        files_ = operation_.files();
-        asked_ = 0;
-        for (const int fd : files_) {
-            loop_.when_readable(fd, readable, this);
-            asked_++;
+            if (turn == most_at_once)
+                return gives_way();
         }
+        ask(operation_.files());
         return true;
     } catch (...) {
         forget();
@@ -84,9 +120,31 @@ private:
         return false;
     }
 
+    /* Has the loop call in its next turn, before anything is received or sent. */
+    bool gives_way() noexcept try {
+        way_.emplace();
+        ask({way_->fd()});
+        return true;
+    } catch (...) {
+        forget();
+        failed_ = std::current_exception();
+        return false;
+    }
+
+    void ask(std::vector<int> files) {
+        files_ = std::move(files);
+        asked_ = 0;
+        for (const int fd : files_) {
+            loop_.when_readable(fd, readable, this);
+            asked_++;
+        }
+    }
+
     static void readable(void *self) {
         awaiting &here = *static_cast<awaiting *>(self);
         here.forget();
+        here.way_.reset();
+        given_at_once = 0;
         /* A file is readable for no reason now and then. */
         if (here.look() || !here.sleeps())
             here.waiting_.resume();
@@ -102,6 +160,7 @@ private:
     std::coroutine_handle<> waiting_;
     std::exception_ptr failed_;
     std::vector<int> files_;
+    std::optional<ready_file> way_;
     /* For so many of them the loop was asked. */
     std::size_t asked_ = 0;
 };

@@ -16,6 +16,7 @@ pub mod channel;
 pub mod error;
 pub mod gather;
 mod lock;
+pub mod options;
 mod pointer;
 pub mod rendezvous;
 pub mod select;

@@ -3,9 +3,11 @@
 
 use crate::bell::{at, doorbell_bell};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::options::{doorbell_join_options, join_options};
 use crate::pointer::{Out, bytes, free, lent, path};
+use crate::users::{doorbell_users, users};
 use doorbell::channel::Lanes;
-use doorbell::rendezvous::{Connection, Join, MemoryOptions, Offer, Segment, inherited, named, socket};
+use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, named, socket};
 use std::ffi::c_char;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -308,6 +310,24 @@ pub unsafe extern "C" fn doorbell_host_bind(
     })
 }
 
+/// As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or those that follow from `users` if that is
+/// negative, as with doorbell_listen_with().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_host_bind_for(
+    path: *const c_char,
+    users: *const doorbell_users,
+    mode: i32,
+    host: *mut *mut doorbell_host,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        let (path, users, out) = unsafe { (self::path(path)?, self::users(users)?, Out::new(host, "host")?) };
+        let mode = u32::try_from(mode).unwrap_or_else(|_| users.mode());
+        out.put_handle(doorbell_host(socket::Host::bind_for(path, users, mode)?));
+        Ok(())
+    })
+}
+
 /// Stops listening and removes the path. Connections go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_free(host: *mut doorbell_host) {
@@ -362,7 +382,7 @@ pub unsafe extern "C" fn doorbell_host_accept_until(
 }
 
 /// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
-/// 1 GiB of memory; doorbell_join_within() takes more.
+/// 1 GiB of memory; doorbell_join_with() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join(
     path: *const c_char,
@@ -376,17 +396,18 @@ pub unsafe extern "C" fn doorbell_join(
     })
 }
 
-/// As doorbell_join(), with memory of up to `most` bytes.
+/// As doorbell_join(), as `options` say; NULL says nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_join_within(
+pub unsafe extern "C" fn doorbell_join_with(
     path: *const c_char,
-    most: u64,
+    options: *const doorbell_join_options,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(Join::default().most_memory(most).at(path)?)));
+        let (path, join, out) =
+            unsafe { (self::path(path)?, join_options(options)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(join.at(path)?)));
         Ok(())
     })
 }
@@ -420,6 +441,22 @@ pub unsafe extern "C" fn doorbell_join_over(
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(connection, "connection") }?;
         out.put_handle(doorbell_connection(Met::Peer(socket::join_over(socket)?)));
+        Ok(())
+    })
+}
+
+/// As doorbell_join_over(), as `options` say; NULL says nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_join_over_with(
+    fd: i32,
+    options: *const doorbell_join_options,
+    connection: *mut *mut doorbell_connection,
+) -> doorbell_status {
+    guard_all(|| {
+        let socket = owned(fd)?;
+        // SAFETY: the header's contract.
+        let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(join.over(socket)?)));
         Ok(())
     })
 }
@@ -552,7 +589,7 @@ fn met_already() -> Failure {
 }
 
 /// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
-/// than 1 GiB of memory; doorbell_inherit_within() takes more.
+/// than 1 GiB of memory; doorbell_inherit_with() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connection) -> doorbell_status {
     guard_all(|| {
@@ -563,16 +600,16 @@ pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connect
     })
 }
 
-/// As doorbell_inherit(), with memory of up to `most` bytes.
+/// As doorbell_inherit(), as `options` say; NULL says nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_inherit_within(
-    most: u64,
+pub unsafe extern "C" fn doorbell_inherit_with(
+    options: *const doorbell_join_options,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(Met::Peer(Join::default().most_memory(most).inherited()?)));
+        let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
+        out.put_handle(doorbell_connection(Met::Peer(join.inherited()?)));
         Ok(())
     })
 }

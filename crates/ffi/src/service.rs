@@ -5,12 +5,11 @@ use crate::bell::at;
 use crate::channel::{doorbell_receiver, doorbell_sender};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
+use crate::options::{doorbell_join_options, doorbell_listen_options, join_options, listen_options};
 use crate::pointer::{Out, bytes, free, lent, path};
-use crate::users::{doorbell_users, users};
 use doorbell::channel;
-use doorbell::rendezvous::Join;
 use doorbell::select::Selectable;
-use doorbell::service::{self, ClientId, Duplex, ListenOptions, Service};
+use doorbell::service::{self, ClientId, Duplex, Service};
 use std::ffi::{c_char, c_void};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -63,29 +62,22 @@ pub unsafe extern "C" fn doorbell_listen(
     name: *const c_char,
     service: *mut *mut doorbell_service,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (name, out) = unsafe { (path(name)?, Out::new(service, "service")?) };
-        let service = service::listen(name)?;
-        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { doorbell_listen_with(name, std::ptr::null(), service) }
 }
 
-/// As doorbell_listen(), for clients that are processes of `users`. The socket file gets the rights `mode`; those that follow from
-/// `users` if that is negative: 0600 for DOORBELL_USERS_SAME, else 0666.
+/// As doorbell_listen(), as `options` say; NULL says nothing.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_listen_for(
+pub unsafe extern "C" fn doorbell_listen_with(
     name: *const c_char,
-    users: *const doorbell_users,
-    mode: i32,
+    options: *const doorbell_listen_options,
     service: *mut *mut doorbell_service,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (name, users, out) = unsafe { (path(name)?, self::users(users)?, Out::new(service, "service")?) };
-        let service =
-            ListenOptions { users, mode: u32::try_from(mode).ok(), ..ListenOptions::default() }.at(name)?;
+        let (name, options, out) =
+            unsafe { (path(name)?, listen_options(options)?, Out::new(service, "service")?) };
+        let service = options.at(name)?;
         out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
         Ok(())
     })
@@ -129,28 +121,28 @@ pub unsafe extern "C" fn doorbell_connect(
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
     // SAFETY: the header's contract.
-    unsafe { doorbell_connect_to(name, std::ptr::null(), deadline, sender, receiver) }
+    unsafe { doorbell_connect_with(name, std::ptr::null(), deadline, sender, receiver) }
 }
 
-/// As doorbell_connect(), with a service that is a process of `users`: DOORBELL_OTHER_USER if it is another's.
+/// As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service is none of `options->host`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_connect_to(
+pub unsafe extern "C" fn doorbell_connect_with(
     name: *const c_char,
-    users: *const doorbell_users,
+    options: *const doorbell_join_options,
     deadline: u64,
     sender: *mut *mut doorbell_sender,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
     guard_all(|| {
         // SAFETY: the header's contract.
-        let (name, users) = unsafe { (path(name)?, self::users(users)?) };
+        let (name, join) = unsafe { (path(name)?, join_options(options)?) };
         // SAFETY: the header's contract.
         let (to, from) = unsafe { (Out::new(sender, "sender")?, Out::new(receiver, "receiver")?) };
         let timeout = match deadline {
             crate::bell::DOORBELL_FOREVER => Duration::MAX,
             deadline => Duration::from_nanos(deadline.saturating_sub(crate::bell::now())),
         };
-        put(service::connect_by_timeout(name, &Join::default().host(users), timeout)?, to, from);
+        put(service::connect_by_timeout(name, &join, timeout)?, to, from);
         Ok(())
     })
 }

@@ -70,16 +70,17 @@ impl Bell {
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<u32> {
         // Rings that are there cost no trip without the lock.
-        if let Some(rings) = self.waiter()?.try_wait() {
+        if let Some(rings) = self.waiter.at_once().and_then(|mut bell| bell.try_wait()) {
             return Ok(rings.get());
         }
         let rings =
-            blocking::wait(py, timeout, |until| stretch(self.waiter()?.wait_until(until.map(Deadline::at))))?;
+            self.waiter.wait(py, timeout, |bell, until| stretch(bell.wait_until(until.map(Deadline::at))))?;
         Ok(count(rings))
     }
 
     fn try_wait(&self) -> PyResult<u32> {
-        Ok(count(self.waiter()?.try_wait()))
+        // Another thread waits: there are none.
+        Ok(count(self.waiter.at_once().and_then(|mut bell| bell.try_wait())))
     }
 
     fn clone(&self) -> PyResult<Self> {

@@ -5,12 +5,14 @@
 //! interrupts its system call, runs the handlers, and goes on. A signal just before the system call does not
 //! interrupt it, so the main thread also looks for itself, once every [`GLANCE`]; other threads need not.
 
+use doorbell::wait::Interrupt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest that a signal which came at the wrong moment goes unheard.
+/// The longest that a signal which came at the wrong moment goes unheard, and a close while nothing is waited for that has a bell.
 const GLANCE: Duration = Duration::from_secs(1);
 
 /// How one stretch of waiting ended.
@@ -18,25 +20,28 @@ const GLANCE: Duration = Duration::from_secs(1);
 pub(crate) enum Stretch<T> {
     /// With what was waited for.
     Came(T),
+    /// With what was waited for, which is a part of the end: nobody else has that before it is given back.
+    Lent(T),
     /// Without: a signal came, or the stretch is over.
     Nothing,
 }
 
 thread_local! {
-    static WAITS: Cell<bool> = const { Cell::new(false) };
+    static INTERRUPT: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
 }
 
-/// Is this thread where it may wait, without the interpreter's lock?
-pub(crate) fn is_waiting() -> bool {
-    WAITS.get()
+/// What ends this thread's waits, if it is where it may wait, without the interpreter's lock.
+pub(crate) fn interrupt() -> Option<Arc<Interrupt>> {
+    INTERRUPT.with_borrow(Clone::clone)
 }
 
 /// Runs what may take its time without the interpreter's lock.
 pub(crate) fn at_leisure<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send) -> R {
     py.detach(|| {
-        WAITS.set(true);
-        let result = run();
-        WAITS.set(false);
+        let interrupt = Arc::new(Interrupt::default());
+        INTERRUPT.set(Some(Arc::clone(&interrupt)));
+        let result = interrupt.during(run);
+        INTERRUPT.set(None);
         result
     })
 }
@@ -49,11 +54,29 @@ pub(crate) fn wait<T: Send>(
 ) -> PyResult<Option<T>> {
     let end = end(timeout)?;
     let signals_come_here = rustix::thread::gettid() == rustix::process::getpid();
+    wait_and_glance(py, end, signals_come_here, stretch)
+}
+
+/// As `wait`, for what `doorbell::wait::Interrupt` does not end: sleeps on descriptors alone.
+pub(crate) fn wait_on_files<T: Send>(
+    py: Python<'_>,
+    timeout: Option<f64>,
+    stretch: impl Fn(Option<Instant>) -> PyResult<Stretch<T>> + Sync,
+) -> PyResult<Option<T>> {
+    wait_and_glance(py, end(timeout)?, true, stretch)
+}
+
+fn wait_and_glance<T: Send>(
+    py: Python<'_>,
+    end: Option<Instant>,
+    glances: bool,
+    stretch: impl Fn(Option<Instant>) -> PyResult<Stretch<T>> + Sync,
+) -> PyResult<Option<T>> {
     loop {
-        let glance = signals_come_here.then(|| Instant::now() + GLANCE);
+        let glance = glances.then(|| Instant::now() + GLANCE);
         let until = [end, glance].into_iter().flatten().min();
         match at_leisure(py, || stretch(until))? {
-            Stretch::Came(it) => return Ok(Some(it)),
+            Stretch::Came(it) | Stretch::Lent(it) => return Ok(Some(it)),
             Stretch::Nothing => py.check_signals()?,
         }
         if end.is_some_and(|end| end <= Instant::now()) {

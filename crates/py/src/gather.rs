@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many senders, one receiver.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::changes::Changes;
 use crate::error::{Closed, of_attach, of_gather, of_wait};
 use crate::handle::Handle;
@@ -63,6 +63,16 @@ enum Lanes {
 }
 
 impl Lanes {
+    fn with<R>(&mut self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
+        match self {
+            // It has nobody to trust.
+            Self::None => run(&mut channel::Gather::<Trusted>::default()),
+            Self::OfBoards(gather) => run(gather),
+            Self::OfSessions(gather) => run(gather),
+            Self::Left => Err(PyValueError::new_err("this gather was closed")),
+        }
+    }
+
     /// Without lanes it may take those of either kind. One that was closed takes none.
     fn is_empty(&self) -> bool {
         match self {
@@ -99,13 +109,7 @@ impl Gather {
     }
 
     fn with<R>(&self, run: impl FnOnce(&mut dyn Collect) -> PyResult<R>) -> PyResult<R> {
-        match &mut *self.lanes.lock()? {
-            // It has nobody to trust.
-            Lanes::None => run(&mut channel::Gather::<Trusted>::default()),
-            Lanes::OfBoards(gather) => run(gather),
-            Lanes::OfSessions(gather) => run(gather),
-            Lanes::Left => Err(PyValueError::new_err("this gather was closed")),
-        }
+        self.lanes.lock()?.with(run)
     }
 
     fn add_connection(&self, connection: &rendezvous::Connection<Untrusted>, lane: u32) -> PyResult<usize> {
@@ -184,8 +188,8 @@ impl Gather {
         if let Some(received) = self.try_recv(py)? {
             return Ok(Some(received));
         }
-        let received = blocking::wait(py, timeout, |until| {
-            self.with(|gather| match gather.recv(until) {
+        let received = self.lanes.wait(py, timeout, |lanes, until| {
+            lanes.with(|gather| match gather.recv(until) {
                 Ok(Some(received)) => Ok(Stretch::Came(received)),
                 Ok(None) | Err(GatherError { error: RecvError::Wait(WaitError::Interrupted), .. }) => {
                     Ok(Stretch::Nothing)
@@ -197,7 +201,9 @@ impl Gather {
     }
 
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Received<'py>>> {
-        let received = self.with(|gather| gather.try_recv().map_err(|error| of_gather(py, error)))?;
+        // Another thread waits: there is none.
+        let Some(mut lanes) = self.lanes.at_once() else { return Ok(None) };
+        let received = lanes.with(|gather| gather.try_recv().map_err(|error| of_gather(py, error)))?;
         Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
     }
 
@@ -236,18 +242,21 @@ impl Gather {
         self.with(|gather| gather.watch(&self.changes))
     }
 
-    fn close(&self) -> PyResult<()> {
-        *self.lanes.lock()? = Lanes::Left;
+    fn close(&self, py: Python<'_>) {
+        self.lanes.close(py, |lanes| *lanes = Lanes::Left);
         self.changes.tell();
-        Ok(())
+    }
+
+    fn _close_at_exit(&self, py: Python<'_>) {
+        self.lanes.close_at_exit(py, |lanes| *lanes = Lanes::Left);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(exception.py());
     }
 }

@@ -19,6 +19,7 @@ mod rendezvous;
 mod select;
 mod sender;
 mod service;
+mod steps;
 mod subscriber;
 mod users;
 

@@ -8,7 +8,7 @@ use crate::handle::Handle;
 use crate::rendezvous::Connection;
 use crate::subscriber::{Subscriber, closed};
 use doorbell::channel::SendError;
-use doorbell::channel::broadcast::{self, Ended, WhenSlow};
+use doorbell::channel::broadcast::{self, Draft, Ended, WhenSlow};
 use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -35,6 +35,34 @@ pub(crate) struct Publisher {
 impl Publisher {
     fn with<R>(&self, run: impl FnOnce(&mut broadcast::Publisher) -> PyResult<R>) -> PyResult<R> {
         run(self.publisher.lock()?.as_mut().ok_or_else(closed)?)
+    }
+
+    fn publish_parts(
+        &self,
+        py: Python<'_>,
+        length: usize,
+        parts: &[(usize, Buffer)],
+        timeout: Option<f64>,
+    ) -> PyResult<bool> {
+        let parts =
+            parts.iter().map(|(at, part)| Ok((*at, part.bytes(py)?))).collect::<PyResult<Vec<_>>>()?;
+        let write = |draft: &mut Draft<'_>| {
+            for (at, part) in &parts {
+                let mut at = *at;
+                part.in_pieces(|piece| at += draft.write(at, piece));
+            }
+        };
+        let published = self.publisher.wait(py, timeout, |publisher, until| {
+            let publisher = publisher.as_mut().ok_or_else(closed)?;
+            match publisher.publish_in_place(length, until.map(Deadline::at), write) {
+                Ok(()) => Ok(Stretch::Came(())),
+                Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
+                    Ok(Stretch::Nothing)
+                }
+                Err(error) => Err(of_send(error)),
+            }
+        })?;
+        Ok(published.is_some())
     }
 }
 
@@ -65,26 +93,20 @@ impl Publisher {
 
     #[pyo3(signature = (message, timeout = None))]
     fn publish(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
-        let (bytes, copied);
-        bytes = message.bytes(py)?;
-        let message = match bytes.borrowed() {
-            Ok(bytes) => bytes,
-            // A log is written from what can be borrowed.
-            Err(_) => {
-                copied = message.copy(py)?;
-                &copied
-            }
-        };
-        let published = blocking::wait(py, timeout, |until| {
-            self.with(|publisher| match publisher.publish_deadline(message, until.map(Deadline::at)) {
-                Ok(()) => Ok(Stretch::Came(())),
-                Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
-                    Ok(Stretch::Nothing)
-                }
-                Err(error) => Err(of_send(error)),
-            })
-        })?;
-        Ok(published.is_some())
+        let length = message.length();
+        self.publish_parts(py, length, &[(0, message)], timeout)
+    }
+
+    /// Publishes one message of `length` bytes, with these parts at these places. What lies between them is not said.
+    #[pyo3(signature = (length, parts, timeout = None))]
+    fn _publish_parts(
+        &self,
+        py: Python<'_>,
+        length: usize,
+        parts: Vec<(usize, Buffer)>,
+        timeout: Option<f64>,
+    ) -> PyResult<bool> {
+        self.publish_parts(py, length, &parts, timeout)
     }
 
     fn ended(&self) -> PyResult<Vec<(u64, &'static str)>> {
@@ -109,17 +131,16 @@ impl Publisher {
         self.with(|publisher| Ok(publisher.longest()))
     }
 
-    fn close(&self) -> PyResult<()> {
-        self.publisher.lock()?.take();
-        Ok(())
+    fn close(&self, py: Python<'_>) {
+        self.publisher.close(py, |publisher| drop(publisher.take()));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(exception.py());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiving end of a lane, and messages that are read where they lie.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::changes::Changes;
 use crate::error::{Closed, closed, of_attach, of_receive, of_wait};
 use crate::handle::Handle;
@@ -130,6 +130,14 @@ fn free(receiver: &mut Option<Box<dyn Take>>) -> PyResult<&mut dyn Take> {
     Ok(receiver)
 }
 
+fn leave(receiver: &mut Option<Box<dyn Take>>) -> PyResult<()> {
+    if receiver.as_ref().is_some_and(|receiver| receiver.is_held()) {
+        return Err(PyValueError::new_err("a received view is still held; release it first"));
+    }
+    receiver.take();
+    Ok(())
+}
+
 impl Locked for Option<Box<dyn Take>> {
     fn selectable(&mut self) -> PyResult<&mut dyn Selectable> {
         Ok(free(self)?.selectable())
@@ -150,28 +158,29 @@ impl Receiver {
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         // A message that is there costs no trip without the lock.
-        if let Some(message) = self.with(|receiver| receiver.try_recv().map_err(of_receive))? {
-            return Ok(Some(PyBytes::new(py, &message)));
+        if let Some(message) = self.try_recv(py)? {
+            return Ok(Some(message));
         }
         let message =
-            blocking::wait(py, timeout, |until| self.with(|receiver| stretch(receiver.recv(until))))?;
+            self.receiver.wait(py, timeout, |receiver, until| stretch(free(receiver)?.recv(until)))?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }
 
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let message = self.with(|receiver| receiver.try_recv().map_err(of_receive))?;
+        // Another thread waits: there is none.
+        let Some(mut receiver) = self.receiver.at_once() else { return Ok(None) };
+        let message = free(&mut receiver)?.try_recv().map_err(of_receive)?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn recv_view(slf: Py<Self>, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<View>> {
-        let receiver = slf.get();
-        let place = blocking::wait(py, timeout, |until| {
-            receiver.with(|receiver| {
-                Ok(match stretch(receiver.hold(until))? {
-                    Stretch::Came((at, length)) => Stretch::Came((at.as_ptr() as usize, length)),
-                    Stretch::Nothing => Stretch::Nothing,
-                })
+        let place = slf.get().receiver.wait(py, timeout, |receiver, until| {
+            Ok(match stretch(free(receiver)?.hold(until))? {
+                Stretch::Came((at, length)) | Stretch::Lent((at, length)) => {
+                    Stretch::Lent((at.as_ptr() as usize, length))
+                }
+                Stretch::Nothing => Stretch::Nothing,
             })
         })?;
         Ok(place.map(|(at, length)| View {
@@ -216,23 +225,23 @@ impl Receiver {
         self.with(|receiver| receiver.watch(&self.changes))
     }
 
-    fn close(&self) -> PyResult<()> {
-        let mut receiver = self.receiver.lock()?;
-        if receiver.as_ref().is_some_and(|receiver| receiver.is_held()) {
-            return Err(PyValueError::new_err("a received view is still held; release it first"));
-        }
-        receiver.take();
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.receiver.close(py, leave)?;
         self.changes.tell();
         Ok(())
+    }
+
+    fn _close_at_exit(&self, py: Python<'_>) -> PyResult<()> {
+        self.receiver.close_at_exit(py, leave)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(exception.py())
     }
 }
 
@@ -245,9 +254,9 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Whoever has the receiver meanwhile is refused at once.
+    /// Whoever waits for the receiver has its turn then.
     fn give_back(&self) {
-        let mut receiver = self.receiver.get().receiver.lock_at_last();
+        let mut receiver = self.receiver.get().receiver.take_back();
         if let Some(receiver) = receiver.as_deref_mut() {
             receiver.release();
         }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Bells of one mapping, with bytes beside them.
 #[pyclass(frozen, module = "doorbell")]
@@ -123,6 +123,26 @@ impl Segment {
         Ok(Self(Arc::new(segment)))
     }
 
+    /// About how many messages lie in all lanes.
+    fn _messages(&self) -> usize {
+        let lanes = self.0.lanes().map_or(0, Lanes::lanes);
+        (0..lanes).filter_map(|lane| self.0.messages(lane)).sum()
+    }
+
+    /// Has the ends of the senders, or of the receivers, that nobody has used left.
+    fn _leave_unused(&self, senders: bool) {
+        self.0.leave_unused(side(senders));
+    }
+
+    /// As `_leave_unused`, when the other end of the socket `file` is closed everywhere. Not if what this returns is dropped before.
+    fn _leave_unused_after(&self, file: i32, senders: bool) -> PyResult<Unused> {
+        let os =
+            |errno| of_rendezvous(rendezvous::RendezvousError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno });
+        // SAFETY: the caller's descriptor, open during the call.
+        let file = rustix::io::fcntl_dupfd_cloexec(unsafe { BorrowedFd::borrow_raw(file) }, 0).map_err(os)?;
+        Ok(Unused { _watched: self.0.leave_unused_after(file, side(senders)).map_err(of_rendezvous)? })
+    }
+
     #[getter]
     fn payload_size(&self) -> u64 {
         self.0.payload().len()
@@ -145,6 +165,17 @@ impl Segment {
         let part = whole.part(offset, length as u64).map_err(|_| beyond(&self.0, offset, length as u64))?;
         PyBytes::new_with(py, length, |copy| part.read(0, copy).map_err(of_violation))
     }
+}
+
+fn side(senders: bool) -> rendezvous::Ends {
+    if senders { rendezvous::Ends::Senders } else { rendezvous::Ends::Receivers }
+}
+
+/// As long as Python keeps it, the socket is watched.
+#[pyclass(frozen, module = "doorbell")]
+#[derive(Debug)]
+pub(crate) struct Unused {
+    _watched: rendezvous::Unused,
 }
 
 fn beyond(segment: &rendezvous::Segment, offset: u64, length: u64) -> PyErr {
@@ -325,11 +356,12 @@ impl Host {
         timeout: Option<f64>,
     ) -> PyResult<Option<Connection>> {
         let host = self.host()?;
-        let connection = blocking::wait(py, timeout, |until| {
-            if !readable((*host).as_fd(), until)? {
-                return Ok(Stretch::Nothing);
+        let connection = blocking::wait_on_files(py, timeout, |until| {
+            // Before the file is looked at: whom an earlier call heard, and left for this one, says nothing more.
+            let mut met = host.try_accept(&segment.0).map_err(of_rendezvous)?;
+            if met.is_none() && readable((*host).as_fd(), until)? {
+                met = host.try_accept(&segment.0).map_err(of_rendezvous)?;
             }
-            let met = host.try_accept(&segment.0).map_err(of_rendezvous)?;
             Ok(met.map_or(Stretch::Nothing, Stretch::Came))
         })?;
         Ok(connection.map(Connection::of))
@@ -366,19 +398,40 @@ fn readable(file: BorrowedFd<'_>, until: Option<Instant>) -> PyResult<bool> {
 
 /// Meets the host at a path.
 #[pyfunction]
-#[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY, users = Users::default()))]
-pub(crate) fn join(py: Python<'_>, path: PathBuf, most_memory: u64, users: Users) -> PyResult<Connection> {
-    let join = Join::default().most_memory(most_memory).host(users.0);
+#[pyo3(signature = (path, *, most_memory = rendezvous::MOST_MEMORY, most_eventfds = rendezvous::MOST_EVENTFDS, patience = PATIENCE, users = Users::default()))]
+pub(crate) fn join(
+    py: Python<'_>,
+    path: PathBuf,
+    most_memory: u64,
+    most_eventfds: u32,
+    patience: f64,
+    users: Users,
+) -> PyResult<Connection> {
+    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0);
     py.detach(|| join.at(path)).map(Connection::of).map_err(of_rendezvous)
+}
+
+/// How many seconds a busy host is waited for.
+pub(crate) const PATIENCE: f64 = socket::JOIN_PATIENCE.as_secs() as f64;
+
+/// How to join, but for whose process the host may be.
+pub(crate) fn join_options(most_memory: u64, most_eventfds: u32, patience: f64) -> PyResult<Join> {
+    let patience = Duration::try_from_secs_f64(patience)
+        .map_err(|error| PyValueError::new_err(format!("a patience of {patience} seconds: {error}")))?;
+    Ok(Join::default().most_memory(most_memory).most_eventfds(most_eventfds).patience(patience))
 }
 
 /// The child's part of a rendezvous with its parent.
 #[pyfunction]
-#[pyo3(signature = (*, most_memory = rendezvous::MOST_MEMORY))]
-pub(crate) fn inherit(py: Python<'_>, most_memory: u64) -> PyResult<Connection> {
-    py.detach(|| Join::default().most_memory(most_memory).inherited())
-        .map(Connection::of)
-        .map_err(of_rendezvous)
+#[pyo3(signature = (*, most_memory = rendezvous::MOST_MEMORY, most_eventfds = rendezvous::MOST_EVENTFDS, patience = PATIENCE))]
+pub(crate) fn inherit(
+    py: Python<'_>,
+    most_memory: u64,
+    most_eventfds: u32,
+    patience: f64,
+) -> PyResult<Connection> {
+    let join = join_options(most_memory, most_eventfds, patience)?;
+    py.detach(|| join.inherited()).map(Connection::of).map_err(of_rendezvous)
 }
 
 /// Joins the segment that its owner gave a name.

@@ -114,7 +114,7 @@ impl Select {
         if all.is_empty() {
             return Err(PyValueError::new_err("there is no end to wait for"));
         }
-        let place = blocking::wait(py, timeout, |until| {
+        let place = blocking::wait_on_files(py, timeout, |until| {
             let mut locked = all.iter().map(End::lock).collect::<PyResult<Vec<_>>>()?;
             let mut ends = locked.iter_mut().map(|end| end.selectable()).collect::<PyResult<Vec<_>>>()?;
             match self.0.lock()?.wait(&mut ends, until.map(Deadline::at)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sending end of a lane, and messages that are written where they will lie.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::buffer::{Buffer, Bytes};
 use crate::changes::Changes;
 use crate::error::{closed, of_attach, of_send, of_wait};
@@ -168,29 +168,29 @@ impl Sender {
 
     /// Runs `run` on the sender, of which nothing is reserved.
     fn with<R>(&self, run: impl FnOnce(&mut dyn Deliver) -> PyResult<R>) -> PyResult<R> {
-        let mut sender = self.sender.lock()?;
-        let sender = sender.as_deref_mut().ok_or_else(closed)?;
-        if sender.is_reserved() {
-            return Err(reserved());
-        }
-        run(sender)
+        run(free(&mut *self.sender.lock()?)?)
     }
 
-    /// Sends the first bytes of what is reserved, or gives it back. Whoever has the sender meanwhile is refused at once.
+    /// Sends the first bytes of what is reserved, or gives it back. Whoever waits for the sender has its turn then.
     fn settle(&self, length: Option<usize>) -> Result<(), SendError> {
-        let mut sender = self.sender.lock_at_last();
+        let mut sender = self.sender.take_back();
         sender.as_deref_mut().map_or(Ok(()), |sender| sender.settle(length))
+    }
+
+    /// False without room, also while another thread waits for that.
+    fn sends_at_once(&self, message: &Bytes<'_>) -> PyResult<bool> {
+        let Some(mut sender) = self.sender.at_once() else { return Ok(false) };
+        free(&mut sender)?.try_send(message).map_err(of_send)
     }
 
     /// Waits while there is no room.
     fn send_patiently(&self, py: Python<'_>, message: &Bytes<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let sent = blocking::wait(py, timeout, |until| {
-            self.with(|sender| match sender.send(message, until) {
+        let sent =
+            self.sender.wait(py, timeout, |sender, until| match free(sender)?.send(message, until) {
                 Ok(true) => Ok(Stretch::Came(())),
                 Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_send(error)),
-            })
-        })?;
+            })?;
         Ok(sent.is_some())
     }
 
@@ -199,7 +199,11 @@ impl Sender {
         let begun = Instant::now();
         for (number, message) in messages.iter().enumerate() {
             let message = message.bytes(py)?;
-            if !self.with(|sender| sender.push(&message).map_err(of_send))? {
+            let pushed = match self.sender.at_once() {
+                Some(mut sender) => free(&mut sender)?.push(&message).map_err(of_send)?,
+                None => false,
+            };
+            if !pushed {
                 let left = timeout.map(|timeout| timeout - begun.elapsed().as_secs_f64());
                 if !self.send_patiently(py, &message, left)? {
                     return Ok(number);
@@ -208,6 +212,20 @@ impl Sender {
         }
         Ok(messages.len())
     }
+}
+
+/// The sender, if it was not closed and nothing of it is reserved.
+fn free(sender: &mut Option<Box<dyn Deliver>>) -> PyResult<&mut dyn Deliver> {
+    let sender = sender.as_deref_mut().ok_or_else(closed)?;
+    if sender.is_reserved() { Err(reserved()) } else { Ok(sender) }
+}
+
+fn leave(sender: &mut Option<Box<dyn Deliver>>) -> PyResult<()> {
+    if sender.as_ref().is_some_and(|sender| sender.is_reserved()) {
+        return Err(reserved());
+    }
+    sender.take();
+    Ok(())
 }
 
 fn reserved() -> PyErr {
@@ -220,7 +238,7 @@ impl Sender {
     fn send(&self, py: Python<'_>, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
         let message = message.bytes(py)?;
         // With room there is no trip without the lock.
-        if self.with(|sender| sender.try_send(&message).map_err(of_send))? {
+        if self.sends_at_once(&message)? {
             return Ok(true);
         }
         self.send_patiently(py, &message, timeout)
@@ -228,13 +246,12 @@ impl Sender {
 
     #[pyo3(signature = (most, timeout = None))]
     fn reserve(slf: Py<Self>, py: Python<'_>, most: usize, timeout: Option<f64>) -> PyResult<Option<Slot>> {
-        let place = blocking::wait(py, timeout, |until| {
-            slf.get().with(|sender| match sender.reserve(most, until) {
-                Ok(Some(at)) => Ok(Stretch::Came(at)),
+        let place =
+            slf.get().sender.wait(py, timeout, |sender, until| match free(sender)?.reserve(most, until) {
+                Ok(Some(at)) => Ok(Stretch::Lent(at)),
                 Ok(None) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_send(error)),
-            })
-        })?;
+            })?;
         Ok(place.map(|at| Slot {
             // SAFETY: the sender has lent them out, and keeps its memory, until what is reserved is settled.
             place: unsafe { Place::new(at, most, Access::Writable) },
@@ -243,8 +260,7 @@ impl Sender {
     }
 
     fn try_send(&self, py: Python<'_>, message: Buffer) -> PyResult<bool> {
-        let message = message.bytes(py)?;
-        self.with(|sender| sender.try_send(&message).map_err(of_send))
+        self.sends_at_once(&message.bytes(py)?)
     }
 
     fn listen(&self, length: usize) -> PyResult<bool> {
@@ -266,11 +282,10 @@ impl Sender {
     #[pyo3(signature = (messages, timeout = None))]
     fn send_batch(&self, py: Python<'_>, messages: Vec<Buffer>, timeout: Option<f64>) -> PyResult<usize> {
         let sent = self.push_all(py, &messages, timeout);
-        // Also for those before one that failed.
-        self.with(|sender| {
-            sender.ring();
-            Ok(())
-        })?;
+        // Also for those before one that failed. Whoever waits for room has rung.
+        if let Some(mut sender) = self.sender.at_once() {
+            free(&mut sender)?.ring();
+        }
         sent
     }
 
@@ -279,23 +294,23 @@ impl Sender {
         self.with(|sender| Ok(sender.longest()))
     }
 
-    fn close(&self) -> PyResult<()> {
-        let mut sender = self.sender.lock()?;
-        if sender.as_ref().is_some_and(|sender| sender.is_reserved()) {
-            return Err(reserved());
-        }
-        sender.take();
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.sender.close(py, leave)?;
         self.changes.tell();
         Ok(())
+    }
+
+    fn _close_at_exit(&self, py: Python<'_>) -> PyResult<()> {
+        self.sender.close_at_exit(py, leave)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(exception.py())
     }
 }
 

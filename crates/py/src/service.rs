@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A name is a service.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::buffer::Buffer;
 use crate::changes::Changes;
 use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::receiver::Receiver;
+use crate::rendezvous::join_options;
 use crate::sender::{Sender, try_send};
 use crate::users::Users;
 use doorbell::channel::{self, SendError};
 use doorbell::peer::Untrusted;
-use doorbell::rendezvous::Join;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ServiceError};
 use doorbell::{Deadline, rendezvous};
@@ -51,11 +51,17 @@ impl Service {
         run(self.service.lock()?.as_mut().ok_or_else(closed)?)
     }
 
-    /// As `with`, for what may find that a client has gone, or hang up on one: a task may be waiting for it.
-    fn with_clients<R>(&self, run: impl FnOnce(&mut service::Service) -> PyResult<R>) -> PyResult<R> {
-        self.with(|service| {
+    /// Waits for what `run` gives, which may find that a client has gone, or hang up on one: a task may be waiting for it.
+    fn wait<R: Send>(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        run: impl Fn(&mut service::Service, Option<Instant>) -> PyResult<Stretch<R>> + Sync,
+    ) -> PyResult<Option<R>> {
+        self.service.wait_on_files(py, timeout, |service, until| {
+            let service = service.as_mut().ok_or_else(closed)?;
             let before = service.gone();
-            let result = run(service);
+            let result = run(service, until);
             if service.gone() != before {
                 self.changes.tell();
             }
@@ -121,13 +127,10 @@ impl Service {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Option<(u64, Bound<'py, PyBytes>)>> {
-        let came = blocking::wait(py, timeout, |until| {
-            self.with_clients(|service| {
-                let mut message = Vec::new();
-                let deadline = until.map(Deadline::at);
-                let client = service.recv_into(&mut message, deadline).map_err(of_service)?;
-                Ok(client.map_or(Stretch::Nothing, |client| Stretch::Came((client.number(), message))))
-            })
+        let came = self.wait(py, timeout, |service, until| {
+            let mut message = Vec::new();
+            let client = service.recv_into(&mut message, until.map(Deadline::at)).map_err(of_service)?;
+            Ok(client.map_or(Stretch::Nothing, |client| Stretch::Came((client.number(), message))))
         })?;
         Ok(came.map(|(client, message)| (client, PyBytes::new(py, &message))))
     }
@@ -159,11 +162,9 @@ impl Service {
 
     #[pyo3(signature = (timeout = None))]
     fn _accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Ends>> {
-        let duplex = blocking::wait(py, timeout, |until| {
-            self.with_clients(|service| {
-                let duplex = service.accept_deadline(until.map(Deadline::at));
-                Ok(duplex.map_err(of_rendezvous)?.map_or(Stretch::Nothing, Stretch::Came))
-            })
+        let duplex = self.wait(py, timeout, |service, until| {
+            let duplex = service.accept_deadline(until.map(Deadline::at));
+            Ok(duplex.map_err(of_rendezvous)?.map_or(Stretch::Nothing, Stretch::Came))
         })?;
         Ok(duplex.map(ends))
     }
@@ -182,26 +183,33 @@ impl Service {
         self.with(|service| Ok(service.as_fd().as_raw_fd()))
     }
 
-    fn close(&self) -> PyResult<()> {
-        self.service.lock()?.take();
+    fn close(&self, py: Python<'_>) {
+        self.service.close(py, |service| drop(service.take()));
         self.changes.tell();
-        Ok(())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(exception.py());
     }
 }
 
 /// Connects to the service of a name, and waits up to `timeout` seconds for it to be there.
 #[pyfunction]
-pub(crate) fn _connect(py: Python<'_>, name: PathBuf, timeout: f64, users: Users) -> PyResult<Ends> {
-    let join = Join::default().host(users.0);
+pub(crate) fn _connect(
+    py: Python<'_>,
+    name: PathBuf,
+    timeout: f64,
+    users: Users,
+    most_memory: u64,
+    most_eventfds: u32,
+    patience: f64,
+) -> PyResult<Ends> {
+    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0);
     let end = Duration::try_from_secs_f64(timeout.max(0.0)).ok();
     let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
     // In stretches, between which signals are heard.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One subscription to a broadcast.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::changes::Changes;
 use crate::error::{Closed, of_join, of_receive, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
+use crate::steps::{Steps, Window};
 use doorbell::channel::RecvError;
 use doorbell::channel::broadcast::{self, JoinError};
 use doorbell::peer::Trust;
@@ -66,6 +67,55 @@ struct Hearing {
     subscriber: Box<dyn Hear>,
     /// Where messages are copied to.
     message: Vec<u8>,
+    /// Of a publisher that keeps a pace, if that is to be made use of.
+    steps: Option<Steps>,
+}
+
+/// So many looks at the log before others of this CPU get their turn.
+const LOOKS_PER_YIELD: u32 = 64;
+
+impl Hearing {
+    /// Waits for the next message: asleep, but for a short spin when it is due.
+    fn recv(&mut self, until: Option<Instant>) -> Result<Option<u64>, RecvError> {
+        let missed = match self.spin_when_due(until)? {
+            None => self.subscriber.recv(&mut self.message, until)?,
+            missed => missed,
+        };
+        if let (Some(_), Some(steps)) = (missed, &mut self.steps) {
+            steps.came(Instant::now());
+        }
+        Ok(missed)
+    }
+
+    fn spin_when_due(&mut self, until: Option<Instant>) -> Result<Option<u64>, RecvError> {
+        let Some(steps) = &mut self.steps else { return Ok(None) };
+        let Some(Window { sleep_until, spin_until }) = steps.window() else { return Ok(None) };
+        if until.is_some_and(|until| until <= spin_until) {
+            return Ok(None);
+        }
+        let now = Instant::now();
+        if now >= spin_until {
+            return Ok(None);
+        }
+        if now < sleep_until {
+            let early = self.subscriber.recv(&mut self.message, Some(sleep_until))?;
+            steps.slept_until(sleep_until, Instant::now());
+            if early.is_some() {
+                return Ok(early);
+            }
+        }
+        while Instant::now() < spin_until {
+            for _ in 0..LOOKS_PER_YIELD {
+                let missed = self.subscriber.try_recv(&mut self.message)?;
+                if missed.is_some() {
+                    return Ok(missed);
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
+        }
+        Ok(None)
+    }
 }
 
 impl Locked for Option<Hearing> {
@@ -82,7 +132,7 @@ impl Subscriber {
     pub(crate) fn of<T: Trust>(subscriber: Result<broadcast::Subscriber<T>, JoinError>) -> PyResult<Self> {
         let mut subscriber = subscriber.map_err(of_join)?;
         subscriber.set_interruptible(true);
-        let hearing = Hearing { subscriber: Box::new(subscriber), message: Vec::new() };
+        let hearing = Hearing { subscriber: Box::new(subscriber), message: Vec::new(), steps: None };
         Ok(Self { subscriber: Handle::new(Some(hearing)), changes: Changes::default() })
     }
 
@@ -97,20 +147,37 @@ type Heard<'py> = (Bound<'py, PyBytes>, u64);
 impl Subscriber {
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Heard<'py>>> {
-        let heard = blocking::wait(py, timeout, |until| {
-            self.with(|Hearing { subscriber, message }| match subscriber.recv(message, until) {
-                Ok(Some(missed)) => Ok(Stretch::Came((message.clone(), missed))),
+        // A message that is there costs no trip without the lock.
+        if let Some(heard) = self.try_recv(py)? {
+            return Ok(Some(heard));
+        }
+        let heard = self.subscriber.wait(py, timeout, |hearing, until| {
+            let hearing = hearing.as_mut().ok_or_else(closed)?;
+            match hearing.recv(until) {
+                Ok(Some(missed)) => Ok(Stretch::Came((std::mem::take(&mut hearing.message), missed))),
                 Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
                 Err(error) => Err(of_receive(error)),
-            })
+            }
         })?;
         Ok(heard.map(|(message, missed)| (PyBytes::new(py, &message), missed)))
     }
 
     fn try_recv<'py>(&self, py: Python<'py>) -> PyResult<Option<Heard<'py>>> {
-        self.with(|Hearing { subscriber, message }| {
-            let missed = subscriber.try_recv(message).map_err(of_receive)?;
-            Ok(missed.map(|missed| (PyBytes::new(py, message), missed)))
+        // Another thread waits: there is none.
+        let Some(mut hearing) = self.subscriber.at_once() else { return Ok(None) };
+        let Hearing { subscriber, message, steps } = hearing.as_mut().ok_or_else(closed)?;
+        let missed = subscriber.try_recv(message).map_err(of_receive)?;
+        if let (Some(_), Some(steps)) = (missed, steps) {
+            steps.was_there();
+        }
+        Ok(missed.map(|missed| (PyBytes::new(py, message), missed)))
+    }
+
+    /// Whether a publisher that keeps a pace is awaited with a short spin when its next message is due.
+    fn _set_paced(&self, paced: bool) -> PyResult<()> {
+        self.with(|hearing| {
+            hearing.steps = paced.then(Steps::default);
+            Ok(())
         })
     }
 
@@ -149,18 +216,17 @@ impl Subscriber {
         }
     }
 
-    fn close(&self) -> PyResult<()> {
-        self.subscriber.lock()?.take();
+    fn close(&self, py: Python<'_>) {
+        self.subscriber.close(py, |hearing| drop(hearing.take()));
         self.changes.tell();
-        Ok(())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.close()
+    #[pyo3(signature = (*exception))]
+    fn __exit__(&self, exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(exception.py());
     }
 }

@@ -136,3 +136,17 @@ def test_mistakes_are_told_by_name(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     child(sys.argv[1])
+
+
+def test_callers_who_come_at_once_are_all_met(tmp_path: Path) -> None:
+    """Whoever had said hello while another was met was waited for at the door, where nobody said anything more."""
+    callers = 4
+    joined: list[doorbell.Connection] = []
+    threads = [threading.Thread(target=lambda: joined.append(doorbell.join(tmp_path / "host"))) for _ in range(callers)]
+    with doorbell.Host(tmp_path / "host") as host:
+        for thread in threads:
+            thread.start()
+        met = [host.accept(doorbell.Segment(), 60.0) for _ in range(callers)]
+        for thread in threads:
+            thread.join()
+    assert None not in met and len(joined) == callers

@@ -232,8 +232,8 @@ def test_a_fork_waits_until_no_thread_takes_an_end() -> None:
         signal.alarm(20)
         try:
             rx.close()
-            with doorbell.channel()[0] as other:
-                other.send(b"the child's")
+            other, _unread = doorbell.channel()
+            other.send(b"the child's")
             os._exit(0)
         except BaseException:
             os._exit(1)
@@ -415,3 +415,18 @@ def test_what_is_sent_is_what_lay_in_the_buffer_whatever_it_is() -> None:
     assert [rx.recv(FOREVER), rx.recv(FOREVER)] == [b"one", b"two"]
     with pytest.raises(ValueError):
         tx.send(bytearray(1 << 20))
+
+
+def test_a_client_says_how_much_memory_it_takes(tmp_path: pathlib.Path) -> None:
+    """The limit could not be raised: a service with rings of 512 MiB had no clients in Python."""
+    with doorbell.listen(tmp_path / "large", capacity=1 << 20) as service:
+        met: list[doorbell.Duplex | None] = []
+        serving = threading.Thread(target=lambda: met.append(service.accept(FOREVER)))
+        serving.start()
+        with pytest.raises(doorbell.RendezvousError):
+            doorbell.connect(tmp_path / "large", FOREVER, most_memory=1 << 20)
+        with doorbell.connect(tmp_path / "large", FOREVER, most_memory=1 << 40, most_eventfds=4, patience=FOREVER) as client:
+            assert client.sender.longest > 300_000
+            serving.join()
+    with pytest.raises(ValueError, match="patience"):
+        doorbell.connect(tmp_path / "large", patience=-1.0)

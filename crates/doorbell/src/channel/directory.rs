@@ -3,6 +3,7 @@
 
 use crate::bell_state::BellState;
 use crate::mapping::Mapping;
+use crate::rendezvous::Ends;
 use doorbell_core::channel::lane::{Shared, occupancy};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
@@ -89,6 +90,20 @@ pub(crate) fn look_at_lane(mapping: &Mapping, number: u32) -> Option<(u64, usize
     let seen = Seen { control, ring: ring.as_ptr(), mask: capacity.get() - 1 };
     let (messages, bytes) = occupancy(capacity, &seen);
     Some((capacity.get(), messages, bytes, control.dropped.load(Ordering::Relaxed)))
+}
+
+/// Leaves, as `holder`, the ends of `side` that nobody has used.
+pub(crate) fn leave_unused(mapping: &Mapping, lanes: &Lanes, holder: u32, side: Ends) {
+    for number in 0..lanes.lanes() {
+        let Ok(control) = control(mapping, lanes, number) else { return };
+        let word = match side {
+            Ends::Senders => &control.sender,
+            Ends::Receivers => &control.receiver,
+        };
+        fault::point();
+        // Release: whoever sees it sees what was done before. Fails if somebody has been there.
+        let _ = word.compare_exchange(0, Attachment::left(holder), Ordering::Release, Ordering::Relaxed);
+    }
 }
 
 /// Frees the places of a dead process for successors. `states` are the bells of `mapping`.

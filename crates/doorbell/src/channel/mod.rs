@@ -117,7 +117,9 @@ pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
 #[cfg(feature = "serde")]
 pub use value::{ValueError, ValueReceiver, ValueSender};
 
-pub(crate) use directory::{look_at_lane, read_directory, read_namespace, vacate, write_directory};
+pub(crate) use directory::{
+    leave_unused, look_at_lane, read_directory, read_namespace, vacate, write_directory,
+};
 
 use crate::peer::Trusted;
 use crate::rendezvous::{Offer, RendezvousError, Segment};

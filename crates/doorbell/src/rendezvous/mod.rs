@@ -49,6 +49,7 @@ mod packet;
 mod path_lock;
 mod processes;
 pub mod socket;
+mod unused;
 mod users;
 
 use crate::aio::Signaller;
@@ -82,6 +83,7 @@ pub use join::Join;
 pub(crate) use processes::Processes;
 use processes::bury;
 use socket::{JOIN_PATIENCE, new_socket};
+pub use unused::{Ends, Unused};
 pub use users::Users;
 
 /// What the side that makes the memory puts into it.
@@ -525,6 +527,12 @@ impl Segment {
     /// The lanes of its channels, if it has any.
     pub fn lanes(&self) -> Option<&Lanes> {
         self.lanes.as_ref()
+    }
+
+    /// How many messages lie in the ring of lane `lane`: about, while it is used, and those among them whose room the receiver has not
+    /// given back. `None` if there is no such lane.
+    pub fn messages(&self, lane: u32) -> Option<usize> {
+        crate::channel::look_at_lane(&self.mapping, lane).map(|(_, messages, _, _)| messages)
     }
 
     /// What lies beside the bells. Empty if that is channels.

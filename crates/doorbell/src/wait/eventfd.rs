@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on an eventfd that only this waiter takes tokens from.
 
-use super::{MADE, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, MADE, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
@@ -86,6 +86,7 @@ impl Sleep for Sleeper<'_, '_, '_> {
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let _asleep = Asleep::at(self.entries)?;
         let timeout = self.deadline.as_ref().map(Deadline::remaining);
         let mut ended = false;
         let polled = if let ([entry], []) = (self.entries, &*self.files) {

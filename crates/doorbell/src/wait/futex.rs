@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word, at once.
 
-use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
@@ -67,6 +67,7 @@ impl Sleep for Sleeper<'_, '_> {
     }
 
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let _asleep = Asleep::at(self.entries)?;
         let until = self.deadline.as_ref().map(Deadline::timespec);
         let (call, result) = match (waiters, self.entries) {
             ([waiter], [entry]) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word through io_uring (Linux 6.7).
 
-use super::{Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
@@ -147,6 +147,7 @@ impl Sleep for Sleeper<'_, '_> {
     }
 
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let _asleep = Asleep::at(self.entries)?;
         let words: Vec<_>;
         let request = if let ([waiter], [entry]) = (waiters, self.entries) {
             let word = waiter.words().epoch().as_ptr();

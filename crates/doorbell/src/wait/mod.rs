@@ -17,6 +17,7 @@
 mod adaptive;
 mod eventfd;
 mod futex;
+mod interrupt;
 #[cfg(feature = "io_uring")]
 mod io_uring;
 mod null;
@@ -31,6 +32,8 @@ pub use eventfd::Eventfd;
 pub(crate) use eventfd::{Token, sleep as sleep_on_files};
 pub use futex::Futex;
 pub(crate) use futex::sleep as sleep_on_futexes;
+use interrupt::Asleep;
+pub use interrupt::Interrupt;
 #[cfg(feature = "io_uring")]
 pub use io_uring::IoUring;
 pub use null::Null;

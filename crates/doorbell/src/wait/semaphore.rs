@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on a POSIX semaphore that only this waiter takes tokens from.
 
-use super::{Wait, WaitEntry, after_signal, interruptible, woken};
+use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::mapping::Scope;
@@ -33,33 +33,32 @@ impl Wait for Semaphore {
         if ready() {
             return Ok(true);
         }
-        let interruptible = interruptible(entries);
-        let [entry] = entries else {
+        let [entry] = &mut *entries else {
             return Err(WaitError::TooManyBells { most: Self::MOST_BELLS });
         };
         entry.listener.slots.take_semaphore()?;
         let (slot, index) = entry.listener.slots.semaphore().expect("just taken");
         let semaphore = entry.state.record().semaphores[index].as_ptr().cast();
-        let mut waiter = [Waiter::new(&entry.state.record().wake, slot)];
-        let waited = wait_until(
-            &mut waiter,
-            &mut Sleeper { semaphore, deadline, interruptible, scope: entry.state.mapping().scope() },
-            ready,
-        )?;
-        entry.listener.counters.slept(waited);
+        let state = entry.state;
+        let mut waiter = [Waiter::new(&state.record().wake, slot)];
+        let scope = state.mapping().scope();
+        let waited = wait_until(&mut waiter, &mut Sleeper { entries, semaphore, deadline, scope }, ready)?;
+        for entry in entries {
+            entry.listener.counters.slept(waited);
+        }
         Ok(waited.ready)
     }
 }
 
-struct Sleeper {
+struct Sleeper<'a, 'b> {
+    entries: &'a [WaitEntry<'b>],
     /// Initialised when the mapping was made; lives as long as the bell state.
     semaphore: *mut libc::sem_t,
     deadline: Option<Deadline>,
-    interruptible: bool,
     scope: Scope,
 }
 
-impl Sleep for Sleeper {
+impl Sleep for Sleeper<'_, '_> {
     type Error = WaitError;
 
     fn consume(&mut self, _: usize) -> Result<(), WaitError> {
@@ -78,6 +77,7 @@ impl Sleep for Sleeper {
     }
 
     fn sleep(&mut self, _: &[Waiter<'_>]) -> Result<Slept, WaitError> {
+        let _asleep = Asleep::at(self.entries)?;
         let result = match &self.deadline {
             // SAFETY: `semaphore` is initialised and mapped.
             None => unsafe { libc::sem_wait(self.semaphore) },
@@ -92,7 +92,7 @@ impl Sleep for Sleeper {
             return Ok(woken(self.deadline));
         }
         match std::io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => after_signal(self.interruptible),
+            Some(libc::EINTR) => after_signal(interruptible(self.entries)),
             Some(libc::ETIMEDOUT) => Ok(Slept::TimedOut),
             error => {
                 Err(WaitError::Os { call: "sem_wait", errno: Errno::from_raw_os_error(error.unwrap_or(0)) })

@@ -48,6 +48,7 @@ from ._native import (
     wait_any,
 )
 from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSender, AsyncSubscriber
+from .broadcasts import BroadcastReceiver, BroadcastSender, broadcast
 from .child import start
 from .words import AsyncListener, ChannelReceiver, ChannelSender, Duplex, Listener, Users, channel, connect, listen
 
@@ -60,6 +61,8 @@ __all__ = [
     "AsyncSubscriber",
     "Bell",
     "BellFile",
+    "BroadcastReceiver",
+    "BroadcastSender",
     "ChannelReceiver",
     "ChannelSender",
     "Closed",
@@ -89,6 +92,7 @@ __all__ = [
     "Untrusted",
     "Users",
     "View",
+    "broadcast",
     "channel",
     "connect",
     "inherit",

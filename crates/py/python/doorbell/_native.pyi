@@ -88,7 +88,7 @@ class Bell:
     A ring before the wait is remembered. Two rings before the wait are heard as two by one wait. When a peer dies, its
     rings are heard first; then every wait raises PeerGone, once for each peer, and again and again when nobody is left.
 
-    One thread may ring while another waits with the same handle; two that wait need a handle each.
+    One thread may ring while another waits with the same handle; of two that wait with it the second waits for its turn.
     """
 
     def __new__(cls, eventfds: int = 1) -> Self:
@@ -179,6 +179,9 @@ class Segment:
     def _descriptors(self) -> list[int]: ...
     @staticmethod
     def _adopt(descriptors: list[int]) -> Segment: ...
+    def _messages(self) -> int: ...
+    def _leave_unused(self, senders: bool) -> None: ...
+    def _leave_unused_after(self, file: int, senders: bool) -> object: ...
     def bell(self, index: int) -> Bell:
         """A handle of bell `index`. It has heard all rings so far."""
 
@@ -231,6 +234,7 @@ class Sender:
         """The longest message the lane takes."""
 
     def close(self) -> None: ...
+    def _close_at_exit(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
@@ -268,6 +272,7 @@ class Receiver:
         """Duplicates of `fileno`, and of a file that is readable once this is closed. The caller closes them."""
 
     def close(self) -> None: ...
+    def _close_at_exit(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncReceiver: ...
@@ -349,6 +354,7 @@ class Gather:
         """Before going back to an event loop: is there something to receive after all?"""
 
     def close(self) -> None: ...
+    def _close_at_exit(self) -> None: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, bytes]: ...
     def __aiter__(self) -> AsyncGather: ...
@@ -379,6 +385,8 @@ class Publisher:
     def publish(self, message: Buffer, timeout: float | None = None) -> bool:
         """Publishes a copy of `message`. Waits while a subscriber holds it back; False if `timeout` seconds went by first."""
 
+    def _publish_parts(self, length: int, parts: Sequence[tuple[int, Buffer]], timeout: float | None = None) -> bool: ...
+
     def ended(self) -> list[tuple[int, Literal["left", "gone", "dropped", "violation"]]]:
         """Whose subscriptions ended since the last call, and how."""
 
@@ -404,6 +412,7 @@ class Subscriber:
     def try_recv(self) -> tuple[bytes, int] | None:
         """As `receive`, if there is a message now."""
 
+    def _set_paced(self, paced: bool) -> None: ...
     def fileno(self) -> int:
         """A file that is readable when there is something to receive, after `listen` returned False."""
 
@@ -525,15 +534,18 @@ def join(
     path: str | os.PathLike[str],
     *,
     most_memory: int = 1 << 30,
+    most_eventfds: int = 252,
+    patience: float = 30.0,
     users: Literal["same", "anyone"] | Sequence[int] = ...,
 ) -> Connection:
-    """Meets the host at `path`, which must be a process of `users`, and takes up to `most_memory` bytes of memory from it."""
+    """Meets the host at `path`, which must be a process of `users`, and takes up to `most_memory` bytes of memory and `most_eventfds`
+    eventfds from it. A busy one is waited for for up to `patience` seconds."""
 
 def join_named(path: str | os.PathLike[str]) -> Connection:
     """Joins the segment that its owner gave the name `path`."""
 
-def inherit(*, most_memory: int = 1 << 30) -> Connection:
-    """The child's part of a rendezvous with its parent, of up to `most_memory` bytes of memory. Works once."""
+def inherit(*, most_memory: int = 1 << 30, most_eventfds: int = 252, patience: float = 30.0) -> Connection:
+    """The child's part of a rendezvous with its parent, with limits as `join` has. Works once."""
 
 @disjoint_base
 class Service:
@@ -597,5 +609,10 @@ def services() -> list[str]:
     """The names of this user's services, those of dead ones among them."""
 
 def _connect(
-    name: str | os.PathLike[str], timeout: float, users: Literal["same", "anyone"] | Sequence[int]
+    name: str | os.PathLike[str],
+    timeout: float,
+    users: Literal["same", "anyone"] | Sequence[int],
+    most_memory: int,
+    most_eventfds: int,
+    patience: float,
 ) -> tuple[Sender, Receiver, int]: ...

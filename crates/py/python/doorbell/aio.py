@@ -3,22 +3,20 @@
 
 import asyncio
 import os
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from ._native import Bell, Closed, Gather, Receiver, Sender, Subscriber
 
+# So many results are given at once, without a wait, and for so many seconds, before all other tasks get their turn. A peer that sends
+# without pause would keep them out for ever.
+MOST_AT_ONCE = 32
+LONGEST_AT_ONCE = 0.001
+
 T = TypeVar("T", covariant=True)
 R = TypeVar("R")
-
-
-class _HasFile(Protocol):
-    def fileno(self) -> int: ...
-
-
-async def readable(file: _HasFile) -> None:
-    """Waits until `file` can be read."""
-    await any_readable([file.fileno()])
 
 
 async def any_readable(files: Sequence[int]) -> None:
@@ -46,11 +44,47 @@ async def awaken(files: list[int], listen: Callable[[], bool] = lambda: False) -
     They are duplicates: the end closes its own when it is closed or loses a lane, and their numbers may then be a stranger's.
     """
     try:
-        if not listen():
+        if listen():
+            # A hostile peer can be ready for ever without anything.
+            await asyncio.sleep(0)
+        else:
             await any_readable(files)
     finally:
         for file in files:
             os.close(file)
+
+
+class _Turn(threading.local):
+    """What the tasks of this thread's event loop have had since one last waited here."""
+
+    given = 0
+    since = 0.0
+
+
+_turn = _Turn()
+
+
+async def until(
+    attempt: Callable[[], R | None],
+    watch: Callable[[], list[int]],
+    listen: Callable[[], bool] = lambda: False,
+) -> R:
+    """What `attempt` gives, once it gives something: all that this package awaits is awaited here, and gives way now and then.
+
+    Cancelling it loses nothing: after `attempt` has given something, nothing is awaited.
+    """
+    now = time.monotonic()
+    if _turn.given >= MOST_AT_ONCE or (_turn.given and now - _turn.since > LONGEST_AT_ONCE):
+        _turn.given = 0
+        await asyncio.sleep(0)
+    while (result := attempt()) is None:
+        # Before `listen`: what changes in between makes the last of them readable.
+        await awaken(watch(), listen)
+        _turn.given = 0
+    if _turn.given == 0:
+        _turn.since = now
+    _turn.given += 1
+    return result
 
 
 class AsyncBell:
@@ -69,11 +103,7 @@ class AsyncBell:
             raise RuntimeError("another task awaits this handle; make one for each task")
         self._awaited = True
         try:
-            while True:
-                rings = self._file.heard()
-                if rings:
-                    return rings
-                await readable(self._file)
+            return await until(lambda: self._file.heard() or None, lambda: [os.dup(self._file.fileno())])
         finally:
             self._awaited = False
 
@@ -101,23 +131,18 @@ class _End(_Awaited, Protocol[T]):
     def listen(self) -> bool: ...
 
 
-async def _until(end: _Awaited, attempt: Callable[[], R | None], listen: Callable[[], bool]) -> R:
+async def _alone(end: _Awaited, attempt: Callable[[], R | None], listen: Callable[[], bool]) -> R:
     """What `attempt` gives. ValueError if `end` is closed meanwhile."""
     end._begin_await()
     try:
-        while True:
-            result = attempt()
-            if result is not None:
-                return result
-            # Before `listen`: what changes in between makes the last of them readable.
-            await awaken(end._watch(), listen)
+        return await until(attempt, end._watch, listen)
     finally:
         end._end_await()
 
 
 async def _receive(end: _End[T]) -> T:
     """What `end` receives next."""
-    return await _until(end, end.try_recv, end.listen)
+    return await _alone(end, end.try_recv, end.listen)
 
 
 class _HasSender(Protocol):
@@ -140,7 +165,7 @@ class AsyncSender:
         length = memoryview(message).nbytes
         # Not before it is used: an end of `channel` is of the process that first does.
         sender = self._sender if isinstance(self._sender, Sender) else self._sender._native_sender()
-        await _until(sender, lambda: sender.try_send(message) or None, lambda: sender.listen(length))
+        await _alone(sender, lambda: sender.try_send(message) or None, lambda: sender.listen(length))
 
 
 class AsyncReceiver:

@@ -2,15 +2,19 @@
 """The three words: a channel, a name that is a service, a connection to it."""
 
 import os
+import select
+import socket
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
-from multiprocessing import reduction, util
+from multiprocessing import context, reduction, util
 from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, Slot, _connect
-from .aio import AsyncGather, AsyncReceiver, awaken
+from .aio import AsyncGather, AsyncReceiver, until
+from .objects import load, parts
 
 Users = Literal["same", "anyone"] | Sequence[int]
 """With whose processes memory is shared: this process's user and root, anyone whom the socket file's rights let through, or users by
@@ -18,18 +22,70 @@ their numbers."""
 
 # Held while an end is taken or left. A fork waits for it: a child has no thread that would let go of its copy.
 _taking = threading.RLock()
-os.register_at_fork(before=_taking.acquire, after_in_parent=_taking.release, after_in_child=_taking.release)
+# The ends of channels in this process.
+_ends: "weakref.WeakSet[_End]" = weakref.WeakSet()
+_exiting = False
+
+
+def _after_fork_in_parent() -> None:
+    _taking.release()
+    _have_copies(list(_ends))
+
+
+def _after_fork_in_child() -> None:
+    _taking.release()
+    for end in list(_ends):
+        end._shared = True
+
+
+os.register_at_fork(before=_taking.acquire, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def _have_copies(ends: "list[_End]") -> None:
+    """Other processes have copies of the ends at the other side of `ends`, or will."""
+    for end in ends:
+        end._shared = True
+        end._watch()
+
+
+class _Life:
+    """One side's end of a pair of sockets, a copy of which each copy of a channel's end has: when the last copy is closed, or its
+    process has ended, the other side's hangs up."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+
+    def other_side_is_gone(self) -> bool:
+        found = select.poll()
+        found.register(self.file, 0)
+        return bool(found.poll(0))
+
+    def __del__(self, close: Any = os.close) -> None:
+        close(self.file)
 
 
 class _End:
     """One end of a channel. A process that has a copy of it, forked or pickled, takes the end itself when it first uses
     it: an end that another process uses is refused, until that process closes it or ends."""
 
-    def __init__(self, segment: Segment, lanes: int) -> None:
+    # Are the ends at the other side those of senders?
+    _others_send = False
+
+    def __init__(self, segment: Segment, lanes: int, life: _Life | None) -> None:
         self._segment = segment
         self._lanes = lanes
+        self._life = life
         self._process = 0
         self._end: Any = None
+        # Of the other side, where both are in one process.
+        self._partners: weakref.WeakSet[_End] = weakref.WeakSet()
+        # Has another process a copy of an end of the channel, or will it?
+        self._shared = False
+        self._watched: Any = None
+        # What was given a copy of this end by the process that starts it, until it runs.
+        self._given: list[Any] = []
+        self._partner_gave = False
+        _ends.add(self)
 
     def _take(self) -> Any:
         raise NotImplementedError
@@ -42,16 +98,68 @@ class _End:
                     self._end = self._take()
                     self._process = os.getpid()
                     # A process of multiprocessing ends without collecting its objects.
-                    util.Finalize(self, self._end.close, exitpriority=10)
+                    util.Finalize(self, _close_at_exit, args=(weakref.ref(self),), exitpriority=10)
+                    self._watch()
+        if _exiting and threading.current_thread().daemon:
+            # The interpreter ends, and this thread with it: there is nobody to tell.
+            threading.Event().wait()
+        if self._partner_gave:
+            self._partner_gave = any([partner._still_given() for partner in self._partners])
         return self._end
 
+    def _watch(self) -> None:
+        """Hears from now on that nobody is left who could use the other side."""
+        if self._process != os.getpid() or self._life is None:
+            return
+        if self._shared and self._watched is None:
+            self._watched = self._segment._leave_unused_after(self._life.file, self._others_send)
+        elif self._life.other_side_is_gone():
+            self._segment._leave_unused(self._others_send)
+
+    def _let_go(self) -> None:
+        """This copy can be used no more."""
+        self._life = None
+        for partner in list(self._partners):
+            partner._watch()
+
+    def _still_given(self) -> bool:
+        """Is a copy of this end still on its way to a process that starts? When none is, who gave its only copy away and uses the
+        other side does not count itself any more."""
+        if self._given and all(start is None or hasattr(start, "pid") for start in self._given):
+            self._given = []
+            if self._lanes == 1 and not self._process:
+                self._let_go()
+        return bool(self._given)
+
     def close(self) -> None:
-        """Leaves the end to others, if this process has used it."""
+        """Leaves the end to others, if this process has used it; else it has one copy less. When no copy is left, and nobody came who
+        used it, the other side is told."""
         with _taking:
             # A forked child has nothing to leave.
             if self._process == os.getpid():
                 self._end.close()
                 self._process, self._end = 0, None
+            self._watched = None
+            self._let_go()
+
+    def __del__(self) -> None:
+        # What was used is left as it is collected.
+        if getattr(self, "_life", None) is not None:
+            self._let_go()
+
+    def qsize(self) -> int:
+        """About how many messages lie in the channel: some that were received a moment ago may be among them."""
+        return self._segment._messages()
+
+    def clone(self) -> Self:
+        """Another copy of the end, for another thread of this process."""
+        with _taking:
+            copy = type(self)(self._segment, self._lanes, self._life)
+            copy._shared = self._shared
+            copy._partners = weakref.WeakSet(self._partners)
+            for partner in self._partners:
+                partner._partners.add(copy)
+            return copy
 
     def __enter__(self) -> Self:
         return self
@@ -62,12 +170,30 @@ class _End:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
+        _have_copies([self, *self._partners])
+        self._given.append(context.get_spawning_popen())
+        for partner in self._partners:
+            partner._partner_gave = True
         files = [reduction.DupFd(number) for number in self._segment._descriptors()]
-        return _adopt, (type(self), files, self._lanes)
+        life = None if self._life is None else reduction.DupFd(self._life.file)
+        return _adopt, (type(self), files, self._lanes, life)
 
 
-def _adopt(kind: type[_End], files: list[Any], lanes: int) -> _End:
-    return kind(Segment._adopt([file.detach() for file in files]), lanes)
+def _close_at_exit(end: "weakref.ref[_End]") -> None:
+    global _exiting
+    left = end()
+    if left is not None:
+        # Not collected: the process ends.
+        _exiting = True
+        if left._process == os.getpid():
+            left._end._close_at_exit()
+
+
+def _adopt(kind: type[_End], files: list[Any], lanes: int, life: Any) -> _End:
+    segment = Segment._adopt([file.detach() for file in files])
+    end = kind(segment, lanes, None if life is None else _Life(life.detach()))
+    end._shared = True
+    return end
 
 
 class ChannelSender(_End):
@@ -100,9 +226,24 @@ class ChannelSender(_End):
         """Sends copies of `messages` and wakes the receiver once. Returns how many were sent."""
         return int(self._ours().send_batch(messages, timeout))
 
+    def send_object(self, object: Any, timeout: float | None = None) -> bool:
+        """Sends `object`, pickled; large buffers in it (numpy's arrays, torch's tensors) are copied once, to where they will lie. For
+        `recv_object` at the other end. Waits as `send` does."""
+        length, all = parts(object)
+        slot = self.reserve(length, timeout)
+        if slot is None:
+            return False
+        with slot, memoryview(slot) as view:
+            for at, part in all:
+                view[at : at + len(part)] = part
+        return True
+
 
 class ChannelReceiver(_End):
-    """The receiving end of a channel. `for` and `async for` run over its messages until all senders that came have left."""
+    """The receiving end of a channel. `for` and `async for` run over its messages until all senders that came have left, and, if there
+    is a place for another, nobody is left who could come."""
+
+    _others_send = True
 
     def _take(self) -> "Receiver | _Gathered":
         if self._lanes == 1:
@@ -121,6 +262,14 @@ class ChannelReceiver(_End):
         """A copy of the next message, if there is one."""
         message: bytes | None = self._ours().try_recv()
         return message
+
+    def recv_object(self, timeout: float | None = None) -> Any:
+        """The next object that was sent by `send_object`; its large buffers cannot be written to. TimeoutError if `timeout` seconds went
+        by first. Unpickling runs what the sender chose: an end of `channel` is in no stranger's hands."""
+        message = self.recv(timeout)
+        if message is None:
+            raise TimeoutError("no object came in time")
+        return load(message)
 
     def __iter__(self) -> Iterator[bytes]:
         while True:
@@ -163,20 +312,31 @@ class _Gathered:
     def close(self) -> None:
         self._gather.close()
 
+    def _close_at_exit(self) -> None:
+        self._gather._close_at_exit()
+
 
 def channel(capacity: int = 65536, *, senders: int = 1) -> tuple[ChannelSender, ChannelReceiver]:
     """A channel between threads, or between this process and those it starts: its ends may be given to a
     `multiprocessing.Process`, however that is started (fork, spawn, forkserver).
 
     Each end is of the process that first uses it. Up to `senders` processes may send at once, each through a ring of
-    `capacity` bytes of its own. When a process that uses an end is killed, PeerGone is raised at the other one, after all that it sent;
-    then another may take its place. (One that is killed before it uses its end is not known: watch `Process.sentinel`. Each process
-    has one more thread from the first other on that it meets.)
+    `capacity` bytes of its own. Threads of one process may share an end, and take turns; `clone` gives each a ring, where there are as
+    many places. When a process that uses an end is killed, PeerGone is raised at the other one, after all that it sent;
+    then another may take its place. When no copy of an end is left that nobody has used, because all were closed or collected, or their
+    processes have ended, the other end is told as if it had been left. As with a pipe, a copy that a process keeps counts:
+    close it after the start of whom it is for. (The copy of the only sender, given to a process that is not forked, does not count for who
+    uses the receiver.) Each process has one more thread from the first other on that it meets.
     """
     if senders < 1:
         raise ValueError(f"a channel has at least one sender, and not {senders}")
     segment = Segment._to_be_adopted(senders, capacity)
-    return ChannelSender(segment, senders), ChannelReceiver(segment, senders)
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sender = ChannelSender(segment, senders, _Life(one.detach()))
+    receiver = ChannelReceiver(segment, senders, _Life(other.detach()))
+    sender._partners.add(receiver)
+    receiver._partners.add(sender)
+    return sender, receiver
 
 
 class Duplex:
@@ -251,19 +411,11 @@ class AsyncListener:
 
     async def accept(self) -> Duplex:
         """The next client, which `recv` does not hear of. Cancelling it loses nothing: whoever has come is given to the next call."""
-        while True:
-            client = self._listener.accept(0.0)
-            if client is not None:
-                return client
-            await awaken(self._listener._watch_callers())
+        return await until(lambda: self._listener.accept(0.0), self._listener._watch_callers)
 
     async def recv(self) -> tuple[int, bytes]:
         """A client's number, and its next message. Cancelling it loses nothing."""
-        while True:
-            came = self._listener.recv(0.0)
-            if came is not None:
-                return came
-            await awaken(self._listener._watch())
+        return await until(lambda: self._listener.recv(0.0), self._listener._watch)
 
     async def send(self, client: int, message: Any) -> None:
         """Sends a copy of `message` to the client, and waits while there is no room. Cancelling it sends nothing, or all.
@@ -271,10 +423,11 @@ class AsyncListener:
         One task at a time for each client. Closed is raised if the client has gone.
         """
         length = memoryview(message).nbytes
-        while not self._listener.send(client, message):
-            # Before `_listen_room`: what changes in between makes the last of them readable.
-            files = self._listener._watch_room(client)
-            await awaken(files, lambda: self._listener._listen_room(client, length))
+        await until(
+            lambda: self._listener.send(client, message) or None,
+            lambda: self._listener._watch_room(client),
+            lambda: self._listener._listen_room(client, length),
+        )
 
     def __aiter__(self) -> Self:
         return self
@@ -298,6 +451,18 @@ def listen(
     return Listener(name, capacity=capacity, most_clients=most_clients, users=users, mode=mode)
 
 
-def connect(name: str | PathLike[str], timeout: float = 0.0, *, users: Users = "same") -> Duplex:
-    """Connects to the service `name` of a process of `users`, and waits up to `timeout` seconds for it to be there."""
-    return Duplex(*_connect(name, timeout, users))
+def connect(
+    name: str | PathLike[str],
+    timeout: float = 0.0,
+    *,
+    users: Users = "same",
+    most_memory: int = 1 << 30,
+    most_eventfds: int = 252,
+    patience: float = 30.0,
+) -> Duplex:
+    """Connects to the service `name` of a process of `users`, and waits up to `timeout` seconds for it to be there.
+
+    Takes up to `most_memory` bytes of memory, and `most_eventfds` eventfds, from it. A busy one is waited for for up to `patience`
+    seconds.
+    """
+    return Duplex(*_connect(name, timeout, users, most_memory, most_eventfds, patience))
