@@ -534,17 +534,17 @@ def join(
     path: str | os.PathLike[str],
     *,
     most_memory: int = 1 << 30,
-    most_eventfds: int = 252,
-    patience: float = 30.0,
+    most_eventfds: int = ...,
+    patience: float = ...,
     users: Literal["same", "anyone"] | Sequence[int] = ...,
 ) -> Connection:
     """Meets the host at `path`, which must be a process of `users`, and takes up to `most_memory` bytes of memory and `most_eventfds`
-    eventfds from it. A busy one is waited for for up to `patience` seconds."""
+    eventfds (252) from it. A busy one is waited for for up to `patience` seconds (30)."""
 
 def join_named(path: str | os.PathLike[str]) -> Connection:
     """Joins the segment that its owner gave the name `path`."""
 
-def inherit(*, most_memory: int = 1 << 30, most_eventfds: int = 252, patience: float = 30.0) -> Connection:
+def inherit(*, most_memory: int = 1 << 30, most_eventfds: int = ..., patience: float = ...) -> Connection:
     """The child's part of a rendezvous with its parent, with limits as `join` has. Works once."""
 
 @disjoint_base
