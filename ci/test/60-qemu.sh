@@ -4,7 +4,7 @@
 # The emulator with user interrupts: built if it is not, then its own tests, the conformance
 # program, the planted faults, and random steps compared with the model. Everything is judged by
 # counts and states, never by time.
-# Inputs: qemu/build qemu/patches/10.0 qemu/conformance crate:doorbell-uintr
+# Inputs: qemu/build qemu/patches qemu/conformance crate:doorbell-uintr
 # Long: dozens of boots of the conformance program.
 
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Every kernel that guests can have boots, runs this program, and loads a module built with the headers fetched for it.
-# Inputs: qemu/build qemu/patches/10.0 crate:doorbell-vm crates/lab/src/cli/vm.rs
+# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
 # Inputs: crates/lab/src/cli/vm
 # Long: four kernels boot.
 set -euo pipefail

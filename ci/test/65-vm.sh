@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Guests: the lab runs in emulated machines of several shapes, with user interrupts and without, and every way a guest can
 # die is told and leaves nothing behind. Judged by counts and states, never by time.
-# Inputs: qemu/build qemu/patches/10.0 crate:doorbell-vm crates/lab/src/cli/vm.rs
+# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
 # Inputs: crates/lab/src/cli/vm crates/verdict/src/gate.rs
 # Long: a dozen guests.
 set -euo pipefail

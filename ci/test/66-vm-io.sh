@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Polling proven where it can be made to happen: a guest whose NVMe device has queues without interrupts. Linux 6.1 polls for a ring
 # set up with IORING_SETUP_IOPOLL and ignores RWF_HIPRI, and the device's interrupts tell the two apart. Judged by counts.
-# Inputs: qemu/build qemu/patches/10.0 crate:doorbell-vm crates/lab/src/cli/vm.rs
+# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
 # Inputs: crates/lab/src/cli/vm crates/subjects/src/transfer
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -3,7 +3,7 @@
 # The driver for user interrupts in guests, on stock kernels: it refuses where it must, keeps what it promises to ordinary users'
 # threads, loses nothing under a storm, does only what the checked model allows, and goes without a trace. Judged by counts, never
 # by time. ci/soak/67-uintr.sh has the long forms.
-# Inputs: qemu/build qemu/patches/10.0 crate:doorbell-vm crates/lab/src/cli/vm.rs
+# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
 # Inputs: crates/lab/src/cli/vm kernel/uintr crate:user-interrupts crate:doorbell-uintr
 # Inputs: crates/doorbell/tests/user_interrupts.rs crates/subjects/src/mechanism/user_interrupt.rs
 # Long: six guests.
