@@ -390,7 +390,7 @@ fn broadcast<W: Wait + Default + 'static>(lasting: Duration) -> Result<(u64, Opt
         .iter()
         .map(|taken| {
             let mut subscriber: Subscriber<Trusted, W> =
-                publisher.subscribe(WhenSlow::HoldBack).expect("memory");
+                publisher.subscribe_waiting_by(WhenSlow::HoldBack).expect("memory");
             let taken = Arc::clone(taken);
             thread::spawn(move || -> Result<u64, String> {
                 let (mut message, mut expected) = (Vec::new(), 0_u64);

@@ -12,8 +12,10 @@
 
 use crate::atfork_lock::ForkMutex;
 use crate::descriptor;
+use crate::error::Unmade;
 use crate::process::Process;
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::ffi::{c_long, c_ulong};
@@ -67,27 +69,44 @@ impl Signaller {
     /// This process's. A forked child has its parent's memory but not its context: it gets its own.
     ///
     /// # Errors
-    /// What the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter forbids it.
-    pub(crate) fn ours() -> Result<Arc<Self>, Errno> {
+    /// Which call failed, and what the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter
+    /// forbids it.
+    pub(crate) fn ours() -> Result<Arc<Self>, Unmade> {
         let mut ours = OURS.lock();
         let process = Process::current();
         if let Some(signaller) = ours.as_ref().filter(|signaller| signaller.process == process) {
             return Ok(Arc::clone(signaller));
         }
-        let nothing = memfd_create("doorbell-nothing", MemfdFlags::CLOEXEC).and_then(descriptor::kept)?;
+        let nothing = memfd_create("doorbell-nothing", MemfdFlags::CLOEXEC).and_then(descriptor::kept);
+        let nothing = nothing.map_err(|errno| ("memfd_create", errno))?;
         let mut context: c_ulong = 0;
         // SAFETY: `context` is zero, as demanded, and valid for the call.
-        result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })?;
+        result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })
+            .map_err(|errno| ("io_setup", errno))?;
         let signaller = Arc::new(Self { process, context, nothing });
+        signaller.prove()?;
         // The kernel destroys the context with the process; it is used until then.
         *ours = Some(Arc::clone(&signaller));
         Ok(signaller)
     }
 
+    /// Signals an eventfd of our own: a filter may let pass what makes a context, and refuse what uses it.
+    fn prove(&self) -> Result<(), Unmade> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let eventfd = eventfd(0, flags).map_err(|errno| ("eventfd2", errno))?;
+        self.submit(eventfd.as_fd()).map_err(|errno| ("io_submit", errno))?;
+        // A filter may also say that it was done.
+        rustix::io::read(&eventfd, &mut [0; 8]).map(drop).map_err(|errno| ("io_submit", errno))
+    }
+
     /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks. False if the kernel lacks the memory
-    /// for it.
+    /// for it, or a filter refuses it.
     #[must_use]
     pub(crate) fn signal(&self, eventfd: BorrowedFd<'_>) -> bool {
+        submit_with_room(|| self.submit(eventfd), || self.discard_completions())
+    }
+
+    fn submit(&self, eventfd: BorrowedFd<'_>) -> Result<c_long, Errno> {
         let request = Iocb {
             lio_opcode: READ,
             // Descriptors that are open are not negative.
@@ -99,10 +118,7 @@ impl Signaller {
         let list = [&raw const request];
         // SAFETY: one request, valid for the call; it reads zero bytes, so that nothing is written anywhere. It is
         // complete when the call returns: a read at the end of a memfd does not wait.
-        let submit = || unsafe {
-            result(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr()))
-        };
-        submit_with_room(submit, || self.discard_completions())
+        unsafe { result(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())) }
     }
 
     fn discard_completions(&self) {
@@ -129,11 +145,11 @@ impl Signaller {
 fn submit_with_room(mut submit: impl FnMut() -> Result<c_long, Errno>, mut make_room: impl FnMut()) -> bool {
     const MOST_ROUNDS: u32 = 1000;
     for _ in 0..MOST_ROUNDS {
-        // Nothing else can fail with open descriptors; and there is nobody to tell.
-        if submit() != Err(Errno::AGAIN) {
-            return true;
+        match submit() {
+            Err(Errno::AGAIN) => make_room(),
+            // With open descriptors nothing else fails, unless a filter that came after the proof says so.
+            result => return result.is_ok(),
         }
-        make_room();
     }
     false
 }
@@ -164,5 +180,6 @@ mod tests {
     #[test]
     fn a_signal_that_the_kernel_has_no_memory_for_is_reported_for_another_way() {
         assert!(!submit_with_room(|| Err(Errno::AGAIN), || {}));
+        assert!(!submit_with_room(|| Err(Errno::PERM), || {}), "nor one that a filter refuses");
     }
 }

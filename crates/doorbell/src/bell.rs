@@ -203,6 +203,10 @@ impl<W> Bell<W> {
         &self.state
     }
 
+    pub(crate) fn parts(&mut self) -> (&BellState, &mut Listener) {
+        (&self.state, &mut self.listener)
+    }
+
     pub(crate) fn listener(&mut self) -> &mut Listener {
         &mut self.listener
     }

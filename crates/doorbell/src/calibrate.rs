@@ -5,6 +5,7 @@ use crate::calibration::{self, Calibration, CostSource};
 use crate::counters;
 use crate::process::Process;
 use crate::profile::{self, Profile};
+use crate::thread::without_signals;
 use doorbell_core::window::SleepCost;
 use rustix::thread::futex::{Flags, wait_bitset, wake};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
@@ -107,7 +108,7 @@ pub fn measure(rounds: u32) -> SleepCost {
     let here = sched_getcpu();
     let mut trips = Vec::with_capacity(rounds as usize);
     let busy = thread::scope(|scope| {
-        let partner = thread::Builder::new().spawn_scoped(scope, || {
+        let play = || {
             if pinned {
                 leave(here);
             }
@@ -117,7 +118,8 @@ pub fn measure(rounds: u32) -> SleepCost {
                 pass(&ball, 2 * round + 2);
             }
             cpu_time() - start
-        });
+        };
+        let partner = without_signals(|| thread::Builder::new().spawn_scoped(scope, play));
         let Ok(partner) = partner else { return None };
         let start = cpu_time();
         for round in 0..rounds {

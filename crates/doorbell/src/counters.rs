@@ -17,6 +17,8 @@
 //! | 20 | 4 | what became of the [profile](crate::profile) ([`Standing`]) |
 //! | 24 | 4 | the latency of a sleep that waiters of this process assume, in ns; 0 if none adapts yet |
 //! | 28 | 4 | the price of a sleep, in ns; 0 if none adapts yet |
+//! | 32 | 4 | how many callers and clients the services of this process have turned away |
+//! | 40 | 8 × 8 | why: the words of the last eight [reasons](crate::rendezvous::Reason), number n at place n modulo 8 |
 //! | 128 | 128 × entries | the entries |
 //!
 //! and an entry:
@@ -38,7 +40,7 @@ use crate::profile::Standing;
 use doorbell_core::wake::Waited;
 use doorbell_core::window::SleepCost;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -54,6 +56,8 @@ const VERSION: u32 = 1;
 const NAME: &str = "doorbell-counters";
 /// Waiters beyond this number count in private memory, where nobody sees them.
 const ENTRIES: u32 = 511;
+/// So many refusals are told, the last ones.
+const REASONS: usize = 8;
 const SIZE: usize = size_of::<Table>();
 
 #[repr(C, align(128))]
@@ -65,7 +69,10 @@ struct Table {
     standing: AtomicU32,
     latency: AtomicU32,
     price: AtomicU32,
-    reserved: [AtomicU32; 24],
+    refused: AtomicU32,
+    reserved: AtomicU32,
+    reasons: [AtomicU64; REASONS],
+    more: [AtomicU32; 6],
     entry: [Entry; ENTRIES as usize],
 }
 
@@ -85,6 +92,8 @@ const _: () = {
     assert!(SIZE == 65536);
     assert!(offset_of!(Table, entry) == 128);
     assert!(offset_of!(Table, standing) == 20);
+    assert!(offset_of!(Table, refused) == 32);
+    assert!(offset_of!(Table, reasons) == 40);
     assert!(size_of::<Entry>() == 128);
     assert!(offset_of!(Entry, spun_and_hit) == 8);
     assert!(offset_of!(Entry, name) == 64);
@@ -92,7 +101,7 @@ const _: () = {
 
 /// The table of this process, or memory that only looks like it where no memfd could be had.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     table: NonNull<Table>,
     process: ThisProcess,
     /// Keeps the table to be found. `None`: no descriptor was to be had, and nobody can look.
@@ -107,7 +116,7 @@ unsafe impl Sync for Shared {}
 impl Shared {
     fn make(process: ThisProcess) -> Option<Arc<Self>> {
         let file = memfd_create(NAME, MemfdFlags::CLOEXEC).and_then(descriptor::kept).ok();
-        let sized = file.filter(|file| ftruncate(file, SIZE as u64).is_ok());
+        let sized = file.filter(|file| descriptor::set_size(file, SIZE as u64).is_ok());
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: no address is asked for, so no existing mapping is touched.
         let base = unsafe {
@@ -171,6 +180,26 @@ fn ours() -> Option<Arc<Shared>> {
     let shared = Shared::make(process)?;
     *ours = Arc::downgrade(&shared);
     Some(shared)
+}
+
+/// Where others see whom the services of this process turned away, and why.
+#[derive(Debug)]
+pub(crate) struct Refused(Option<Arc<Shared>>);
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self(ours())
+    }
+}
+
+impl Refused {
+    /// `word` is that of a reason.
+    pub(crate) fn add(&self, word: u64) {
+        if let Some(shared) = &self.0 {
+            let number = shared.table().refused.fetch_add(1, Ordering::Relaxed);
+            shared.table().reasons[number as usize % REASONS].store(word, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The counters of one waiter. Written by that waiter alone, read by anybody.
@@ -290,6 +319,10 @@ pub struct Process {
     pub profile: Option<Standing>,
     /// What its adapting waiters assume. Zero until one began to wait.
     pub cost: SleepCost,
+    /// How many callers and clients its services have turned away.
+    pub turned_away: u32,
+    /// Why the last of them were, the last one last: the words of the reasons.
+    pub(crate) reasons: Vec<u64>,
     /// Its waiters, in the order of its table.
     pub waiters: Vec<Waiter>,
 }
@@ -383,7 +416,12 @@ fn read(process: u32, table: &[u8; SIZE]) -> Process {
         })
         .collect();
     let cost = SleepCost { latency: short(24), price: short(28) };
-    Process { process, profile: Standing::of(short(20)), cost, waiters }
+    let turned_away = short(32);
+    let reasons =
+        (0..turned_away).rev().take(REASONS).map(|number| long(40 + 8 * (number as usize % REASONS)));
+    let mut reasons: Vec<_> = reasons.collect();
+    reasons.reverse();
+    Process { process, profile: Standing::of(short(20)), cost, turned_away, reasons, waiters }
 }
 
 /// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one.

@@ -5,7 +5,9 @@
 //! afterwards is written into that: over a segment, to a peer. So a file that is kept is moved.
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::ftruncate;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::process::{Resource, getrlimit};
 
 /// Standard error's.
 const LAST: i32 = 2;
@@ -18,4 +20,26 @@ pub(crate) fn kept(file: OwnedFd) -> Result<OwnedFd, Errno> {
 /// Another descriptor of the file.
 pub(crate) fn duplicate(file: impl AsFd) -> Result<OwnedFd, Errno> {
     fcntl_dupfd_cloexec(file, LAST + 1)
+}
+
+/// Gives the file `size` bytes.
+///
+/// # Errors
+/// [`Errno::FBIG`] beyond what this process may write to a file; else as `ftruncate`.
+pub(crate) fn set_size(file: impl AsFd, size: u64) -> Result<(), Errno> {
+    may_have_size(size)?;
+    #[expect(clippy::disallowed_methods, reason = "its one caller, behind the look at the limit")]
+    ftruncate(file, size)
+}
+
+/// May a file have `size` bytes? Beyond RLIMIT_FSIZE the kernel does not just refuse, of memory (memfd) neither: it sends SIGXFSZ,
+/// which ends a process that is not prepared for it.
+///
+/// # Errors
+/// [`Errno::FBIG`] if not.
+pub(crate) fn may_have_size(size: u64) -> Result<(), Errno> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if size > most => Err(Errno::FBIG),
+        _ => Ok(()),
+    }
 }

@@ -63,6 +63,7 @@ pub mod counters;
 mod cpu;
 mod deadline;
 mod descriptor;
+mod environment;
 mod error;
 mod fd;
 mod folder;
@@ -82,13 +83,17 @@ pub mod raw;
 pub mod rendezvous;
 pub mod select;
 pub mod service;
+mod thread;
 mod tokens;
 mod user;
 pub mod wait;
 mod watch;
+mod watchers;
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::{Async, AsyncBell, AsyncService, Awaitable};
+pub use asynchronous::{
+    Async, AsyncBell, AsyncDuplex, AsyncService, Awaitable, connect_async, connect_async_by,
+};
 pub use bell::{Bell, wait_any};
 pub use calibrate::{calibration, measure as measure_sleep_cost, sleep_cost};
 pub use calibration::{Calibration, CostSource};
@@ -99,7 +104,7 @@ pub use doorbell_core::window::SleepCost;
 pub use error::WaitError;
 pub use fd::BellFd;
 pub use memory_options::Refusal;
-pub use notify::Notify;
+pub use notify::{Notify, NotifyWaiter};
 pub use queue::queue;
 pub use select::Select;
 pub use service::{connect, connect_timeout, listen};

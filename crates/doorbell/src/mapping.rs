@@ -6,9 +6,7 @@ use doorbell_core::layout::{BellRecord, FEATURE_CHANNELS, Header, LayoutError, P
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create,
-};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
@@ -46,6 +44,10 @@ pub enum MapError {
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Os { call, errno: errno @ Errno::FBIG } => write!(
+                f,
+                "no shared memory: {call} failed: {errno}; raise the size that a file may have (`ulimit -f`), which is memory's too"
+            ),
             Self::Os { call, errno } => write!(f, "no shared memory: {call} failed: {errno}"),
             Self::TooMuch { bytes, most } => write!(
                 f,
@@ -151,7 +153,7 @@ impl Mapping {
             length = length.next_multiple_of(HUGE_PAGE);
         }
         let file = memfd_create(name, flags).map_err(os("memfd_create"))?;
-        ftruncate(&file, length).map_err(os("ftruncate"))?;
+        descriptor::set_size(&file, length).map_err(os("ftruncate"))?;
         let mapping = Self::of_new_file(file, plan, length)?;
         fcntl_add_seals(mapping.file.as_ref().expect("just given"), SEALS).map_err(os("F_ADD_SEALS"))?;
         Ok(mapping)

@@ -3,8 +3,12 @@
 
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::mapping::MapError;
+use crate::select::{Parts, Source};
 use crate::wait::{take_or_sleep, wake_one};
+use crate::watchers::{Watcher, Watchers};
 use doorbell_core::wake_one::WakeOne;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -35,6 +39,7 @@ use std::time::Duration;
 pub struct Notify {
     permits: AtomicU32,
     waiters: WakeOne,
+    watchers: Watchers,
 }
 
 impl Notify {
@@ -49,6 +54,20 @@ impl Notify {
         // Release: pairs with `try_wait`.
         self.permits.fetch_add(1, Ordering::Release);
         wake_one(&self.waiters);
+        self.watchers.tell();
+    }
+
+    /// One who waits for a permit together with other things ([`Select`](crate::Select)), or in tokio (`Async`). Each of them is told of
+    /// each permit; the others find none and wait on.
+    ///
+    /// # Errors
+    /// [`MapError`] if there is no memory for its bell.
+    pub fn waiter(&self) -> Result<NotifyWaiter<'_>, MapError> {
+        Ok(NotifyWaiter { watcher: self.watchers.watch()?, notify: self })
+    }
+
+    fn has_permit(&self) -> bool {
+        self.permits.load(Ordering::Acquire) > 0
     }
 
     /// Takes a permit, if there is one.
@@ -82,5 +101,42 @@ impl Notify {
     pub fn wait_until(&self, deadline: Option<Deadline>) -> Result<bool, WaitError> {
         let take = || self.try_wait().then_some(());
         Ok(take_or_sleep(&self.waiters, deadline, take)?.is_some())
+    }
+}
+
+/// A handle of a [`Notify`] that can be waited for together with other things. When it is named,
+/// [`try_wait`](Notify::try_wait) takes the permit.
+#[derive(Debug)]
+pub struct NotifyWaiter<'n> {
+    notify: &'n Notify,
+    pub(crate) watcher: Watcher,
+}
+
+impl Deref for NotifyWaiter<'_> {
+    type Target = Notify;
+
+    fn deref(&self) -> &Notify {
+        self.notify
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl NotifyWaiter<'_> {
+    /// As `listen` of an end of a channel, for one who comes back by itself after true.
+    pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+        let Self { notify, watcher } = self;
+        watcher.arm(|| notify.has_permit())
+    }
+}
+
+impl Source for NotifyWaiter<'_> {
+    fn look(&mut self) -> bool {
+        self.notify.has_permit()
+    }
+
+    fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+        let Self { notify, watcher } = self;
+        let notify = *notify;
+        parts.add(watcher.entry(), || notify.has_permit());
     }
 }

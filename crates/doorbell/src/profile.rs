@@ -15,6 +15,7 @@
 //! `/etc/doorbell/profile.toml`; the first one that exists counts. A profile of another machine, of another kernel or
 //! of another version is not used; [`calibration`](crate::calibration) and `doorbell top` say so.
 
+use crate::environment::variable;
 use doorbell_core::window::SleepCost;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -233,7 +234,7 @@ impl ProfileError {
 
 /// The file whose profile counts. `None` if there is none.
 pub fn path() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("DOORBELL_PROFILE") {
+    if let Some(named) = variable("DOORBELL_PROFILE") {
         return Some(named).filter(|named| !named.is_empty()).map(PathBuf::from);
     }
     // A file that cannot be looked at is there: reading it says why.
@@ -243,8 +244,8 @@ pub fn path() -> Option<PathBuf> {
 
 /// The file that is this user's own. `None` if the environment names no home.
 pub fn user_path() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".config"));
-    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    let home = || Some(PathBuf::from(variable("HOME")?).join(".config"));
+    let configuration = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
     Some(configuration.join("doorbell/profile.toml"))
 }
 

@@ -3,10 +3,14 @@
 
 use crate::deadline::Deadline;
 use crate::error::WaitError;
+use crate::mapping::MapError;
+use crate::select::{Parts, Source};
 use crate::wait::{take_or_sleep, wake_all, wake_one};
+use crate::watchers::{Watcher, Watchers};
 use crossbeam_queue::ArrayQueue;
 use doorbell_core::wake_one::WakeOne;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -64,10 +68,29 @@ struct Shared<T> {
     givers: Padded,
 }
 
+/// Those who wait at one end of the queue.
+///
 /// On a line of its own (two are fetched at a time on x86): those who push look at one, those who pop at the other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Padded(WakeOne);
+struct Padded {
+    sleepers: WakeOne,
+    watchers: Watchers,
+}
+
+impl Padded {
+    /// Wakes one who sleeps, for what was made true before, and tells those who watch.
+    #[inline]
+    fn wake_one(&self) {
+        wake_one(&self.sleepers);
+        self.watchers.tell();
+    }
+
+    fn wake_all(&self) {
+        wake_all(&self.sleepers);
+        self.watchers.tell();
+    }
+}
 
 /// Why a value was not pushed. It comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +149,12 @@ impl fmt::Display for PopError {
 
 impl std::error::Error for PopError {}
 
+impl From<WaitError> for PopError {
+    fn from(error: WaitError) -> Self {
+        Self::Wait(error)
+    }
+}
+
 impl<T> Queue<T> {
     /// Pushes `value`. Waits while there is no room.
     ///
@@ -144,7 +173,7 @@ impl<T> Queue<T> {
             return Err(PushError::Closed(value));
         }
         self.0.items.push(value).map_err(PushError::Full)?;
-        wake_one(&self.0.takers.0);
+        self.0.takers.wake_one();
         Ok(())
     }
 
@@ -169,7 +198,7 @@ impl<T> Queue<T> {
             }
             result => Some(result),
         };
-        match (take_or_sleep(&self.0.givers.0, deadline, attempt), kept) {
+        match (take_or_sleep(&self.0.givers.sleepers, deadline, attempt), kept) {
             (Ok(Some(result)), _) => result,
             (Err(error), Some(value)) => Err(PushError::Wait(value, error)),
             (Ok(None), Some(value)) => Err(PushError::Full(value)),
@@ -194,7 +223,7 @@ impl<T> Queue<T> {
         let closed = self.is_closed();
         match self.0.items.pop() {
             Some(value) => {
-                wake_one(&self.0.givers.0);
+                self.0.givers.wake_one();
                 Ok(value)
             }
             None if closed => Err(PopError::Closed),
@@ -219,17 +248,55 @@ impl<T> Queue<T> {
             Err(PopError::Empty) => None,
             result => Some(result),
         };
-        take_or_sleep(&self.0.takers.0, deadline, attempt)
+        take_or_sleep(&self.0.takers.sleepers, deadline, attempt)
             .map_err(PopError::Wait)?
             .unwrap_or(Err(PopError::Empty))
+    }
+
+    /// One who waits for values together with other things ([`Select`](crate::Select)), or in tokio (`Async`).
+    ///
+    /// ```
+    /// use doorbell::Select;
+    ///
+    /// let work = doorbell::queue::<u64>(8);
+    /// let (mut tx, mut rx) = doorbell::channel(4096)?;
+    /// let mut popper = work.popper()?;
+    /// let pushing = work.clone();
+    /// std::thread::spawn(move || pushing.push(7));
+    /// assert_eq!(Select::new().wait(&mut [&mut rx, &mut popper], None)?, Some(1));
+    /// assert_eq!(popper.try_pop(), Ok(7));
+    /// # tx.send(b"")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`MapError`] if there is no memory for its bell.
+    pub fn popper(&self) -> Result<Popper<T>, MapError> {
+        Ok(Popper { watcher: self.0.takers.watchers.watch()?, queue: self.clone() })
+    }
+
+    /// One who waits for room together with other things, or in tokio.
+    ///
+    /// # Errors
+    /// As [`popper`](Self::popper).
+    pub fn pusher(&self) -> Result<Pusher<T>, MapError> {
+        Ok(Pusher { watcher: self.0.givers.watchers.watch()?, queue: self.clone() })
+    }
+
+    fn has_news(&self) -> bool {
+        !self.is_empty() || self.is_closed()
+    }
+
+    fn has_room(&self) -> bool {
+        !self.0.items.is_full() || self.is_closed()
     }
 
     /// From now on nothing can be pushed; who waits is told. What somebody else is pushing at this moment may come in still.
     pub fn close(&self) {
         // Release: pairs with `is_closed`.
         self.0.closed.store(true, Ordering::Release);
-        wake_all(&self.0.takers.0);
-        wake_all(&self.0.givers.0);
+        self.0.takers.wake_all();
+        self.0.givers.wake_all();
     }
 
     /// Was it closed?
@@ -252,6 +319,56 @@ impl<T> Queue<T> {
         self.0.items.capacity()
     }
 }
+
+/// A handle of a [`Queue`] that can be waited for together with other things: is there a value, or was it closed? A push tells all
+/// who wait so; the others find nothing and wait on.
+#[derive(Debug)]
+pub struct Popper<T> {
+    queue: Queue<T>,
+    pub(crate) watcher: Watcher,
+}
+
+/// As [`Popper`]: is there room, or was it closed?
+#[derive(Debug)]
+pub struct Pusher<T> {
+    queue: Queue<T>,
+    pub(crate) watcher: Watcher,
+}
+
+macro_rules! ends {
+    ($($end:ident is ready by $ready:ident),*) => {$(
+        impl<T> Deref for $end<T> {
+            type Target = Queue<T>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.queue
+            }
+        }
+
+        impl<T> $end<T> {
+            /// As `listen` of an end of a channel, for one who comes back by itself after true.
+            #[cfg(feature = "tokio")]
+            pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
+                let Self { queue, watcher } = self;
+                watcher.arm(|| queue.$ready())
+            }
+        }
+
+        impl<T> Source for $end<T> {
+            fn look(&mut self) -> bool {
+                self.queue.$ready()
+            }
+
+            fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
+                let Self { queue, watcher } = self;
+                let queue = &*queue;
+                parts.add(watcher.entry(), || queue.$ready());
+            }
+        }
+    )*};
+}
+
+ends!(Popper is ready by has_news, Pusher is ready by has_room);
 
 impl<T> Clone for Queue<T> {
     fn clone(&self) -> Self {

@@ -8,6 +8,7 @@
 use crate::atfork_lock::ForkMutex;
 use crate::descriptor;
 use crate::process::Process;
+use crate::thread::without_signals;
 use rustix::event::epoll;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -119,9 +120,8 @@ fn ours() -> Result<Arc<Watcher>, Errno> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept)?;
     let watcher = Arc::new(Watcher { process, epoll, next: ForkMutex::new(Watched::default()) });
     let thread = Arc::clone(&watcher);
-    std::thread::Builder::new()
-        .name("doorbell-watch".into())
-        .spawn(move || thread.run())
+    let named = std::thread::Builder::new().name("doorbell-watch".into());
+    without_signals(|| named.spawn(move || thread.run()))
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))?;
     *ours = Some(Arc::clone(&watcher));
     Ok(watcher)

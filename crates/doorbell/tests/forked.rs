@@ -160,7 +160,8 @@ fn a_child_that_drops_its_copies_leaves_its_parent_among_the_counted() {
 fn a_child_publishes_nothing_and_hears_nothing_by_its_parents_ends() {
     for make in WAYS {
         let mut publisher = Publisher::new(4096).unwrap();
-        let mut subscriber = publisher.subscribe::<doorbell::wait::Adaptive>(WhenSlow::HoldBack).unwrap();
+        let mut subscriber =
+            publisher.subscribe_waiting_by::<doorbell::wait::Adaptive>(WhenSlow::HoldBack).unwrap();
         publisher.publish(b"one").unwrap();
         let mut heard = Vec::new();
         let refused = in_a_child(make, || {
@@ -340,7 +341,8 @@ fn a_child_gets_no_file_of_its_parents_ends() {
     let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();
     let (_senders, mut gather) = many(1, 4096).unwrap();
     let mut publisher = Publisher::new(4096).unwrap();
-    let mut subscriber = publisher.subscribe::<doorbell::wait::Adaptive>(WhenSlow::HoldBack).unwrap();
+    let mut subscriber =
+        publisher.subscribe_waiting_by::<doorbell::wait::Adaptive>(WhenSlow::HoldBack).unwrap();
     for make in WAYS {
         assert!(in_a_child(make, || {
             let refused = Err(WaitError::Forked);

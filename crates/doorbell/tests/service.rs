@@ -7,11 +7,16 @@ mod common;
 
 use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::{RecvError, SendError};
-use doorbell::rendezvous::RendezvousError;
-use doorbell::service::{ListenOptions, names};
-use std::path::PathBuf;
+use doorbell::rendezvous::{Join, Reason, RendezvousError};
+use doorbell::service::{ListenOptions, inspect, names};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, fs, thread};
 
 fn scratch(name: &str) -> PathBuf {
     env::temp_dir().join(format!("doorbell-service-{name}-{}", std::process::id()))
@@ -21,6 +26,9 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn child() {
     let Some(path) = env::var_os(ROLE) else { return };
+    if let Some(path) = path.to_str().and_then(|role| role.strip_prefix("without descriptors ")) {
+        return serve_without_descriptors(Path::new(path));
+    }
     let mut service = doorbell::connect_timeout(path, FOREVER).unwrap();
     service.send(b"hello").unwrap();
     let (mut sender, mut receiver) = service.split();
@@ -178,16 +186,17 @@ fn more_clients_than_a_service_takes_are_turned_away_and_the_others_stay() {
             let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
             service.send(client, &message).unwrap();
         }
-        service.turned_away()
+        (service.turned_away(), service.refusals())
     });
     let mut clients: Vec<_> = (0..2).map(|_| doorbell::connect(&path).unwrap()).collect();
     for client in &mut clients {
         client.send(b"one").unwrap();
         client.recv().unwrap();
     }
-    assert!(doorbell::connect(&path).is_err());
+    let full = Reason::Full { most: 2 };
+    assert_eq!(doorbell::connect(&path).map(drop), Err(RendezvousError::Refused(full)));
     clients[0].send(b"still here").unwrap();
-    assert_eq!(serving.join().unwrap(), 1);
+    assert_eq!(serving.join().unwrap(), (1, vec![full]));
 }
 
 /// The folder is of this user alone; a name in it is a service of it.
@@ -346,4 +355,178 @@ fn the_file_of_callers_says_nothing_of_messages_and_tells_of_who_comes() {
     calling.join().unwrap().unwrap();
     drop(accepted);
     assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"two");
+}
+
+/// Half a minute, and then "Resource temporarily unavailable": it waited for itself.
+#[test]
+fn one_thread_can_be_a_service_and_its_client() {
+    let path = scratch("alone");
+    let mut service = doorbell::listen(&path).unwrap();
+    let mut client = doorbell::connect_timeout(&path, FOREVER).unwrap();
+    client.send(b"hello").unwrap();
+    let (who, hello) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+    assert_eq!(hello, b"hello");
+    service.send(who, b"and hello").unwrap();
+    assert_eq!(client.recv_timeout(FOREVER).unwrap().expect("hung"), b"and hello");
+    // However short it may wait, and where each client is handed out.
+    let mut other = doorbell::connect_timeout(&path, Duration::ZERO).unwrap();
+    let mut here = service.accept_timeout(FOREVER).unwrap().expect("hung");
+    here.send(b"you are apart").unwrap();
+    assert_eq!(other.recv().unwrap(), b"you are apart");
+    assert_eq!((service.clients().count(), service.turned_away()), (1, 0));
+}
+
+/// A socket at which somebody listens and never answers, as a stopped process does.
+fn stopped(path: &Path) -> OwnedFd {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    rustix::net::listen(&socket, 8).unwrap();
+    socket
+}
+
+/// The time that may be waited for a service to be there was all that was kept: who was there and did not answer was waited for as long
+/// again as a joiner waits that says nothing.
+#[test]
+fn who_waits_for_a_stopped_service_is_told_so_when_its_time_is_up() {
+    let path = scratch("stopped");
+    let _service = stopped(&path);
+    let after = Duration::from_millis(20);
+    assert_eq!(doorbell::connect_timeout(&path, after).map(drop), Err(RendezvousError::TimedOut { after }));
+    let told = Join::default().patience(after).at(&path).map(drop).unwrap_err();
+    assert_eq!(told, RendezvousError::TimedOut { after });
+    assert!(told.to_string().contains("20ms"), "{told}");
+    fs::remove_file(path).unwrap();
+}
+
+/// Ctrl-C was not heard while somebody connected.
+#[test]
+fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
+    extern "C" fn heard(_: libc::c_int) {}
+    // SAFETY: the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = heard as *const () as usize;
+        // As most programs have it.
+        action.sa_flags = libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
+    }
+    let path = scratch("signal");
+    let _service = stopped(&path);
+    let (told, tells) = channel();
+    let waiting = thread::spawn({
+        let path = path.clone();
+        move || {
+            // SAFETY: names the calling thread.
+            told.send(unsafe { libc::pthread_self() }).unwrap();
+            let join = Join::default().interruptible(true);
+            doorbell::service::connect_by_timeout(path, &join, FOREVER).map(drop)
+        }
+    });
+    let thread = tells.recv().unwrap();
+    // It may not sleep yet.
+    while !waiting.is_finished() {
+        // SAFETY: not joined yet.
+        unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(waiting.join().unwrap(), Err(RendezvousError::Interrupted));
+    fs::remove_file(path).unwrap();
+}
+
+/// Somebody who has connected and said hello.
+fn greeted(path: &Path) -> OwnedFd {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    let version = u64::from(doorbell_core::layout::MAJOR) << 32;
+    let words = [u64::from_ne_bytes(*b"DBHELLO1"), version, u64::MAX];
+    let hello: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    rustix::net::send(&socket, &hello, SendFlags::empty()).unwrap();
+    socket
+}
+
+/// All that came were served before a client was looked at, and while more came all the time, nobody was.
+#[test]
+fn callers_take_turns_with_clients_however_many_come() {
+    let path = scratch("flood");
+    let mut service = doorbell::listen(&path).unwrap();
+    let mut client = doorbell::connect(&path).unwrap();
+    client.send(b"first").unwrap();
+    assert_eq!(service.recv_timeout(FOREVER).unwrap().expect("hung").1, b"first");
+    assert_eq!(service.try_recv(), Ok(None));
+    let callers: Vec<_> = (0..50).map(|_| greeted(&path)).collect();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let offered = || {
+        let is_offered =
+            |caller: &&OwnedFd| poll(&mut [PollFd::new(caller, PollFlags::IN)], Some(&now)).unwrap() == 1;
+        callers.iter().filter(is_offered).count()
+    };
+    client.send(b"question").unwrap();
+    assert_eq!(service.try_recv().unwrap().expect("it is there").1, b"question");
+    assert!(offered() <= 8, "{} callers went first", offered());
+    // And none of them is forgotten, also by one who asks only when the service's file tells it something new, as tokio does.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut service = doorbell::AsyncService::new(service).unwrap();
+        while offered() < 50 {
+            let _ = tokio::time::timeout(Duration::from_millis(1), service.recv()).await;
+        }
+    });
+}
+
+/// What a service does that has no descriptor left for a client, until its parent ends it.
+fn serve_without_descriptors(path: &Path) {
+    let mut service = doorbell::listen(path).unwrap();
+    let here = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    // Those that are open, of which the directory was one, and the caller's socket.
+    setrlimit(Resource::Nofile, Rlimit { current: Some(here), maximum: Some(here) }).unwrap();
+    while service.recv_timeout(FOREVER).unwrap().is_none() {}
+}
+
+/// It hung up, as on one whose user it does not let in, and looked alive.
+#[test]
+fn a_service_without_descriptors_tells_its_callers_so_and_everybody_who_looks() {
+    let path = scratch("none-left");
+    let _service = Other(me_as(format!("without descriptors {}", path.display())).spawn().unwrap());
+    let told = doorbell::connect_timeout(&path, FOREVER).map(drop).unwrap_err();
+    assert_eq!(told, RendezvousError::Refused(Reason::NoDescriptors));
+    assert!(told.to_string().contains("ulimit -n"), "{told}");
+    // Without a client it has no memory by which it could be found, but in a folder of names.
+    let service = _service.0.id();
+    let seen = doorbell::counters::process(service).unwrap().expect("it counts");
+    assert_eq!(seen.turned_away, 1);
+    drop(inspect().unwrap());
+}
+
+/// What did not fit was taken for a lie: "it announced 5 descriptors and sent 3".
+#[test]
+fn a_client_without_descriptors_is_told_that_it_is_its_own_fault() {
+    if env::var_os("DOORBELL_TEST_FEW").is_none() {
+        let mut alone = std::process::Command::new(env::current_exe().unwrap());
+        alone.args(["--exact", "a_client_without_descriptors_is_told_that_it_is_its_own_fault"]);
+        assert!(alone.env("DOORBELL_TEST_FEW", "-").status().unwrap().success(), "it says above why");
+        return;
+    }
+    let path = scratch("few");
+    let mut service = doorbell::listen(&path).unwrap();
+    let mut kept = doorbell::connect(&path).unwrap();
+    kept.send(b"all that a process opens once is open").unwrap();
+    service.recv_timeout(FOREVER).unwrap().expect("hung");
+    let mut said = Vec::new();
+    // The service's side of each takes some, and of the client's a part fits, or all.
+    for free in 1..=20 {
+        let mut files: Vec<_> = std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect();
+        files.truncate(files.len() - free);
+        if let Err(told) = doorbell::connect(&path) {
+            said.push(told.to_string());
+        }
+        drop(files);
+        // Gives up what those have who have gone.
+        while service.recv_timeout(Duration::from_millis(1)).unwrap().is_some() {}
+    }
+    for told in &said {
+        assert!(told.contains("ulimit -n") && !told.contains("protocol"), "{told}");
+    }
+    assert!(said.iter().any(|told| told.contains("recvmsg")), "{said:#?}");
+    doorbell::connect(&path).unwrap();
 }

@@ -4,9 +4,10 @@
 use doorbell::channel::{AttachError, RecvError, SendError};
 use doorbell::mapping::MapError;
 use doorbell::peer::PeerId;
-use doorbell::rendezvous::RendezvousError;
+use doorbell::rendezvous::{Reason, RendezvousError};
 use doorbell::service::ServiceError;
 use doorbell::{PeerViolation, WaitError};
+use rustix::io::Errno;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -258,7 +259,13 @@ impl From<RendezvousError> for Failure {
             RendezvousError::Forked => (DOORBELL_FORKED, 0),
             RendezvousError::Violation(_) => (DOORBELL_VIOLATION, 0),
             RendezvousError::NoAnswer(errno) => (DOORBELL_NO_ANSWER, errno.raw_os_error()),
-            RendezvousError::Refused => (DOORBELL_REFUSED, 0),
+            RendezvousError::Interrupted => (DOORBELL_INTERRUPTED, 0),
+            RendezvousError::BadName { .. } | RendezvousError::PathTooLong { .. } => {
+                (DOORBELL_INVALID_ARGUMENT, 0)
+            }
+            RendezvousError::TimedOut { .. } => (DOORBELL_NO_ANSWER, Errno::TIMEDOUT.raw_os_error()),
+            RendezvousError::Refused(Reason::OtherUser { .. }) => (DOORBELL_OTHER_USER, 0),
+            RendezvousError::Refused(_) => (DOORBELL_REFUSED, 0),
             RendezvousError::OtherUser { .. }
             | RendezvousError::UnknownUser { .. }
             | RendezvousError::Writable { .. } => (DOORBELL_OTHER_USER, 0),

@@ -77,8 +77,8 @@ impl Lanes {
     fn is_empty(&self) -> bool {
         match self {
             Self::None => true,
-            Self::OfBoards(gather) => gather.is_empty(),
-            Self::OfSessions(gather) => gather.is_empty(),
+            Self::OfBoards(gather) => gather.lanes() == 0,
+            Self::OfSessions(gather) => gather.lanes() == 0,
             Self::Left => false,
         }
     }

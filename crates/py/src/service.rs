@@ -209,17 +209,15 @@ pub(crate) fn _connect(
     most_eventfds: u32,
     patience: f64,
 ) -> PyResult<Ends> {
-    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0);
+    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0).interruptible(true);
     let end = Duration::try_from_secs_f64(timeout.max(0.0)).ok();
     let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
-    // In stretches, between which signals are heard.
-    const GLANCE: Duration = Duration::from_millis(500);
     loop {
-        let left = end.map_or(GLANCE, |end| end.saturating_duration_since(Instant::now()).min(GLANCE));
+        let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+        // None at all asks for a service that is there already.
+        let left = if timeout > 0.0 { left.max(Duration::from_nanos(1)) } else { Duration::ZERO };
         match py.detach(|| service::connect_by_timeout(&name, &join, left)) {
-            Err(rendezvous::RendezvousError::NoOwner) if end.is_none_or(|end| Instant::now() < end) => {
-                py.check_signals()?;
-            }
+            Err(rendezvous::RendezvousError::Interrupted) => py.check_signals()?,
             result => return result.map(ends).map_err(of_rendezvous),
         }
     }

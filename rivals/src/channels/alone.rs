@@ -53,7 +53,7 @@ fn pass<const S: usize>(messages: u64, mut send: impl FnMut(&[u8; S]), mut recei
 fn one_to_one<const S: usize>(channel: &str, messages: u64) -> anyhow::Result<()> {
     // Nothing is calibrated for the futex: valgrind ends the threads that do it.
     let pair = || {
-        doorbell::channel::pair_waiting_by::<Futex, Futex>(DEPTH as u64 * (S as u64 + 16)).expect("memory")
+        doorbell::channel::pair_waiting_by::<Futex>(DEPTH as u64 * (S as u64 + 16)).expect("memory")
     };
     macro_rules! receive {
         ($receiver:ident) => {
@@ -160,7 +160,7 @@ fn gather(lanes: u32, messages: u64) {
 fn publish(count: u32, messages: u64) {
     let mut publisher = Publisher::<Futex>::waiting_by(1 << 16).expect("memory");
     let subscribers: Vec<Subscriber<Trusted, Futex>> =
-        (0..count).map(|_| publisher.subscribe(WhenSlow::Gap).expect("memory")).collect();
+        (0..count).map(|_| publisher.subscribe_waiting_by(WhenSlow::Gap).expect("memory")).collect();
     (0..messages)
         .for_each(|number| publisher.publish(&black_box(number).to_ne_bytes()).expect("nobody waits"));
     drop(subscribers);

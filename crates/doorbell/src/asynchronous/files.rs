@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files a task waits for, as its runtime knows them.
 
-use super::MOST_TURNS;
+use super::turn::MOST_TURNS;
 use crate::bell_state::BellState;
 use crate::descriptor;
 use crate::error::WaitError;

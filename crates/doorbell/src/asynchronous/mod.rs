@@ -2,29 +2,33 @@
 //! Waiting in tokio (feature `tokio`).
 
 mod bell;
+mod duplex;
 mod files;
 mod gather;
 mod publisher;
+mod queue;
 mod receiver;
 mod sender;
 mod service;
 #[cfg(feature = "stream")]
 mod stream;
 mod subscriber;
+mod turn;
 #[cfg(feature = "zerocopy")]
 mod typed;
 #[cfg(feature = "serde")]
 mod value;
 
 pub use bell::AsyncBell;
+pub use duplex::{AsyncDuplex, connect_async, connect_async_by};
 pub use service::AsyncService;
 
 use crate::error::WaitError;
 use crate::wait::Listener;
 use files::Files;
 use std::future::poll_fn;
-use std::task::{Context, Poll, ready};
-use tokio::task::coop::poll_proceed;
+use std::task::{Context, Poll};
+use turn::{Turn, take_turns};
 
 /// An end of a channel, or a [bell](AsyncBell), that a tokio task awaits. It never occupies a thread.
 ///
@@ -36,6 +40,8 @@ use tokio::task::coop::poll_proceed;
 /// | [`Sender`](crate::channel::Sender) | [`send`](Self::send), [`reserve`](Self::reserve): back-pressure is awaited |
 /// | [`Publisher`](crate::channel::broadcast::Publisher) | [`publish`](Self::publish), while a subscriber holds it back |
 /// | [`Bell`](crate::Bell) | [`wait`](Self::wait) |
+/// | [`Popper`](crate::queue::Popper), [`Pusher`](crate::queue::Pusher) of a queue | [`pop`](Self::pop), [`push`](Self::push) |
+/// | [`NotifyWaiter`](crate::NotifyWaiter) | [`wait`](#method.wait-1) |
 ///
 /// With features `zerocopy` and `serde`, ends for values too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
 /// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
@@ -144,9 +150,6 @@ impl<E: OverBytes> Listen for E {
     }
 }
 
-/// How often one poll looks again. Only what is hostile seems to have something, or is woken, more often.
-const MOST_TURNS: u32 = 4;
-
 impl<E: Awaitable> Async<E> {
     /// Registers `end` with the runtime of the calling task, in which it stays whoever awaits it.
     ///
@@ -195,27 +198,16 @@ impl<E: Awaitable> Async<E> {
         length: u64,
         mut attempt: impl FnMut(&mut E) -> Result<Option<R>, F>,
     ) -> Poll<Result<R, F>> {
-        for _ in 0..MOST_TURNS {
-            let turn = ready!(poll_proceed(cx));
-            let attempted = attempt(&mut self.end).transpose();
-            if let Some(result) = attempted {
-                turn.made_progress();
-                self.slept = false;
-                return Poll::Ready(result);
-            }
-            match self.prepare_sleep(cx, length) {
-                Ok(true) => return Poll::Pending,
-                Ok(false) => turn.made_progress(),
-                Err(error) => {
-                    self.slept = false;
-                    return Poll::Ready(Err(error.into()));
-                }
-            }
-        }
-        // A hostile peer can always seem to have something. Others get their turn: the runtime, and what stands around this
-        // future, a time-out for one.
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        let polled = take_turns(cx, |cx| match attempt(&mut self.end).transpose() {
+            Some(result) => Turn::Done(result),
+            None => match self.prepare_sleep(cx, length) {
+                Ok(true) => Turn::Asleep,
+                Ok(false) => Turn::Again,
+                Err(error) => Turn::Done(Err(error.into())),
+            },
+        });
+        self.slept &= polled.is_pending();
+        polled
     }
 
     /// True if the task is woken when there is something, and there is nothing now.

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A service in tokio.
 
+use super::turn::{Turn, take_turns};
+use crate::channel::SendError;
 use crate::descriptor;
+use crate::error::WaitError;
 use crate::rendezvous::RendezvousError;
 use crate::service::{ClientId, Duplex, Service, ServiceError};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -56,12 +61,7 @@ impl AsyncService {
     /// # Errors
     /// As [`Service::accept`].
     pub async fn accept(&mut self) -> Result<Duplex, RendezvousError> {
-        loop {
-            if let Some(client) = self.service.accept_timeout(Duration::ZERO)? {
-                return Ok(client);
-            }
-            self.readable().await.map_err(|error| failed(&error))?;
-        }
+        poll_fn(|cx| self.poll_until(cx, |service| service.accept_timeout(Duration::ZERO))).await
     }
 
     /// The next message of any client, and whose it is, as [`Service::recv`] does.
@@ -71,18 +71,51 @@ impl AsyncService {
     /// # Errors
     /// As [`Service::recv`].
     pub async fn recv(&mut self) -> Result<(ClientId, Vec<u8>), ServiceError> {
-        loop {
-            if let Some(received) = self.service.try_recv()? {
-                return Ok(received);
-            }
-            self.readable().await.map_err(|error| failed(&error))?;
-        }
+        poll_fn(|cx| self.poll_until(cx, Service::try_recv)).await
     }
 
-    /// Forgets that it was readable before the next look: what comes behind that is an edge.
-    async fn readable(&self) -> std::io::Result<()> {
-        self.file.readable().await?.clear_ready();
-        Ok(())
+    /// Sends `message` to `client`. Waits while there is no room: others are not served meanwhile, so put a time-out around it.
+    ///
+    /// Cancel safe: if the future is dropped, the message was not sent.
+    ///
+    /// # Errors
+    /// As [`Service::send_timeout`], never [`SendError::Full`] or [`SendError::TimedOut`].
+    pub async fn send(&mut self, client: ClientId, message: &[u8]) -> Result<(), SendError> {
+        let mut room = None;
+        poll_fn(|cx| {
+            take_turns(cx, |cx| match self.service.send(client, message) {
+                Err(SendError::Full) => {
+                    match poll_room(&mut self.service, client, message.len(), &mut room, cx) {
+                        Ok(turn) => turn,
+                        Err(error) => Turn::Done(Err(error.into())),
+                    }
+                }
+                result => Turn::Done(result),
+            })
+        })
+        .await
+    }
+
+    fn poll_until<R, F: From<RendezvousError>>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut attempt: impl FnMut(&mut Service) -> Result<Option<R>, F>,
+    ) -> Poll<Result<R, F>> {
+        let Self { file, service } = self;
+        take_turns(cx, |cx| {
+            if let Some(result) = attempt(service).transpose() {
+                return Turn::Done(result);
+            }
+            // Forgets that it was readable before the next look: what comes behind that is an edge.
+            match file.poll_read_ready(cx) {
+                Poll::Pending => Turn::Asleep,
+                Poll::Ready(Ok(mut ready)) => {
+                    ready.clear_ready();
+                    Turn::Again
+                }
+                Poll::Ready(Err(error)) => Turn::Done(Err(failed(&error).into())),
+            }
+        })
     }
 
     /// The service, for whatever does not wait.
@@ -94,6 +127,37 @@ impl AsyncService {
     pub fn into_inner(self) -> Service {
         self.service
     }
+}
+
+/// Has the task woken when `client` has room for `length` bytes. `room` is the file that tells of it, made when it is wanted first.
+fn poll_room<R>(
+    service: &mut Service,
+    client: ClientId,
+    length: usize,
+    room: &mut Option<AsyncFd<OwnedFd>>,
+    cx: &mut Context<'_>,
+) -> Result<Turn<R>, WaitError> {
+    let watched = |error: &std::io::Error| WaitError::Os {
+        call: "epoll_ctl",
+        errno: Errno::from_io_error(error).unwrap_or(Errno::IO),
+    };
+    let Some(sender) = service.sender(client) else { return Ok(Turn::Again) };
+    let file = match room {
+        Some(file) => file,
+        None => {
+            let duplicate = descriptor::duplicate(sender.file()?)
+                .map_err(|errno| WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
+            // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
+            let file = unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) };
+            room.insert(file.map_err(|error| watched(&error.into()))?)
+        }
+    };
+    // Forgets that it was readable before it arms: what comes behind that is an edge.
+    if let Poll::Ready(ready) = file.poll_read_ready(cx) {
+        ready.map_err(|error| watched(&error))?.clear_ready();
+        return Ok(Turn::Again);
+    }
+    Ok(if sender.listen(length)? { Turn::Again } else { Turn::Asleep })
 }
 
 fn failed(error: &std::io::Error) -> RendezvousError {

@@ -38,6 +38,8 @@ pub enum AttachError {
     },
     /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
     HungUp,
+    /// There is no memory for another ring.
+    NoMemory,
     /// A trusted end, which lends out memory as it lies there, on a segment that somebody untrusted shares.
     Untrusted,
     /// What lies in the memory is not a lane.
@@ -65,6 +67,7 @@ impl fmt::Display for AttachError {
             Self::HungUp => f.write_str(
                 "the maker of this segment takes this process for gone; join again, in the process that is to attach",
             ),
+            Self::NoMemory => f.write_str("there is no memory for another ring"),
             Self::Untrusted => f.write_str(
                 "an untrusted peer shares this segment; attach an untrusted end, or use a segment of trusted peers",
             ),
@@ -119,7 +122,9 @@ pub enum SendError {
 impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => f.write_str("the channel is full; the receiver is behind"),
+            Self::Full => f.write_str(
+                "the channel is full; the receiver is behind, or has not given back the room of what it received: it does so by eighths of the ring, and when it looks for the next message",
+            ),
             Self::TimedOut => f.write_str("there was no room before the deadline; the receiver is behind"),
             Self::NoReceiver => f.write_str(
                 "the channel is full, and nobody has taken its receiving end yet; take it first, or wait for it with a deadline",

@@ -2,6 +2,7 @@
 //! Many senders, one receiver.
 
 use super::error::{AttachError, RecvError};
+use super::makers::Makers;
 use super::message::Message;
 use super::receiver::MOST_TURNS;
 use super::ring_reader::RingReader;
@@ -59,6 +60,8 @@ pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
     left: usize,
     way: W,
     trust: PhantomData<T>,
+    /// Of senders that are made one after another: who makes them.
+    makers: Option<Arc<Makers>>,
     /// Last: with each goes the hold by which the other side knows that we live.
     readers: Vec<Option<RingReader>>,
 }
@@ -115,6 +118,7 @@ impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
             left: 0,
             way: W::default(),
             trust: PhantomData,
+            makers: None,
         }
     }
 }
@@ -197,7 +201,10 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         if !attach_context.segment.trusts::<T>() {
             return Err(AttachError::Untrusted);
         }
-        let reader = RingReader::on(attach_context, lane)?;
+        self.add_reader(RingReader::on(attach_context, lane)?)
+    }
+
+    fn add_reader(&mut self, reader: RingReader) -> Result<usize, AttachError> {
         let state = &reader.lane.message_state;
         let most = W::MOST_BELLS;
         if !self.bells.iter().any(|(bell, _)| Arc::ptr_eq(bell, state)) {
@@ -224,14 +231,45 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         removed.is_some()
     }
 
-    /// Is there no lane?
+    /// How many lanes there are.
+    pub fn lanes(&self) -> usize {
+        self.readers.iter().flatten().count()
+    }
+
+    /// How many messages lie in the rings that were not received yet. More may come meanwhile. Costs a look at each of them.
+    pub fn len(&self) -> usize {
+        self.readers.iter().flatten().map(RingReader::count).sum()
+    }
+
+    /// Is there no message now? One look at each lane.
     pub fn is_empty(&self) -> bool {
-        self.readers.iter().all(Option::is_none)
+        !self.readers.iter().flatten().any(RingReader::holds_message)
+    }
+
+    /// From now on its end is that of `makers`, and it takes the lanes that they make.
+    pub(super) fn ends_with(&mut self, makers: Arc<Makers>) {
+        self.makers = Some(makers);
     }
 
     /// Is no sender left of whom anything is to be told?
     pub(super) fn is_over(&self) -> bool {
-        self.readers.iter().flatten().all(RingReader::is_over)
+        let readers = || self.readers.iter().flatten();
+        match &self.makers {
+            None => readers().all(RingReader::is_over),
+            // The order matters: what was sent before the last of them went is seen.
+            Some(makers) => makers.are_gone() && !readers().any(RingReader::has_message),
+        }
+    }
+
+    /// Takes the lanes that were made for more senders.
+    #[cold]
+    fn take_fresh(&mut self) {
+        let fresh =
+            self.makers.as_ref().filter(|makers| makers.have_fresh()).map(|makers| makers.take_fresh());
+        for reader in fresh.into_iter().flatten() {
+            // Each segment has as many lanes as all before it, so their bells are few.
+            self.add_reader(reader).expect("128 bells are 2¹²⁸ lanes");
+        }
     }
 
     /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
@@ -379,13 +417,17 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn poll_all(&mut self) -> Result<Polled, GatherError> {
+        // Before the look at the lanes: what was sent before the last of them went is seen by it.
+        let gone = self.makers.as_ref().map(|makers| makers.are_gone());
+        self.take_fresh();
         let count = self.readers.len();
-        let (mut alive, mut last) = (false, None);
+        // A lane that was never taken, or that its sender left, may get one as long as somebody can make one.
+        let (may_come, mut alive, mut last) = (gone != Some(true), gone == Some(false), None);
         let first = self.turn.min(count);
         for lane in (first..count).chain(0..first) {
             let Some(reader) = &mut self.readers[lane] else { continue };
             if reader.is_idle() {
-                alive = true;
+                alive |= may_come;
                 continue;
             }
             match reader.poll_once() {
@@ -395,7 +437,7 @@ impl<T: Trust, W: Wait> Gather<T, W> {
                     self.find_busy(lane);
                     return Ok(Polled::Found((lane, found)));
                 }
-                Ok(None) => alive = true,
+                Ok(None) => alive |= may_come,
                 Err((error, true)) if error != RecvError::Closed => {
                     return Err(GatherError { lane: Some(lane), error });
                 }
@@ -415,9 +457,9 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             if let Some(found) = self.poll()? {
                 return Ok(Some(found));
             }
-            let Self { readers, bells, way, .. } = self;
+            let Self { readers, bells, way, makers, .. } = self;
             readers.iter().flatten().for_each(|reader| reader.want(1));
-            let ready = || readers.iter().flatten().any(RingReader::has_news);
+            let ready = || has_news(readers, makers.as_deref());
             let woken = if let [(state, listener)] = &mut bells[..] {
                 way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?
             } else {
@@ -487,7 +529,9 @@ impl<T: Trust, W: Wait> Gather<T, W> {
             if !self.listen_at_all()? {
                 return Ok(false);
             }
-            if self.readers.iter_mut().flatten().any(RingReader::settle_once) {
+            if self.readers.iter_mut().flatten().any(RingReader::settle_once)
+                || self.makers.as_deref().is_some_and(Makers::have_news)
+            {
                 break;
             }
         }
@@ -500,13 +544,13 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 
     fn listen_at_all(&mut self) -> Result<bool, WaitError> {
-        let Self { readers, bells, .. } = self;
+        let Self { readers, bells, makers, .. } = self;
         readers.iter_mut().flatten().for_each(RingReader::put_back);
         readers.iter().flatten().for_each(|reader| reader.want(1));
         for (state, listener) in bells {
             let Some((slot, index)) = listener.eventfd_slot() else { continue };
             let mut waiter = [Waiter::new(&state.record().wake, slot)];
-            let ready = || readers.iter().flatten().any(RingReader::has_news);
+            let ready = || has_news(readers, makers.as_deref());
             if listen(&mut waiter, &mut Token { state, index }, ready)? {
                 return Ok(true);
             }
@@ -515,8 +559,14 @@ impl<T: Trust, W: Wait> Gather<T, W> {
     }
 }
 
+/// For the `ready` of a wait: is there anything to be had, or told, that was not told?
+fn has_news(readers: &[Option<RingReader>], makers: Option<&Makers>) -> bool {
+    readers.iter().flatten().any(RingReader::has_news) || makers.is_some_and(Makers::have_news)
+}
+
 impl<T: Trust, W: Wait> Source for Gather<T, W> {
     fn look(&mut self) -> bool {
+        self.take_fresh();
         // All are looked at: each sender is told of the room there is.
         let news =
             self.readers.iter_mut().flatten().filter_map(|reader| reader.look_once().then_some(())).count();
@@ -525,12 +575,12 @@ impl<T: Trust, W: Wait> Source for Gather<T, W> {
     }
 
     fn parts<'a>(&'a mut self, parts: &mut Parts<'a>) {
-        let Self { readers, bells, .. } = self;
-        let readers = &*readers;
+        let Self { readers, bells, makers, .. } = self;
+        let (readers, makers) = (&*readers, makers.as_deref());
         readers.iter().flatten().for_each(|reader| reader.want(1));
         for (state, listener) in bells {
             parts.entries.push(WaitEntry { state, listener });
         }
-        parts.ready.push(Box::new(|| readers.iter().flatten().any(RingReader::has_news)));
+        parts.ready.push(Box::new(move || has_news(readers, makers)));
     }
 }

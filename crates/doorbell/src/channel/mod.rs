@@ -43,7 +43,7 @@
 //! |---|---|
 //! | sending: copying, in place, in batches, and what happens when there is no room | [`Sender`] |
 //! | receiving: copying, in place, in an event loop | [`Receiver`] |
-//! | many senders, one receiver | [`many`]; [`senders`] where they come and go; [`Gather`] |
+//! | many senders, one receiver | [`mpsc`], whose senders are cloned; [`senders`] of which a fixed number may be there; [`Gather`] |
 //! | one sender, many receivers | [`broadcast`] |
 //! | values of one type | `Typed` (feature `zerocopy`) |
 //! | any of these ends in a tokio task | `Async` (feature `tokio`) |
@@ -87,6 +87,7 @@ mod gather;
 mod held;
 mod iter;
 mod lane;
+mod makers;
 mod message;
 mod receiver;
 mod recv_batch;
@@ -110,7 +111,7 @@ pub use message::Message;
 pub use receiver::Receiver;
 pub use recv_batch::RecvBatch;
 pub use sender::{Batch, RoomFor, Sender};
-pub use senders::{Senders, senders};
+pub use senders::{CloneSender, Senders, mpsc, senders};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
@@ -136,18 +137,14 @@ pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), Rende
     pair_waiting_by(capacity)
 }
 
-/// Both ends of a channel between threads, each with its way of waiting.
-pub type Pair<S, R> = (Sender<Trusted, S>, Receiver<Trusted, R>);
+/// Both ends of a channel between threads.
+pub type Pair<W> = (Sender<Trusted, W>, Receiver<Trusted, W>);
 
-/// As [`pair`], with a chosen [way of waiting](crate::wait) on either side.
+/// As [`pair`], with a chosen [way of waiting](crate::wait) on both sides.
 ///
 /// # Errors
 /// As [`pair`].
-pub fn pair_waiting_by<S, R>(capacity: u64) -> Result<Pair<S, R>, RendezvousError>
-where
-    S: crate::wait::Wait + Default,
-    R: crate::wait::Wait + Default,
-{
+pub fn pair_waiting_by<W: crate::wait::Wait + Default>(capacity: u64) -> Result<Pair<W>, RendezvousError> {
     let lanes = Lanes::new(1, 1, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 1, capacity })?;
     let segment = Arc::new(Segment::for_threads(&Offer::of_lanes(lanes))?);
     let sender = Sender::at_waiting_by(&segment, 0).expect("nobody else has the segment");

@@ -84,6 +84,6 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
 
     /// Is there no message now?
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        !self.reader.holds_message()
     }
 }

@@ -312,6 +312,11 @@ impl RingReader {
         }
     }
 
+    /// Is there a message, as far as one look tells?
+    pub(super) fn holds_message(&self) -> bool {
+        self.index.has_next(&self.lane)
+    }
+
     /// How many messages are there.
     pub(super) fn count(&self) -> usize {
         self.index.waiting(&self.lane).0

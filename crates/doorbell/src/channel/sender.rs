@@ -4,6 +4,7 @@
 use super::error::{AttachError, SendError};
 use super::fence::Fence;
 use super::lane::{Departure, End, Lane, Partner};
+use super::makers::Alive;
 use super::receiver::MOST_TURNS;
 use super::slot::Slot;
 use crate::cpu::cpu_mark;
@@ -21,6 +22,7 @@ use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::{Waiter, listen};
 use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -64,6 +66,8 @@ pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
     listener: Listener,
     violation: Option<PeerViolation>,
     trust: PhantomData<T>,
+    /// Of one of many: who else can make or be one.
+    kept: Option<Arc<Alive>>,
     /// Last: with it goes the hold, by which the other side knows that we live.
     pub(super) lane: Lane,
 }
@@ -126,11 +130,28 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
         let listener = Listener::new(&lane.room_state, W::NAME);
         let way = W::default();
         let fence = Fence::new(index.tail());
-        Ok(Self { lane, index, fence, end, receiver, way, listener, violation: None, trust: PhantomData })
+        Ok(Self {
+            lane,
+            index,
+            fence,
+            end,
+            receiver,
+            way,
+            listener,
+            violation: None,
+            trust: PhantomData,
+            kept: None,
+        })
     }
 }
 
 impl Sender<Trusted> {
+    pub(super) fn kept_by(self, alive: Arc<Alive>) -> Self {
+        let mut sender = self;
+        sender.kept = Some(alive);
+        sender
+    }
+
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children, those who joined by name.
     ///

@@ -5,11 +5,12 @@
 //! costs one of [`MOST_CALLERS`] places, for at most [`HOST_PATIENCE`], and loses it earlier when another needs it.
 
 use super::packet::{
-    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, send, send_all,
-    set_patience,
+    ACCEPTED, HELLO, OFFER, VERDICT, expect, our_version, peer_at, receive, refuse, send_all, try_receive,
 };
 use super::path_lock::PathLock;
-use super::{Connection, JOIN_PATIENCE, RendezvousError, Segment, Side, Users, new_socket, os};
+use super::patience::{HOST_PATIENCE, JOIN_PATIENCE, Patience};
+use super::{Connection, Reason, RendezvousError, Segment, Side, Users, address, new_socket, os};
+use crate::atfork_lock::ForkMutex;
 use crate::deadline::Deadline;
 use crate::descriptor;
 use crate::origin::Hold;
@@ -21,15 +22,13 @@ use rustix::event::epoll;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, lstat, open, stat, unlink};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
-use rustix::net::{SocketAddrUnix, SocketFlags};
+use rustix::net::SocketFlags;
+use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
-
-/// How long a host waits for a caller's next packet. Other callers are served meanwhile.
-pub const HOST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// So many callers can be between their arrival and their last packet. Of more the one that has been silent longest is
 /// turned away.
@@ -44,13 +43,13 @@ const QUEUE: i32 = 128;
 /// none of the host's [`Users`] is hung up on before it is sent anything.
 #[derive(Debug)]
 pub struct Host<T: Trust = Untrusted> {
-    door: Door,
+    door: Arc<Door>,
     trust: PhantomData<T>,
 }
 
 /// A bound path, and those who have come to it.
 #[derive(Debug)]
-struct Door {
+pub(super) struct Door {
     listener: OwnedFd,
     path: PathBuf,
     /// Device and inode of the socket at the path.
@@ -60,8 +59,27 @@ struct Door {
     users: Users,
     /// Readable when the listener or a caller is.
     events: OwnedFd,
+    /// Who makes the memory for a caller of a service.
+    maker: OnceLock<Maker>,
     callers: Mutex<Callers>,
 }
+
+/// What a service does for a caller.
+struct Maker {
+    /// Makes the memory for it, beside so many who have been offered some and not answered yet.
+    make: Box<dyn Fn(usize) -> Result<Arc<Segment>, RendezvousError> + Send + Sync>,
+    /// Counts one that was turned away.
+    refused: Box<dyn Fn(&RendezvousError) + Send + Sync>,
+}
+
+impl fmt::Debug for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Maker(..)")
+    }
+}
+
+/// The paths at which services of this process listen.
+static DOORS: ForkMutex<Vec<Weak<Door>>> = ForkMutex::new(Vec::new());
 
 #[derive(Debug, Default)]
 struct Callers {
@@ -103,9 +121,29 @@ struct Offered {
 }
 
 /// What a caller's packet, or its turn, calls for.
-enum Step {
+enum Due {
     Offer(Caller, Hello),
     Meet(Caller, Offered),
+}
+
+/// Which steps are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    /// All, but one segment is offered to all callers, one after another.
+    OneAtATime,
+    /// Nobody is met.
+    Offers,
+}
+
+/// What one step of a host did.
+pub(crate) enum Step<T: Trust> {
+    /// Somebody was met.
+    Met(Connection<T>),
+    /// Somebody was offered memory.
+    Offered,
+    /// All wait. Those who are not taken in yet may be `more`.
+    Idle { more: bool },
 }
 
 impl Host {
@@ -127,7 +165,7 @@ impl Host {
     /// # Errors
     /// As [`bind`](Self::bind).
     pub fn bind_for(path: impl AsRef<Path>, users: Users, mode: u32) -> Result<Self, RendezvousError> {
-        Ok(Self { door: Door::open(path.as_ref(), users, mode)?, trust: PhantomData })
+        Ok(Self { door: Arc::new(Door::open(path.as_ref(), users, mode)?), trust: PhantomData })
     }
 
     /// The same path, whose callers are trusted from now on: memory that they write is lent out as it lies there.
@@ -169,7 +207,7 @@ impl<T: Trust> Host<T> {
         segment: &Arc<Segment>,
         deadline: Option<Deadline>,
     ) -> Result<Option<Connection<T>>, RendezvousError> {
-        self.serve(deadline, true, |_| Ok(Arc::clone(segment)))
+        self.serve(deadline, Which::OneAtATime, |_, _| Ok(Arc::clone(segment)))
     }
 
     /// As [`accept_until`](Self::accept_until), but does not wait.
@@ -199,50 +237,124 @@ impl<T: Trust> Host<T> {
     pub fn accept_with(
         &self,
         deadline: Option<Deadline>,
-        segment: impl FnMut(&Peer) -> Result<Arc<Segment>, RendezvousError>,
+        mut segment: impl FnMut(&Peer) -> Result<Arc<Segment>, RendezvousError>,
     ) -> Result<Option<Connection<T>>, RendezvousError> {
-        self.serve(deadline, false, segment)
+        self.serve(deadline, Which::All, |peer, _| segment(peer))
     }
 
     fn serve(
         &self,
         deadline: Option<Deadline>,
-        one_at_a_time: bool,
-        mut segment: impl FnMut(&Peer) -> Result<Arc<Segment>, RendezvousError>,
+        which: Which,
+        mut segment: impl FnMut(&Peer, usize) -> Result<Arc<Segment>, RendezvousError>,
     ) -> Result<Option<Connection<T>>, RendezvousError> {
-        let door = &self.door;
-        if !door.process.is_current() {
-            return Err(RendezvousError::Forked);
-        }
         loop {
-            let more = door.take_in()?;
-            // Nothing is locked while the caller's function runs, which may take its time or use this host.
-            while let Some(step) = door.next_step(one_at_a_time)? {
-                match step {
-                    Step::Meet(caller, offered) => return caller.meet(offered).map(Some),
-                    Step::Offer(mut caller, hello) => {
-                        let offered = offer::<T>(&caller.socket, hello, segment(&caller.peer)?)?;
-                        caller.stage = Stage::Offered(offered);
-                        caller.until = Instant::now() + HOST_PATIENCE;
-                        door.watch(&caller.socket)?;
-                        door.callers().here.push(caller);
-                    }
+            let more = loop {
+                match self.door.step(which, &mut segment)? {
+                    Step::Met(connection) => return Ok(Some(connection)),
+                    Step::Offered => {}
+                    Step::Idle { more } => break more,
                 }
-            }
+            };
             // Also while a flood of them goes on.
             if deadline.is_some_and(|deadline| deadline.passed()) {
                 return Ok(None);
             }
             if !more {
-                door.wait(deadline)?;
+                self.door.wait(deadline)?;
             }
         }
     }
 }
 
+impl Host {
+    /// From now on callers are offered what `make` makes ([`step`](Self::step)); also by a thread of this process that is one itself,
+    /// and would else wait for this one, and which tells `refused` whom it turned away.
+    pub(crate) fn serve_by(
+        &self,
+        make: impl Fn(usize) -> Result<Arc<Segment>, RendezvousError> + Send + Sync + 'static,
+        refused: impl Fn(&RendezvousError) + Send + Sync + 'static,
+    ) {
+        if self.door.maker.set(Maker { make: Box::new(make), refused: Box::new(refused) }).is_ok() {
+            let mut doors = DOORS.lock();
+            doors.retain(|door| door.strong_count() > 0);
+            doors.push(Arc::downgrade(&self.door));
+        }
+    }
+
+    /// Takes the next step that is due, without waiting.
+    pub(crate) fn step(&self) -> Result<Step<Untrusted>, RendezvousError> {
+        let Some(maker) = self.door.maker.get() else { return Ok(Step::Idle { more: false }) };
+        self.door.step_by(maker, Which::All)
+    }
+
+    /// Sleeps until a step is due, or `deadline`.
+    pub(crate) fn wait(&self, deadline: Option<Deadline>) -> Result<(), RendezvousError> {
+        self.door.wait(deadline)
+    }
+
+    /// Whoever watches the file of this host for edges is told once more that it is readable, if it is.
+    pub(crate) fn tell_again(&self) -> Result<(), RendezvousError> {
+        let _ = epoll::delete(&self.door.events, &self.door.listener);
+        self.door.watch(&self.door.listener)
+    }
+}
+
 impl Door {
+    /// Where a service of this process listens, if one does at `path`.
+    pub(super) fn of_this_process(path: &Path) -> Option<Arc<Self>> {
+        let there = stat(path).ok()?;
+        let doors = DOORS.lock();
+        let mut doors = doors.iter().filter_map(Weak::upgrade);
+        doors.find(|door| door.file == (there.st_dev, there.st_ino) && door.process.is_current())
+    }
+
+    /// Gives those their offers who wait for one.
+    pub(super) fn make_offers(&self) {
+        let Some(maker) = self.maker.get() else { return };
+        // Who comes and goes without end is the service's to serve.
+        for _ in 0..MOST_CALLERS {
+            match self.step_by(maker, Which::Offers) {
+                Ok(Step::Offered) => {}
+                Ok(Step::Met(_) | Step::Idle { .. }) => return,
+                Err(error) => (maker.refused)(&error),
+            }
+        }
+    }
+
+    fn step_by(&self, maker: &Maker, which: Which) -> Result<Step<Untrusted>, RendezvousError> {
+        self.step(which, &mut |_: &Peer, offered| (maker.make)(offered))
+    }
+
+    fn step<T: Trust>(
+        &self,
+        which: Which,
+        segment: &mut impl FnMut(&Peer, usize) -> Result<Arc<Segment>, RendezvousError>,
+    ) -> Result<Step<T>, RendezvousError> {
+        if !self.process.is_current() {
+            return Err(RendezvousError::Forked);
+        }
+        let more = self.take_in()?;
+        match self.next_step(which)? {
+            None => Ok(Step::Idle { more }),
+            Some(Due::Meet(caller, offered)) => caller.meet(offered).map(Step::Met),
+            // Nothing is locked while the caller's function runs, which may take its time or use this host.
+            Some(Due::Offer(mut caller, hello)) => {
+                let is_offered = |caller: &&Caller| matches!(caller.stage, Stage::Offered(_));
+                let offered = self.callers().here.iter().filter(is_offered).count();
+                let made = segment(&caller.peer, offered);
+                let made = made.inspect_err(|error| refuse(&caller.socket, OFFER, error))?;
+                caller.stage = Stage::Offered(offer::<T>(&caller.socket, hello, made)?);
+                caller.until = Instant::now() + HOST_PATIENCE;
+                self.watch(&caller.socket)?;
+                self.callers().here.push(caller);
+                Ok(Step::Offered)
+            }
+        }
+    }
+
     fn open(path: &Path, users: Users, mode: u32) -> Result<Self, RendezvousError> {
-        let address = SocketAddrUnix::new(path).map_err(os("bind"))?;
+        let address = address(path)?;
         let listener = new_socket(SocketFlags::NONBLOCK)?;
         let mode = Mode::from_raw_mode(mode);
         // The file is made with these rights, less the umask: nobody connects before they are as they shall be.
@@ -269,9 +381,18 @@ impl Door {
         let ours = stat(path).map_err(os("stat"))?;
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept);
         let events = events.map_err(os("epoll_create1"))?;
-        let callers = Mutex::new(Callers { here: Vec::new(), spare: Some(spare()?) });
+        let callers = Mutex::new(Callers { spare: Some(spare()?), ..Callers::default() });
         let (path, file) = (path.to_owned(), (ours.st_dev, ours.st_ino));
-        let door = Self { listener, path, file, process: Process::current(), users, events, callers };
+        let door = Self {
+            listener,
+            path,
+            file,
+            process: Process::current(),
+            users,
+            events,
+            maker: OnceLock::new(),
+            callers,
+        };
         door.watch(&door.listener)?;
         Ok(door)
     }
@@ -322,6 +443,7 @@ impl Door {
                         }
                     };
                     if !self.turn_one_away(&mut callers) {
+                        refuse(&socket, OFFER, &os("accept4")(errno));
                         drop(socket);
                         callers.spare = spare().ok();
                         return Err(RendezvousError::Os { call: "accept4", errno });
@@ -337,7 +459,7 @@ impl Door {
 
     fn admit(&self, callers: &mut Callers, socket: OwnedFd) -> Result<(), RendezvousError> {
         let peer = peer_at(&socket, None)?;
-        self.users.check(&peer)?;
+        self.users.check(&peer).inspect_err(|error| refuse(&socket, OFFER, error))?;
         self.watch(&socket)?;
         let until = Instant::now() + HOST_PATIENCE;
         callers.here.push(Caller { socket, peer, until, stage: Stage::Silent });
@@ -357,16 +479,20 @@ impl Door {
             (stage, caller.until)
         };
         let worst = (0..callers.here.len()).min_by_key(rank);
-        worst.map(|at| self.take_out(callers, at)).is_some()
+        let worst = worst.map(|at| self.take_out(callers, at));
+        worst.inspect(|caller| caller.refuse(&RendezvousError::Refused(Reason::Crowded))).is_some()
     }
 
     /// The next step that is due. If all wait, `None`.
-    fn next_step(&self, one_at_a_time: bool) -> Result<Option<Step>, RendezvousError> {
+    fn next_step(&self, which: Which) -> Result<Option<Due>, RendezvousError> {
         let mut callers = self.callers();
         let now = Instant::now();
         for at in 0..callers.here.len() {
             let one_is_offered = callers.here.iter().any(|caller| matches!(caller.stage, Stage::Offered(_)));
             let caller = &mut callers.here[at];
+            if which == Which::Offers && matches!(caller.stage, Stage::Offered(_)) {
+                continue;
+            }
             let read = match &caller.stage {
                 Stage::Silent => caller.read_hello(),
                 Stage::Greeted(_) => caller.read_nothing(),
@@ -376,21 +502,21 @@ impl Door {
                 Ok(true) if matches!(caller.stage, Stage::Offered(_)) => {
                     let mut caller = self.take_out(&mut callers, at);
                     if let Stage::Offered(offered) = mem::replace(&mut caller.stage, Stage::Silent) {
-                        return Ok(Some(Step::Meet(caller, offered)));
+                        return Ok(Some(Due::Meet(caller, offered)));
                     }
                     return Ok(None);
                 }
                 Ok(_) => match caller.stage {
-                    Stage::Greeted(hello) if !(one_at_a_time && one_is_offered) => {
+                    Stage::Greeted(hello) if !(which == Which::OneAtATime && one_is_offered) => {
                         let caller = self.take_out(&mut callers, at);
-                        return Ok(Some(Step::Offer(caller, hello)));
+                        return Ok(Some(Due::Offer(caller, hello)));
                     }
                     _ if now < caller.until => continue,
-                    _ => RendezvousError::NoAnswer(Errno::TIMEDOUT),
+                    _ => RendezvousError::TimedOut { after: HOST_PATIENCE },
                 },
                 Err(error) => error,
             };
-            drop(self.take_out(&mut callers, at));
+            self.take_out(&mut callers, at).refuse(&failed);
             return Err(failed);
         }
         Ok(None)
@@ -411,7 +537,7 @@ impl Door {
 
 /// Does anybody listen at `path`? Whoever has more callers than fit its queue does, and is not waited for.
 pub(crate) fn is_served(path: &Path) -> Result<bool, RendezvousError> {
-    let address = SocketAddrUnix::new(path).map_err(os("connect"))?;
+    let address = address(path)?;
     let answer = rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address);
     Ok(!matches!(answer, Err(Errno::CONNREFUSED | Errno::NOENT)))
 }
@@ -429,9 +555,14 @@ fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
 impl Caller {
     /// `None` if it has sent nothing yet.
     fn read<const N: usize>(&self) -> Result<Option<[u64; N]>, RendezvousError> {
-        match receive(&self.socket, &mut Vec::new()) {
-            Err(RendezvousError::NoAnswer(Errno::AGAIN)) => Ok(None),
-            packet => packet.map(Some),
+        try_receive(&self.socket, &mut Vec::new())
+    }
+
+    /// Says why it is hung up on.
+    fn refuse(&self, error: &RendezvousError) {
+        // Who has been offered memory reads no more.
+        if !matches!(self.stage, Stage::Offered(_)) {
+            refuse(&self.socket, OFFER, error);
         }
     }
 
@@ -463,7 +594,6 @@ impl Caller {
         let Self { socket, peer, .. } = self;
         // What is sent over it from now on is waited for.
         ioctl_fionbio(&socket, false).map_err(os("FIONBIO"))?;
-        set_patience(&socket, JOIN_PATIENCE)?;
         let Offered { segment, under, holder } = offered;
         Connection::new(&segment, under, peer, socket, holder, Side::Host)
     }
@@ -480,16 +610,10 @@ fn offer<T: Trust>(
         hello.version >> 32 == u64::from(MAJOR) && plan.features & REQUIRED_FEATURES & !hello.features == 0;
     let holder = segment.mapping().next_holder();
     let words = [OFFER, our_version(), plan.bells.into(), segment.eventfds_per_bell.into(), holder.into()];
-    let admitted = if acceptable { segment.admit::<T>() } else { Err(RendezvousError::Refused) };
-    let under = match admitted {
-        Ok(under) => under,
-        Err(error) => {
-            // A joiner of another version finds that out from the offer and needs no descriptors to do so. The reason that
-            // is told here is the one that came first.
-            let _ = send(socket, &words, &[]);
-            return Err(error);
-        }
-    };
+    // A joiner of another version finds that out from the version, which stands in a refusal too.
+    let unusable = RendezvousError::Refused(Reason::Unusable);
+    let admitted = if acceptable { segment.admit::<T>() } else { Err(unusable) };
+    let under = admitted.inspect_err(|error| refuse(socket, OFFER, error))?;
     let mut descriptors = Vec::new();
     descriptors.extend(segment.mapping().descriptor());
     for state in &segment.states {
@@ -504,8 +628,10 @@ fn check_verdict([magic, verdict]: [u64; 2]) -> Result<(), RendezvousError> {
     expect("verdict", magic, VERDICT)?;
     match verdict {
         ACCEPTED => Ok(()),
-        REFUSED => Err(RendezvousError::Refused),
-        value => Err(RendezvousError::Violation(PeerViolation::BadValue { field: "verdict", value })),
+        value => Err(match Reason::of_word(value) {
+            Some(reason) => RendezvousError::Refused(reason),
+            None => RendezvousError::Violation(PeerViolation::BadValue { field: "verdict", value }),
+        }),
     }
 }
 
@@ -557,12 +683,12 @@ pub(super) fn host_whom<T: Trust>(
     segment: &Arc<Segment>,
     child: Option<u32>,
 ) -> Result<Connection<T>, RendezvousError> {
-    set_patience(&socket, JOIN_PATIENCE)?;
+    let patience = Patience::of(JOIN_PATIENCE);
     let peer = peer_at(&socket, child)?;
-    let [hello, version, features] = receive(&socket, &mut Vec::new())?;
+    let [hello, version, features] = receive(&socket, &mut Vec::new(), &patience)?;
     expect("hello", hello, HELLO)?;
     let offered = offer::<T>(&socket, Hello { version, features }, Arc::clone(segment))?;
-    let verdict = receive(&socket, &mut Vec::new())?;
+    let verdict = receive(&socket, &mut Vec::new(), &patience)?;
     check_verdict(verdict)?;
     Connection::new(segment, offered.under, peer, socket, offered.holder, Side::Host)
 }
@@ -570,7 +696,7 @@ pub(super) fn host_whom<T: Trust>(
 #[cfg(test)]
 mod tests {
     use super::super::join::connect;
-    use super::{Host, RendezvousError, new_socket};
+    use super::{Host, Patience, RendezvousError, new_socket};
     use rustix::io::Errno;
     use rustix::net::{SocketAddrUnix, SocketFlags};
     use std::time::Duration;
@@ -609,10 +735,13 @@ mod tests {
         let (told, tells) = std::sync::mpsc::channel();
         let there = path.clone();
         std::thread::spawn(move || {
-            let joined = connect(&there, Duration::from_millis(1)).map(drop);
+            let joined = connect(&there, &Patience::of(Duration::from_millis(1))).map(drop);
             told.send((joined, Host::bind(&there).map(drop))).unwrap();
         });
         let answers = tells.recv_timeout(Duration::from_secs(60)).expect("hung");
-        assert_eq!(answers, (Err(RendezvousError::NoAnswer(Errno::AGAIN)), Err(RendezvousError::Owned)));
+        assert_eq!(
+            answers,
+            (Err(RendezvousError::TimedOut { after: Duration::from_millis(1) }), Err(RendezvousError::Owned))
+        );
     }
 }

@@ -25,6 +25,7 @@
 use super::host::host_whom;
 use super::join::Join;
 use super::{Connection, RendezvousError, Segment, os, socket};
+use crate::environment::variable;
 use crate::peer::Trust;
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{FileType, fstat};
@@ -153,7 +154,8 @@ pub fn join() -> Result<Connection, RendezvousError> {
 }
 
 fn take_socket() -> Result<OwnedFd, RendezvousError> {
-    let value = std::env::var(VARIABLE).map_err(|_| RendezvousError::NothingInherited)?;
+    let value = variable(VARIABLE).and_then(|value| value.into_string().ok());
+    let value = value.ok_or(RendezvousError::NothingInherited)?;
     take(&value).ok_or(RendezvousError::NothingInherited)
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The joiner's part of a rendezvous over a socket.
 
+use super::host::Door;
+#[cfg(feature = "tokio")]
+use super::packet::try_receive;
 use super::packet::{
-    ACCEPTED, HELLO, OFFER, REFUSED, VERDICT, expect, our_version, peer_at, receive, receive_more, send,
-    set_patience,
+    ACCEPTED, HELLO, OFFER, VERDICT, expect, our_version, peer_at, receive, receive_more, refuse, send,
 };
-use super::socket::HOST_PATIENCE;
+use super::patience::{HOST_PATIENCE, JOIN_PATIENCE, Patience};
 use super::{
-    Connection, MOST_EVENTFDS, RendezvousError, Segment, Side, Users, c_library_feature, most_memory,
-    new_socket, os,
+    Connection, MOST_EVENTFDS, Reason, RendezvousError, Segment, Side, Users, address, c_library_feature,
+    most_memory, new_socket, os,
 };
 use crate::holder::Holder;
 use crate::mapping::Mapping;
@@ -18,12 +20,13 @@ use doorbell_core::layout::{
 };
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::WAITER_SLOTS;
+use rustix::event::{Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{SocketAddrUnix, SocketFlags};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, sockopt};
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,18 +39,21 @@ use std::time::{Duration, Instant};
 /// let connection = Join::default().host(Users::Listed([1000].into())).at("/run/quotes")?;
 /// # Ok::<(), doorbell::rendezvous::RendezvousError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Join<T: Trust = Untrusted> {
     most_memory: u64,
     most_eventfds: u32,
     patience: Duration,
+    interruptible: bool,
     host: Users,
     trust: PhantomData<T>,
 }
 
-/// How long a joiner waits for room in the host's queue, and for its offer, if it does not say otherwise. Many times
-/// [`HOST_PATIENCE`](super::socket::HOST_PATIENCE): a host that is busy turning away silent callers gets to an honest one.
-pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
+impl<T: Trust> Clone for Join<T> {
+    fn clone(&self) -> Self {
+        Self { host: self.host.clone(), trust: PhantomData, ..*self }
+    }
+}
 
 impl Default for Join {
     /// Takes up to [`MOST_MEMORY`](super::MOST_MEMORY) from a host of this process's user or root's, for whom it waits [`JOIN_PATIENCE`].
@@ -76,6 +82,7 @@ impl<T: Trust> Join<T> {
             most_memory: most_memory::<T>(),
             most_eventfds: most_eventfds::<T>(),
             patience: JOIN_PATIENCE,
+            interruptible: false,
             host: Users::Same,
             trust: PhantomData,
         }
@@ -94,11 +101,17 @@ impl<T: Trust> Join<T> {
         Self { most_eventfds: most, ..self }
     }
 
-    /// Waits up to `patience` for room in the host's queue, and as long again for its offer. [`at`](Self::at) comes once more, with as
-    /// much patience, if the host hung up on it when [`HOST_PATIENCE`] had passed: something may have held it up.
+    /// Waits up to `patience`, in all: for room in the host's queue, and for its offer. [`at`](Self::at) comes again, as long as that is
+    /// not over, if the host gave its place to others or hung up because it was late: something may have held this process up.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Whether a signal that this thread handles ends the wait ([`RendezvousError::Interrupted`]). It does not if this is not called.
+    #[must_use]
+    pub fn interruptible(self, interruptible: bool) -> Self {
+        Self { interruptible, ..self }
     }
 
     /// Joins a host of these users only. Asked for [`at`](Self::at) alone: of a socket pair the kernel tells who made it.
@@ -111,27 +124,49 @@ impl<T: Trust> Join<T> {
     ///
     /// # Errors
     /// [`RendezvousError::NoOwner`] if nobody listens there; [`RendezvousError::OtherUser`] if somebody else's process does;
-    /// [`RendezvousError::NoAnswer`] if it does not come to us in time, or hangs up as on one whom it does not admit; else
+    /// [`RendezvousError::TimedOut`] if it does not come to us in time; [`RendezvousError::Refused`] if it does not let us in; else
     /// [`RendezvousError`].
     pub fn at(&self, path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
-        let path = path.as_ref();
-        let came = Instant::now();
-        match self.come(path) {
-            // Whom a busy machine held up for longer than hosts wait was hung up on for that alone. Once, for another reason looks
-            // the same.
-            Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE))
-                if came.elapsed() >= HOST_PATIENCE =>
-            {
-                self.come(path)
+        self.within(path.as_ref(), &self.patience_of(self.patience))
+    }
+
+    pub(super) fn patience_of(&self, whole: Duration) -> Patience<'static> {
+        Patience::of(whole).interruptible(self.interruptible)
+    }
+
+    fn within(&self, path: &Path, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
+        let mut came = Instant::now();
+        loop {
+            let result = self.come(path, patience);
+            let again = match &result {
+                Err(RendezvousError::Refused(Reason::TooSlow | Reason::Crowded)) => true,
+                // One that was killed says nothing.
+                Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE)) => {
+                    came.elapsed() >= HOST_PATIENCE
+                }
+                _ => false,
+            };
+            if !again || patience.is_over() {
+                return result;
             }
-            result => result,
+            pause(AGAIN_AFTER, patience)?;
+            came = Instant::now();
         }
     }
 
-    fn come(&self, path: &Path) -> Result<Connection<T>, RendezvousError> {
-        let socket = connect(path, self.patience)?;
+    fn come(&self, path: &Path, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
+        let greeted = self.greet(connect(path, patience)?)?;
+        // Where this process itself serves, this may be the very thread.
+        match Door::of_this_process(path) {
+            Some(door) => self.after(greeted, &patience.with(&|| door.make_offers())),
+            None => self.after(greeted, patience),
+        }
+    }
+
+    /// Says hello to who is at the other end of `socket`, if it is one whom this joins.
+    pub(crate) fn greet(&self, socket: OwnedFd) -> Result<Greeted, RendezvousError> {
         self.host.check(&peer_at(&socket, None)?)?;
-        self.over(socket)
+        Ok(Greeted::over(socket))
     }
 
     /// Joins whoever hosts over a connected `SOCK_SEQPACKET` socket.
@@ -139,11 +174,38 @@ impl<T: Trust> Join<T> {
     /// # Errors
     /// [`RendezvousError`].
     pub fn over(&self, socket: OwnedFd) -> Result<Connection<T>, RendezvousError> {
-        set_patience(&socket, self.patience)?;
-        send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[])?;
-        let mut descriptors = Vec::new();
-        let offer = receive(&socket, &mut descriptors)?;
-        let taken = all_descriptors(&socket, offer, &mut descriptors, self.most_eventfds)
+        self.after(Greeted::over(socket), &self.patience_of(self.patience))
+    }
+
+    fn after(&self, mut greeted: Greeted, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
+        let offer =
+            match (greeted.refused.take(), receive(&greeted.socket, &mut greeted.descriptors, patience)) {
+                // Whoever refused before it was greeted may have said why.
+                (Some(error), Err(_)) => return Err(error),
+                (_, offer) => offer?,
+            };
+        self.take(greeted, offer, patience)
+    }
+
+    /// As `take`, for one who waited for the offer otherwise.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn take_at_once(
+        &self,
+        greeted: Greeted,
+        offer: Offered,
+    ) -> Result<Connection<T>, RendezvousError> {
+        self.take(greeted, offer, &self.patience_of(JOIN_PATIENCE))
+    }
+
+    /// Takes what was offered.
+    fn take(
+        &self,
+        greeted: Greeted,
+        offer: Offered,
+        patience: &Patience<'_>,
+    ) -> Result<Connection<T>, RendezvousError> {
+        let Greeted { socket, mut descriptors, .. } = greeted;
+        let taken = all_descriptors(&socket, offer, &mut descriptors, self.most_eventfds, patience)
             .and_then(|()| take_offer(offer, descriptors, self.most_memory, T::TRUSTED));
         match taken.and_then(|segment| Ok((peer_at(&socket, None)?, segment.admit::<T>()?, segment))) {
             Ok((peer, under, segment)) => {
@@ -151,11 +213,76 @@ impl<T: Trust> Join<T> {
                 Connection::new(&Arc::new(segment), under, peer, socket, MAKER, Side::Joiner)
             }
             Err(error) => {
-                // The reason that is told is the one that came first.
-                let _ = send(&socket, &[VERDICT, REFUSED], &[]);
+                refuse(&socket, VERDICT, &error);
                 Err(error)
             }
         }
+    }
+}
+
+/// The words of an offer.
+pub(crate) type Offered = [u64; 5];
+
+/// A host that was said hello to.
+pub(crate) struct Greeted {
+    socket: OwnedFd,
+    /// It did not take the greeting, and may have said why.
+    refused: Option<RendezvousError>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Greeted {
+    fn over(socket: OwnedFd) -> Self {
+        let greeted = send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[]);
+        Self { socket, refused: greeted.err(), descriptors: Vec::new() }
+    }
+
+    /// Its offer, if it has come.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn try_offer(&mut self) -> Result<Option<Offered>, RendezvousError> {
+        try_receive(&self.socket, &mut self.descriptors)
+    }
+
+    #[cfg(feature = "tokio")]
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// How long somebody waits before it comes again.
+const AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+/// Waits a while, unless there is no time left.
+fn pause(pause: Duration, patience: &Patience<'_>) -> Result<(), RendezvousError> {
+    if patience.is_over() {
+        return Err(patience.timed_out());
+    }
+    let pause = Timespec::try_from(pause.min(patience.left())).ok();
+    match poll(&mut [], pause.as_ref()) {
+        Err(Errno::INTR) => patience.after_signal(),
+        _ => Ok(()),
+    }
+}
+
+/// Joins a host that is at one of `paths`, the first of them first, and waits up to `whole` for it, in all.
+pub(crate) fn join_one_of<T: Trust>(
+    join: &Join<T>,
+    paths: impl Fn() -> Result<Vec<PathBuf>, RendezvousError>,
+    whole: Option<Duration>,
+) -> Result<Connection<T>, RendezvousError> {
+    let patience = join.patience_of(whole.unwrap_or(join.patience));
+    loop {
+        for path in paths()? {
+            match join.within(&path, &patience) {
+                Err(RendezvousError::NoOwner) => {}
+                result => return result,
+            }
+        }
+        // A service that comes tells nobody: a folder can be watched, a path in several not.
+        if whole.is_none() || patience.is_over() {
+            return Err(RendezvousError::NoOwner);
+        }
+        pause(AGAIN_AFTER, &patience)?;
     }
 }
 
@@ -175,18 +302,44 @@ pub fn join_over(socket: OwnedFd) -> Result<Connection, RendezvousError> {
     Join::default().over(socket)
 }
 
-/// Waits up to `patience` for room in the host's queue of callers.
-pub(super) fn connect(path: &Path, patience: Duration) -> Result<OwnedFd, RendezvousError> {
-    let address = SocketAddrUnix::new(path).map_err(os("connect"))?;
-    let socket = new_socket(SocketFlags::empty())?;
-    // The time-out of sending is that of connecting too (unix_stream_connect).
-    set_patience(&socket, patience)?;
-    retry_on_intr(|| rustix::net::connect(&socket, &address)).map_err(|errno| match errno {
-        Errno::NOENT | Errno::CONNREFUSED => RendezvousError::NoOwner,
-        Errno::AGAIN => RendezvousError::NoAnswer(errno),
-        errno => RendezvousError::Os { call: "connect", errno },
-    })?;
-    Ok(socket)
+/// Waits for room in the host's queue of callers.
+pub(super) fn connect(path: &Path, patience: &Patience<'_>) -> Result<OwnedFd, RendezvousError> {
+    let address = address(path)?;
+    loop {
+        let socket = new_socket(SocketFlags::empty())?;
+        // The time-out of sending is that of connecting too (unix_stream_connect).
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.left()))
+            .map_err(os("SO_SNDTIMEO"))?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => return Ok(socket),
+            Err(Errno::INTR) => patience.after_signal()?,
+            Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(RendezvousError::NoOwner),
+            Err(Errno::AGAIN) => return Err(patience.timed_out()),
+            Err(errno) => return Err(os("connect")(errno)),
+        }
+    }
+}
+
+/// As `connect`, with the patience of `join`.
+#[cfg(feature = "tokio")]
+pub(crate) fn connect_by<T: Trust>(join: &Join<T>, path: &Path) -> Result<OwnedFd, RendezvousError> {
+    connect(path, &join.patience_of(join.patience))
+}
+
+/// As `connect`, but does not wait. `None` if there is no room.
+#[cfg(feature = "tokio")]
+pub(crate) fn try_connect(path: &Path) -> Result<Option<OwnedFd>, RendezvousError> {
+    let socket = new_socket(SocketFlags::NONBLOCK)?;
+    match rustix::net::connect(&socket, &address(path)?) {
+        Ok(()) => {
+            // What is sent from now on is waited for.
+            rustix::io::ioctl_fionbio(&socket, false).map_err(os("FIONBIO"))?;
+            Ok(Some(socket))
+        }
+        Err(Errno::AGAIN) => Ok(None),
+        Err(Errno::NOENT | Errno::CONNREFUSED) => Err(RendezvousError::NoOwner),
+        Err(errno) => Err(os("connect")(errno)),
+    }
 }
 
 /// All features but the other C library's.
@@ -210,13 +363,14 @@ fn all_descriptors(
     offer: [u64; 5],
     descriptors: &mut Vec<OwnedFd>,
     most: u32,
+    patience: &Patience<'_>,
 ) -> Result<(), RendezvousError> {
     let [magic, _, bells, eventfds, _] = offer;
     expect("offer", magic, OFFER)?;
     let announced = announced(offer);
     // A host that has something we do not know sends none.
     if descriptors.is_empty() || announced.saturating_sub(1) <= u64::from(most) {
-        return receive_more(socket, descriptors, announced);
+        return receive_more(socket, descriptors, announced, patience);
     }
     let all = |number| u32::try_from(number).unwrap_or(u32::MAX);
     Err(RendezvousError::TooMany { bells: all(bells), eventfds: all(eventfds), most })
@@ -229,6 +383,11 @@ fn take_offer(
     trusted: bool,
 ) -> Result<Segment, RendezvousError> {
     let [_, version, bells, eventfds, holder] = offer;
+    if let Some(reason) = Reason::of_word(holder).filter(|_| descriptors.is_empty())
+        && reason != Reason::Unusable
+    {
+        return Err(RendezvousError::Refused(reason));
+    }
     if version >> 32 != u64::from(MAJOR) {
         let theirs = u32::try_from(version >> 32).unwrap_or(u32::MAX);
         let error = LayoutError::Version { theirs, ours: MAJOR };
@@ -243,9 +402,10 @@ fn take_offer(
     let got = descriptors.len() as u64;
     let announced = announced(offer);
     if got != announced {
-        // A host that has something we do not know sends none.
+        // Whoever refuses sends none.
         let violation = PeerViolation::Descriptors { got, announced };
-        return Err(if got == 0 { RendezvousError::Refused } else { RendezvousError::Violation(violation) });
+        let refused = RendezvousError::Refused(Reason::of_word(holder).unwrap_or(Reason::Unsaid));
+        return Err(if got == 0 { refused } else { RendezvousError::Violation(violation) });
     }
     let bad_holder =
         || RendezvousError::Violation(PeerViolation::BadValue { field: "holder", value: holder });
@@ -254,7 +414,7 @@ fn take_offer(
         .filter(|holder| (1..MOST_HOLDERS).contains(holder))
         .ok_or_else(bad_holder)?;
     let mut descriptors = descriptors.into_iter();
-    let memory = descriptors.next().ok_or(RendezvousError::Refused)?;
+    let memory = descriptors.next().ok_or(RendezvousError::Refused(Reason::Unsaid))?;
     let mapping = Mapping::from_peer(memory, most, trusted)?;
     let planned = u64::from(mapping.plan().bells);
     if planned != bells {

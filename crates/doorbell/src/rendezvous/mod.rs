@@ -40,6 +40,7 @@
 //! wake-up; and what lies in sockets unread is counted to its user, who may have no more of it than of open files (unix(7)): 1024 idle
 //! clients would be refused a file each.)
 
+mod address;
 mod hold;
 mod host;
 pub mod inherited;
@@ -47,7 +48,9 @@ mod join;
 pub mod named;
 mod packet;
 mod path_lock;
+mod patience;
 mod processes;
+mod reason;
 pub mod socket;
 mod unused;
 mod users;
@@ -55,7 +58,8 @@ mod users;
 use crate::aio::Signaller;
 use crate::bell::Bell;
 use crate::bell_state::{BellState, initialise_semaphores};
-use crate::error::HungUp;
+use crate::channel::AttachError;
+use crate::error::{HungUp, WaitError};
 use crate::folder::Folder;
 use crate::holder::{self, Holder};
 use crate::mapping::{MapError, Mapping};
@@ -75,14 +79,20 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::memory_options::MemoryOptions;
+pub(crate) use address::{LONGEST_PATH, address};
 pub(crate) use hold::{AttachContext, ConnectionHold};
-pub(crate) use host::is_served;
+pub(crate) use host::{Step, is_served};
 pub use join::Join;
+pub(crate) use join::join_one_of;
+#[cfg(feature = "tokio")]
+pub(crate) use join::{Greeted, connect_by, try_connect};
 pub(crate) use processes::Processes;
 use processes::bury;
-use socket::{JOIN_PATIENCE, new_socket};
+pub use reason::Reason;
+use socket::new_socket;
 pub use unused::{Ends, Unused};
 pub use users::Users;
 
@@ -171,10 +181,26 @@ pub enum RendezvousError {
     Map(MapError),
     /// The other side broke the protocol of the rendezvous.
     Violation(PeerViolation),
-    /// The other side hung up, or said nothing in time.
+    /// The other side hung up.
     NoAnswer(Errno),
-    /// The other side cannot use the memory offered: other version, unknown feature, or a lack of resources there.
-    Refused,
+    /// The other side refused, and said why.
+    Refused(Reason),
+    /// The other side did not answer in time.
+    TimedOut {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// A signal handler ran in the thread that waited, and had asked to be told ([`Join::interruptible`]).
+    Interrupted,
+    /// As many clients are there as the service takes.
+    Full {
+        /// How many.
+        most: usize,
+    },
+    /// Its ends cannot be awaited.
+    Wait(WaitError),
+    /// The other side is no service: its memory has no channel there, or somebody has an end of it.
+    Ends(AttachError),
     /// More eventfds than are handed over or taken.
     TooMany {
         /// Bells.
@@ -219,6 +245,20 @@ pub enum RendezvousError {
         /// Where.
         path: PathBuf,
     },
+    /// This cannot name a service, or a socket.
+    BadName {
+        /// What was given.
+        name: PathBuf,
+    },
+    /// The path of a socket is longer than the kernel takes.
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its bytes.
+        length: usize,
+        /// How many there may be.
+        longest: usize,
+    },
     /// No folder is this user's alone in which a service of a name could listen, or be looked for.
     NoFolder {
         /// Where there could be one, and what is there.
@@ -245,12 +285,22 @@ impl fmt::Display for RendezvousError {
                 f,
                 "{call} failed: {errno}; the place is another user's, who lets in others than itself and root only by `Users` and the file's rights"
             ),
+            Self::Os { call, errno: errno @ Errno::MFILE } => {
+                write!(f, "{call} failed: {errno}; raise the number of files that may be open (`ulimit -n`)")
+            }
+            Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => write!(
+                f,
+                "{call} failed: {errno}; peers that are not trusted are signalled by it: raise fs.aio-max-nr, or let the filter pass it"
+            ),
+            Self::Os { call, errno: errno @ Errno::FBIG } => {
+                write!(f, "{call} failed: {errno}; raise the size that a file may have (`ulimit -f`)")
+            }
             Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
             Self::Map(error) => error.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
-            Self::NoAnswer(Errno::CONNRESET | Errno::PIPE) => f.write_str(
-                "the other side hung up in the middle of the rendezvous: it ended, or does not admit this process's user",
-            ),
+            Self::NoAnswer(Errno::CONNRESET | Errno::PIPE) => {
+                f.write_str("the other side hung up in the middle of the rendezvous, and said nothing: it ended")
+            }
             Self::NoAnswer(errno) => write!(f, "the other side did not complete the rendezvous: {errno}"),
             Self::OtherUser { uid } => write!(
                 f,
@@ -265,7 +315,17 @@ impl fmt::Display for RendezvousError {
                 "others than its owner may write the file (rights {:o}), and could cut it off under us; take their right, or join with `Users::Anyone`",
                 mode & 0o777
             ),
-            Self::Refused => f.write_str("the other side cannot use what was offered; its own error says why"),
+            Self::Refused(reason) => write!(f, "the other side refused: {reason}"),
+            Self::TimedOut { after } => write!(
+                f,
+                "the other side did not answer within {after:?}: it is busy, stopped, or serves no callers now; wait longer, or look at it with `doorbell list-services`"
+            ),
+            Self::Interrupted => f.write_str("a signal came; connect again to go on"),
+            Self::Full { most } => {
+                write!(f, "{most} clients are there, as many as this service takes (`ListenOptions::most_clients`)")
+            }
+            Self::Wait(error) => error.fmt(f),
+            Self::Ends(error) => write!(f, "no channel to the other side: {error}"),
             Self::TooMany { bells, eventfds, most } => write!(
                 f,
                 "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each, and {most} together, are taken here; offer fewer, or say how many may be taken"
@@ -281,6 +341,15 @@ impl fmt::Display for RendezvousError {
             Self::NoSocket { path } => {
                 write!(f, "{} is a file that is no socket; remove it, or choose another path", path.display())
             }
+            Self::BadName { name } => write!(
+                f,
+                "{name:?} cannot name a service: a name is not empty, not `.` or `..`, and has no white space and no control character; a path has none of the latter"
+            ),
+            Self::PathTooLong { path, length, longest } => write!(
+                f,
+                "the path {} has {length} bytes, and a socket's at most {longest}; choose a shorter name, or a shorter folder by DOORBELL_RUNTIME_DIR",
+                path.display()
+            ),
             Self::NoFolder { looked } => {
                 let looked: Vec<_> = looked.iter().map(ToString::to_string).collect();
                 write!(
@@ -312,6 +381,16 @@ impl std::error::Error for RendezvousError {}
 impl From<PeerViolation> for RendezvousError {
     fn from(violation: PeerViolation) -> Self {
         Self::Violation(violation)
+    }
+}
+
+impl From<AttachError> for RendezvousError {
+    fn from(error: AttachError) -> Self {
+        match error {
+            AttachError::HungUp => Self::HungUp,
+            AttachError::Violation(violation) => Self::Violation(violation),
+            error => Self::Ends(error),
+        }
     }
 }
 
@@ -555,7 +634,7 @@ impl Segment {
     fn admit<T: Trust>(&self) -> Result<Option<Arc<dyn Hold>>, RendezvousError> {
         if !T::TRUSTED && self.states.iter().any(|state| state.eventfd_slots() > 0) {
             // Rings will need it: better told now than found out then.
-            Signaller::ours().map_err(os("io_setup"))?;
+            Signaller::ours().map_err(|(call, errno)| RendezvousError::Os { call, errno })?;
         }
         if !T::TRUSTED && self.mapping.can_be_punched() {
             return Err(MapError::HugePages.into());

@@ -191,6 +191,7 @@ fn life_path(path: &Path, file: &OwnedFd) -> Result<PathBuf, RendezvousError> {
 
 /// Gives `file` its size and all the room that it needs: on a full disk the first touch of a page without would be a SIGBUS.
 fn reserve(file: &OwnedFd, size: u64) -> Result<(), RendezvousError> {
+    descriptor::may_have_size(size).map_err(os("fallocate"))?;
     // It takes any size, and then does not unmap what is not a whole number of its pages.
     if is_huge(file)? {
         return Err(os("fallocate(hugetlbfs)")(Errno::OPNOTSUPP));

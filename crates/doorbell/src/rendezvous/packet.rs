@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The packets of a rendezvous, and what the kernel says of who sent them.
 
-use super::{Connection, RendezvousError, os};
+use super::patience::{JOIN_PATIENCE, Patience};
+use super::{Connection, Reason, RendezvousError, os};
 use crate::descriptor;
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{MAJOR, MINOR};
@@ -10,21 +11,20 @@ use rustix::cmsg_space;
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg, sockopt,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::time::Duration;
 
 pub(super) const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
 pub(super) const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
 pub(super) const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
 const MORE: u64 = u64::from_ne_bytes(*b"DBMORE01");
 const LOG: u64 = u64::from_ne_bytes(*b"DBLOG002");
+/// A verdict; any other is a [`Reason`](super::Reason).
 pub(super) const ACCEPTED: u64 = 0;
-pub(super) const REFUSED: u64 = 1;
 
 /// `SCM_MAX_FD` of net/scm.h: so many descriptors go with one packet.
 const MOST_AT_ONCE: usize = 253;
@@ -48,7 +48,8 @@ impl<T: Trust> Connection<T> {
     /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a rendezvous.
     pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), RendezvousError> {
         let mut descriptors = Vec::new();
-        let [magic, lane, cursor, published] = receive(self.hold.file(), &mut descriptors)?;
+        let patience = Patience::of(JOIN_PATIENCE);
+        let [magic, lane, cursor, published] = receive(self.hold.file(), &mut descriptors, &patience)?;
         expect("log", magic, LOG)?;
         let got = descriptors.len() as u64;
         let violation = RendezvousError::Violation(PeerViolation::Descriptors { got, announced: 1 });
@@ -64,15 +65,6 @@ pub(super) fn expect(field: &'static str, value: u64, wanted: u64) -> Result<(),
     Err(RendezvousError::Violation(PeerViolation::BadValue { field, value }))
 }
 
-pub(super) fn set_patience(socket: &OwnedFd, patience: Duration) -> Result<(), RendezvousError> {
-    // To the kernel nothing is for ever, and all time is too long.
-    let patience = patience.clamp(Duration::from_micros(1), Duration::from_secs(1 << 31));
-    for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-        sockopt::set_socket_timeout(socket, direction, Some(patience)).map_err(os("SO_RCVTIMEO"))?;
-    }
-    Ok(())
-}
-
 pub(super) fn send(
     socket: impl AsFd,
     words: &[u64],
@@ -84,7 +76,7 @@ pub(super) fn send(
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
+    retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL))
         .map_err(no_answer("sendmsg"))?;
     Ok(())
 }
@@ -105,13 +97,14 @@ pub(super) fn receive_more(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
     announced: u64,
+    patience: &Patience<'_>,
 ) -> Result<(), RendezvousError> {
     // As many as fit came with the first, or there are no more.
     while descriptors.len().is_multiple_of(MOST_AT_ONCE)
         && (1..announced).contains(&(descriptors.len() as u64))
     {
         let before = descriptors.len();
-        let [magic] = receive(socket.as_fd(), descriptors)?;
+        let [magic] = receive(socket.as_fd(), descriptors, patience)?;
         expect("more", magic, MORE)?;
         if descriptors.len() == before {
             break;
@@ -120,25 +113,53 @@ pub(super) fn receive_more(
     Ok(())
 }
 
-/// Receives one packet of exactly `N` words, and whatever descriptors come with it.
+/// Waits for one packet of exactly `N` words, and receives it and whatever descriptors come with it.
 pub(super) fn receive<const N: usize>(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
+    patience: &Patience<'_>,
 ) -> Result<[u64; N], RendezvousError> {
+    loop {
+        if let Some(meanwhile) = patience.meanwhile {
+            meanwhile();
+        }
+        if let Some(packet) = try_receive(&socket, descriptors)? {
+            return Ok(packet);
+        }
+        patience.wait(&socket)?;
+    }
+}
+
+/// As `receive`, but does not wait. `None` if there is no packet yet.
+pub(super) fn try_receive<const N: usize>(
+    socket: &impl AsFd,
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<Option<[u64; N]>, RendezvousError> {
     let mut bytes = [0; 64];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_AT_ONCE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // A socket with a time-out is not restarted after a signal (signal(7)), whatever the handler asked for.
-    let message = retry_on_intr(|| {
-        recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
-    })
-    .map_err(no_answer("recvmsg"))?;
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let mut receive =
+        || retry_on_intr(|| recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut control, flags));
+    let message = match receive() {
+        Err(Errno::AGAIN) => return Ok(None),
+        // Whoever refuses says why, and hangs up on what it has not read: the kernel tells of that first.
+        Err(Errno::CONNRESET) => receive().map_err(|errno| match errno {
+            Errno::AGAIN => RendezvousError::NoAnswer(Errno::CONNRESET),
+            errno => no_answer("recvmsg")(errno),
+        })?,
+        result => result.map_err(no_answer("recvmsg"))?,
+    };
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(files) = message {
             for file in files {
                 descriptors.push(descriptor::kept(file).map_err(os("fcntl(F_DUPFD_CLOEXEC)"))?);
             }
         }
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        // There is room for as many as can come: this process may not have them.
+        return Err(os("recvmsg")(Errno::MFILE));
     }
     if message.bytes == 0 {
         return Err(RendezvousError::NoAnswer(Errno::CONNRESET));
@@ -149,7 +170,7 @@ pub(super) fn receive<const N: usize>(
         return Err(RendezvousError::Violation(violation));
     }
     let (words, _) = bytes.as_chunks::<8>();
-    Ok(std::array::from_fn(|index| words.get(index).map_or(0, |word| u64::from_ne_bytes(*word))))
+    Ok(Some(std::array::from_fn(|index| words.get(index).map_or(0, |word| u64::from_ne_bytes(*word)))))
 }
 
 fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
@@ -157,6 +178,16 @@ fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
         Errno::AGAIN | Errno::CONNRESET | Errno::PIPE => RendezvousError::NoAnswer(errno),
         errno => RendezvousError::Os { call, errno },
     }
+}
+
+/// Tells the other end why it is refused, if it takes that at once. Nothing is waited for.
+pub(super) fn refuse(socket: impl AsFd, magic: u64, error: &RendezvousError) {
+    let reason = Reason::of(error).word();
+    let words =
+        if magic == VERDICT { vec![VERDICT, reason] } else { vec![OFFER, our_version(), 0, 0, reason] };
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    // One that has gone hears nothing more.
+    let _ = rustix::net::send(socket, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
 /// What the kernel says about the other end.

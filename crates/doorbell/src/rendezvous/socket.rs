@@ -6,12 +6,12 @@
 //!   | -- hello: magic, version, features -->|
 //!   |<-- offer: magic, bells, eventfds,     |
 //!   |          the joiner's number, + fds --|
-//!   | -- verdict: magic, 0 or 1 ----------->|
+//!   | -- verdict: magic, 0 or a reason ----->|
 //!   |           (the socket stays open; its hang-up is the other side's death)
 //! ```
 //!
-//! Who is none of the host's [`Users`](super::Users) is hung up on before anything is sent. Whom the host cannot give its
-//! memory, because of another version or for want of resources, it sends an offer without descriptors.
+//! Who is none of the host's [`Users`](super::Users) is told so, sent nothing else, and hung up on. Whom a side refuses, it
+//! tells why ([`Reason`](super::Reason)): the host by an offer without descriptors, the joiner by its verdict.
 //!
 //! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Afterwards only a
 //! [publisher](crate::channel::broadcast::Publisher::admit) sends one more: the descriptor of its log.
@@ -39,8 +39,9 @@ use crate::descriptor;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-pub use super::host::{HOST_PATIENCE, Host, MOST_CALLERS, host_over, host_over_as};
-pub use super::join::{JOIN_PATIENCE, Join, join, join_over};
+pub use super::host::{Host, MOST_CALLERS, host_over, host_over_as};
+pub use super::join::{Join, join, join_over};
+pub use super::patience::{HOST_PATIENCE, JOIN_PATIENCE};
 
 /// Two connected sockets, to meet over.
 ///

@@ -2,9 +2,11 @@
 //! Waiting for unlike ends at once.
 
 mod source;
+mod timer;
 
 pub use source::{File, Selectable};
 pub(crate) use source::{Parts, Source};
+pub use timer::Timer;
 
 use crate::deadline::Deadline;
 use crate::error::WaitError;
@@ -17,7 +19,8 @@ use source::Place;
 /// Waits until one of several ends has something, whatever they are: [`Bell`](crate::Bell)s, [`Receiver`](crate::channel::Receiver)s,
 /// [`Gather`](crate::channel::Gather)s, [`Subscriber`](crate::channel::broadcast::Subscriber)s,
 /// [`Duplex`](crate::service::Duplex)es and [`Service`](crate::service::Service)s, senders that need
-/// [room](crate::channel::Sender::room_for), and [descriptors](File). No runtime is needed, and no thread.
+/// [room](crate::channel::Sender::room_for), [queues](crate::queue::Queue::popper), [permits](crate::Notify::waiter), [descriptors](File)
+/// and [moments](Timer). No runtime is needed, and no thread.
 ///
 /// ```
 /// use doorbell::{Bell, Select};
@@ -155,9 +158,11 @@ impl Select {
     ) -> Result<(), WaitError> {
         let mut parts = Parts::default();
         ends.iter_mut().for_each(|end| end.parts(&mut parts));
-        let Parts { mut entries, ready, mut files } = parts;
+        let Parts { mut entries, ready, mut files, until } = parts;
+        let deadline = deadline.into_iter().chain(until).min();
         let ready = || ready.iter().any(|ready| ready());
         let by_futexes = files.is_empty()
+            && !entries.is_empty()
             && (entries.len() == 1 || self.means == Means::Futexes && entries.len() <= MOST_FUTEXES);
         if by_futexes {
             self.way.wait_and_sleep(&mut entries, ready, deadline, sleep_on_futexes)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a wait for unlike ends needs of each of them.
 
+use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::wait::WaitEntry;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,6 +32,8 @@ pub struct Parts<'a> {
     pub ready: Vec<Box<dyn Fn() -> bool + 'a>>,
     /// The descriptors.
     pub files: Vec<PollFd<'a>>,
+    /// When one of the ends has something at the latest.
+    pub until: Option<Deadline>,
 }
 
 impl fmt::Debug for Parts<'_> {

@@ -4,12 +4,11 @@
 use super::name;
 use crate::channel::{Iter, Message, Receiver, RecvError, SendError, Sender};
 use crate::peer::{PeerId, Untrusted};
-use crate::rendezvous::{Connection, Join, RendezvousError};
+use crate::rendezvous::{Connection, Join, RendezvousError, join_one_of};
 use crate::select::{Parts, Source};
 use crate::wait::Adaptive;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The lane from the client to the service, and the one back.
 pub(super) const REQUESTS: u32 = 0;
@@ -28,12 +27,16 @@ pub struct Duplex {
 impl Duplex {
     pub(super) fn over(connection: &Connection, send: u32, receive: u32) -> Result<Self, RendezvousError> {
         // Nobody else has had the segment: whoever holds an end of it already is the peer, who must not.
-        let refused = |_| RendezvousError::Refused;
         Ok(Self {
-            sender: Sender::attach(connection, send).map_err(refused)?,
-            receiver: Receiver::attach(connection, receive).map_err(refused)?,
+            sender: Sender::attach(connection, send)?,
+            receiver: Receiver::attach(connection, receive)?,
             peer: connection.peer().id(),
         })
+    }
+
+    /// Of a client.
+    pub(crate) fn of_client(connection: &Connection) -> Result<Self, RendezvousError> {
+        Self::over(connection, REQUESTS, ANSWERS)
     }
 
     /// Who is at the other end.
@@ -125,32 +128,27 @@ pub fn connect(name: impl AsRef<Path>) -> Result<Duplex, RendezvousError> {
     connect_by(name, &Join::default())
 }
 
-/// As [`connect`], and waits up to `timeout` for the service to be there: at its start, or after it died.
+/// As [`connect`], and waits up to `timeout` for the service to be there, at its start or after it died, and for its answer, in all. (If
+/// `timeout` is zero, as [`connect`] does.)
 ///
 /// # Errors
-/// As [`connect`].
+/// As [`connect`]; [`RendezvousError::TimedOut`] if it is there and does not answer in time.
 pub fn connect_timeout(name: impl AsRef<Path>, timeout: Duration) -> Result<Duplex, RendezvousError> {
     connect_by_timeout(name, &Join::default(), timeout)
 }
 
-/// As [`connect_timeout`], with a say as [`connect_by`] has.
+/// As [`connect_timeout`], with a say as [`connect_by`] has; the patience of `join` is asked only if `timeout` is zero.
 ///
 /// # Errors
-/// As [`connect`].
+/// As [`connect_timeout`].
 pub fn connect_by_timeout(
     name: impl AsRef<Path>,
     join: &Join,
     timeout: Duration,
 ) -> Result<Duplex, RendezvousError> {
-    // A service that comes tells nobody: a folder can be watched, a path in several not.
-    const AGAIN_AFTER: Duration = Duration::from_millis(5);
-    let (name, begun) = (name.as_ref(), Instant::now());
-    loop {
-        match connect_by(name, join) {
-            Err(RendezvousError::NoOwner) if begun.elapsed() < timeout => thread::sleep(AGAIN_AFTER),
-            result => return result,
-        }
-    }
+    let whole = Some(timeout).filter(|timeout| !timeout.is_zero());
+    let connection = join_one_of(join, || name::paths(name.as_ref()), whole)?;
+    Duplex::of_client(&connection)
 }
 
 /// As [`connect`], with a say in whose service it may be, and how long to wait for its answer.
@@ -158,11 +156,6 @@ pub fn connect_by_timeout(
 /// # Errors
 /// As [`connect`].
 pub fn connect_by(name: impl AsRef<Path>, join: &Join) -> Result<Duplex, RendezvousError> {
-    for path in name::paths(name.as_ref())? {
-        match join.at(path) {
-            Err(RendezvousError::NoOwner) => {}
-            connection => return Duplex::over(&connection?, REQUESTS, ANSWERS),
-        }
-    }
-    Err(RendezvousError::NoOwner)
+    let connection = join_one_of(join, || name::paths(name.as_ref()), None)?;
+    Duplex::of_client(&connection)
 }

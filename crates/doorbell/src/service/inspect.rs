@@ -8,10 +8,11 @@
 use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
 use crate::channel::look_at_lane;
+use crate::counters;
 use crate::folder::Folder;
 use crate::holder;
 use crate::mapping::Mapping;
-use crate::rendezvous::{MOST_MEMORY, RendezvousError};
+use crate::rendezvous::{MOST_MEMORY, Reason, RendezvousError};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
@@ -39,6 +40,10 @@ pub struct Served {
     pub path: PathBuf,
     /// The process that listens. `None` if nobody does, or if it may not be looked into.
     pub process: Option<u32>,
+    /// How many callers and clients the services of that process have turned away.
+    pub turned_away: u32,
+    /// Why the last of them were, the last one last.
+    pub reasons: Vec<Reason>,
     /// Those it shares memory with.
     pub clients: Vec<ClientSeen>,
 }
@@ -152,7 +157,11 @@ pub fn inspect() -> Result<Found, RendezvousError> {
                 (path.to_owned(), PathBuf::from(path))
             }
         };
-        Served { name, path, process, clients: Vec::new() }
+        let counted = process.and_then(|process| counters::process(process).ok().flatten());
+        let (turned_away, reasons) =
+            counted.map_or_else(Default::default, |counted| (counted.turned_away, counted.reasons));
+        let reasons = reasons.into_iter().filter_map(Reason::of_word).collect();
+        Served { name, path, process, turned_away, reasons, clients: Vec::new() }
     };
     services.extend(paths.keys().map(|label| (label.clone(), served(label))));
     for ((label, _), (mut processes, rings)) in memory {

@@ -26,10 +26,13 @@
 mod duplex;
 mod inspect;
 mod name;
+mod refusals;
 
 pub use crate::folder::{Folder, FolderState};
 pub use duplex::{Duplex, connect, connect_by, connect_by_timeout, connect_timeout};
 pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
+#[cfg(feature = "tokio")]
+pub(crate) use name::paths;
 pub use name::{VARIABLE, folders, names};
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
@@ -38,10 +41,12 @@ use crate::descriptor;
 use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
 use crate::process::Process;
-use crate::rendezvous::socket::Host;
-use crate::rendezvous::{Connection, Offer, RendezvousError, Segment, Users};
+use crate::rendezvous::socket::{Host, MOST_CALLERS};
+use crate::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, Step, Users};
 use crate::select::{File, Parts, Source};
+use doorbell_core::violation::PeerViolation;
 use duplex::{ANSWERS, REQUESTS};
+use refusals::Refusals;
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -49,6 +54,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How a service listens.
@@ -99,22 +105,33 @@ impl ListenOptions {
         let os = |call| move |errno| RendezvousError::Os { call, errno };
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(descriptor::kept);
         let events = events.map_err(os("epoll_create1"))?;
-        let data = epoll::EventData::new_u64(DOOR);
-        epoll::add(&events, &host, data, epoll::EventFlags::IN).map_err(os("epoll_ctl"))?;
-        Ok(Service {
+        let (here, most) = (Arc::new(AtomicUsize::new(0)), self.most_clients);
+        let refusals = Arc::new(Refusals::default());
+        let make = {
+            let here = Arc::clone(&here);
+            move |offered| match here.load(Ordering::Relaxed) + offered >= most {
+                true => Err(RendezvousError::Full { most }),
+                false => Ok(Arc::new(Segment::in_file(&label, &Offer::of_lanes(lanes))?)),
+            }
+        };
+        host.serve_by(make, {
+            let refusals = Arc::clone(&refusals);
+            move |error| refusals.add(error)
+        });
+        let service = Service {
             host,
             process: Process::current(),
-            label,
-            lanes,
-            most_clients: self.most_clients,
             events,
             clients: Vec::new(),
+            here,
             to_look_at: VecDeque::new(),
             next: 0,
-            turned_away: 0,
+            refusals,
             gone: 0,
             since_others: 0,
-        })
+        };
+        service.watch_callers()?;
+        Ok(service)
     }
 }
 
@@ -164,24 +181,26 @@ pub struct Service {
     host: Host,
     /// A forked child has a copy, and shares `events` with its parent.
     process: Process,
-    /// What the memory of each client is called.
-    label: String,
-    lanes: Lanes,
-    most_clients: usize,
     /// Readable when the host or one of the clients is.
     events: OwnedFd,
     clients: Vec<Option<Client>>,
+    /// How many of them there are.
+    here: Arc<AtomicUsize>,
     /// Places of clients that may have sent something, in turn. All others have been armed.
     to_look_at: VecDeque<usize>,
     next: u64,
-    turned_away: u64,
+    refusals: Arc<Refusals>,
     gone: u64,
     /// Messages received since callers and events were last asked for.
     since_others: u32,
 }
 
-/// So many messages are received before callers, and clients that had nothing, get their turn: two system calls in all.
+/// So many messages are received before callers, and clients that had nothing, get their turn.
 const MOST_BEFORE_OTHERS: u32 = 64;
+
+/// So many steps of callers are a turn: each makes, maps or gives up memory, which takes as long as many messages. Who comes and goes
+/// without end takes no more of the service than that beside each look at its clients.
+const STEPS_OF_CALLERS: u32 = 4;
 
 #[derive(Debug)]
 struct Client {
@@ -223,11 +242,28 @@ impl Service {
     /// # Errors
     /// As [`accept`](Self::accept).
     pub fn accept_deadline(&mut self, deadline: Option<Deadline>) -> Result<Option<Duplex>, RendezvousError> {
+        let mut steps = 0;
         loop {
-            let Some(connection) = self.meet(deadline)? else { return Ok(None) };
-            match Duplex::over(&connection, ANSWERS, REQUESTS) {
-                Ok(duplex) => return Ok(Some(duplex)),
-                Err(_) => self.turned_away += 1,
+            let more = match self.step()? {
+                Step::Met(connection) => match Duplex::over(&connection, ANSWERS, REQUESTS) {
+                    Ok(duplex) => return Ok(Some(duplex)),
+                    Err(error) => {
+                        self.refusals.add(&error);
+                        true
+                    }
+                },
+                Step::Offered => true,
+                Step::Idle { more } => more,
+            };
+            steps += 1;
+            if deadline.is_some_and(|deadline| deadline.passed()) && (!more || steps >= MOST_CALLERS) {
+                if more {
+                    self.host.tell_again()?;
+                }
+                return Ok(None);
+            }
+            if !more {
+                self.host.wait(deadline)?;
             }
         }
     }
@@ -264,37 +300,22 @@ impl Service {
         self.host.as_fd()
     }
 
-    /// The next caller that could be met. Others are turned away.
-    fn meet(&mut self, deadline: Option<Deadline>) -> Result<Option<Connection>, RendezvousError> {
-        let full = self.clients.iter().flatten().count() >= self.most_clients;
-        let offer = Offer::of_lanes(self.lanes);
-        let label = &self.label;
-        let segment = |_: &_| match full {
-            true => Err(RendezvousError::Refused),
-            false => Ok(Arc::new(Segment::in_file(label, &offer)?)),
-        };
-        loop {
-            match self.host.accept_with(deadline, segment) {
-                // The service's own fault, of which the next call would tell again.
-                Err(
-                    error @ (RendezvousError::Forked
-                    | RendezvousError::HungUp
-                    | RendezvousError::TooMany { .. }),
-                ) => {
-                    return Err(error);
-                }
-                Err(RendezvousError::Os { call: call @ ("epoll_wait" | "epoll_ctl"), errno }) => {
-                    return Err(RendezvousError::Os { call, errno });
-                }
-                // About a caller that is gone now. There may be a flood of them, and clients to be served.
-                Err(_) => {
-                    self.turned_away += 1;
-                    if deadline.is_some_and(|deadline| deadline.passed()) {
-                        return Ok(None);
-                    }
-                }
-                result => return result,
+    /// The next step of callers, without waiting. What is wrong with one turns it away, and ends a step.
+    fn step(&mut self) -> Result<Step<Untrusted>, RendezvousError> {
+        match self.host.step() {
+            // The service's own fault, of which the next call would tell again.
+            Err(
+                error @ (RendezvousError::Forked | RendezvousError::HungUp | RendezvousError::TooMany { .. }),
+            ) => Err(error),
+            Err(RendezvousError::Os { call: call @ ("epoll_wait" | "epoll_ctl"), errno }) => {
+                Err(RendezvousError::Os { call, errno })
             }
+            // About a caller that is gone now. There may be a flood of them, and clients to be served.
+            Err(error) => {
+                self.refusals.add(&error);
+                Ok(Step::Offered)
+            }
+            result => result,
         }
     }
 
@@ -353,37 +374,58 @@ impl Service {
                     return Ok(Some(client));
                 }
             }
-            self.take_in_callers()?;
+            let more = self.take_in_callers()?;
             if !self.to_look_at.is_empty() {
                 continue;
             }
-            if !self.wait(deadline)? && deadline.is_some_and(|deadline| deadline.passed()) {
+            let is_over = || deadline.is_some_and(|deadline| deadline.passed());
+            let callers = self.wait(if more { Some(Deadline::after(Duration::ZERO)) } else { deadline })?;
+            if self.to_look_at.is_empty() && is_over() {
+                if callers {
+                    // Who waits for edges of our file has heard of them already.
+                    let _ = epoll::delete(&self.events, &self.host);
+                    self.watch_callers()?;
+                }
                 return Ok(None);
             }
         }
     }
 
-    /// Those who wait at the door, and can be met without waiting.
-    fn take_in_callers(&mut self) -> Result<(), RendezvousError> {
-        while let Some(connection) = self.meet(Some(Deadline::after(Duration::ZERO)))? {
-            if self.add(&connection).is_err() {
-                self.turned_away += 1;
+    fn watch_callers(&self) -> Result<(), RendezvousError> {
+        epoll::add(&self.events, &self.host, epoll::EventData::new_u64(DOOR), epoll::EventFlags::IN)
+            .map_err(|errno| RendezvousError::Os { call: "epoll_ctl", errno })
+    }
+
+    /// A turn of those who wait at the door. Says whether there may be more of them.
+    fn take_in_callers(&mut self) -> Result<bool, RendezvousError> {
+        for _ in 0..STEPS_OF_CALLERS {
+            match self.step()? {
+                Step::Met(connection) => {
+                    if let Err(error) = self.add(&connection) {
+                        self.refusals.add(&error);
+                    }
+                }
+                Step::Offered => {}
+                Step::Idle { more } => return Ok(more),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn add(&mut self, connection: &Connection) -> Result<(), RendezvousError> {
-        let refused = |_| RendezvousError::Refused;
         let mut client = Client {
             id: ClientId(self.next),
             peer: connection.peer().id(),
-            receiver: Receiver::attach(connection, REQUESTS).map_err(refused)?,
-            sender: Sender::attach(connection, ANSWERS).map_err(refused)?,
+            receiver: Receiver::attach(connection, REQUESTS)?,
+            sender: Sender::attach(connection, ANSWERS)?,
             to_be_looked_at: true,
         };
         let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
-        let file = client.receiver.file().map_err(|_| RendezvousError::Refused)?;
+        let file = client.receiver.file().map_err(|error| match error {
+            WaitError::Os { call, errno } => RendezvousError::Os { call, errno },
+            // The one who has the memory too took all places.
+            _ => RendezvousError::Violation(PeerViolation::BadValue { field: "waiter slot", value: 0 }),
+        })?;
         let data = epoll::EventData::new_u64(place as u64);
         epoll::add(&self.events, file, data, epoll::EventFlags::IN)
             .map_err(|errno| RendezvousError::Os { call: "epoll_ctl", errno })?;
@@ -392,6 +434,7 @@ impl Service {
             self.clients.push(None);
         }
         self.clients[place] = Some(client);
+        self.here.fetch_add(1, Ordering::Relaxed);
         self.to_look_at.push_back(place);
         Ok(())
     }
@@ -416,7 +459,11 @@ impl Service {
             // We are a child whose page no kernel emptied (`generation`).
             Err(RecvError::Forked) => Err(WaitError::Forked.into()),
             Err(error) => {
-                self.turned_away += u64::from(!matches!(error, RecvError::Closed | RecvError::PeerGone(_)));
+                if let RecvError::Violation(violation) = error {
+                    self.refusals.add(&violation.into());
+                } else if matches!(error, RecvError::NoMemory { .. }) {
+                    self.refusals.add(&RendezvousError::Os { call: "malloc", errno: Errno::NOMEM });
+                }
                 self.remove(place);
                 Ok(None)
             }
@@ -431,13 +478,14 @@ impl Service {
     fn remove(&mut self, place: usize) {
         let Some(mut client) = self.clients.get_mut(place).and_then(Option::take) else { return };
         self.gone += 1;
+        self.here.fetch_sub(1, Ordering::Relaxed);
         if let Ok(file) = client.receiver.file() {
             // A forked child may have a copy of the file, which would stay among the events.
             let _ = epoll::delete(&self.events, file);
         }
     }
 
-    /// Sleeps until the host or a client has something. Says whether any has.
+    /// Sleeps until the host or a client has something. Says whether the host has.
     fn wait(&mut self, deadline: Option<Deadline>) -> Result<bool, ServiceError> {
         self.since_others = 0;
         let mut events = Vec::with_capacity(64);
@@ -447,6 +495,7 @@ impl Service {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(WaitError::Os { call: "epoll_wait", errno }.into()),
         }
+        let callers = events.iter().any(|event| event.data.u64() == DOOR);
         for event in &events {
             let place = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
             if let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut)
@@ -455,7 +504,7 @@ impl Service {
                 self.to_look_at.push_back(place);
             }
         }
-        Ok(!events.is_empty())
+        Ok(callers)
     }
 
     /// Sends `message` to `client`, if there is room: one that does not take its answers keeps nobody else waiting.
@@ -470,7 +519,23 @@ impl Service {
         self.sender(client).ok_or(SendError::Closed)?.try_send(message)
     }
 
-    /// The sending end to `client`, for whoever wants to wait for it, or write in place. `None` if it has gone.
+    /// As [`send`](Self::send), but waits up to `timeout` while there is no room: others are not served meanwhile.
+    ///
+    /// # Errors
+    /// [`SendError::TimedOut`]; [`SendError::PeerGone`] if it goes meanwhile; else as [`send`](Self::send).
+    pub fn send_timeout(
+        &mut self,
+        client: ClientId,
+        message: &[u8],
+        timeout: Duration,
+    ) -> Result<(), SendError> {
+        if !self.is_ours_at_once() {
+            return Err(SendError::Forked);
+        }
+        self.sender(client).ok_or(SendError::Closed)?.send_timeout(message, timeout)
+    }
+
+    /// The sending end to `client`, for whoever wants to write in place, or awaits its room. `None` if it has gone.
     pub fn sender(&mut self, client: ClientId) -> Option<&mut Sender<Untrusted>> {
         self.clients.iter_mut().flatten().find(|there| there.id == client).map(|there| &mut there.sender)
     }
@@ -494,7 +559,13 @@ impl Service {
     /// How many callers and clients were turned away: silent ones, other users', those that broke the protocol, those for
     /// whom there was no room.
     pub fn turned_away(&self) -> u64 {
-        self.turned_away
+        self.refusals.count()
+    }
+
+    /// Why the last of them were turned away, at most 16, the last one last. Those who could hear it were told the same; and
+    /// `doorbell list-services` shows it.
+    pub fn refusals(&self) -> Vec<Reason> {
+        self.refusals.last()
     }
 
     /// How many clients are not among [`clients`](Self::clients) any more: those that went, and those that were hung up on. Who waits

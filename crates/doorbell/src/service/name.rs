@@ -7,12 +7,11 @@
 //! was started how, and a stranger's folder keeps nobody from anybody. (A name in the abstract namespace of sockets would be no
 //! better: whoever comes first has it.)
 
+use crate::environment::{home, variable};
 use crate::folder::{Folder, FolderState};
-use crate::rendezvous::{RendezvousError, is_served};
+use crate::rendezvous::{LONGEST_PATH, RendezvousError, is_served};
 use crate::user;
 use rustix::io::Errno;
-use rustix::net::SocketAddrUnix;
-use std::env;
 use std::fs::{metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -42,10 +41,10 @@ impl Places {
     fn of_this_user() -> Self {
         let user = rustix::process::geteuid().as_raw();
         Self {
-            named: env::var_os(VARIABLE).filter(|named| !named.is_empty()).map(PathBuf::from),
+            named: variable(VARIABLE).filter(|named| !named.is_empty()).map(PathBuf::from),
             runtime: PathBuf::from(format!("/run/user/{user}")),
             shared: PathBuf::from(format!("/tmp/doorbell-{user}")),
-            home: env::home_dir().filter(|home| home.is_absolute()).zip(this_machine()),
+            home: home().zip(this_machine()),
         }
     }
 
@@ -73,7 +72,7 @@ impl Places {
         }
         let mut paths: Vec<_> = ours.into_iter().map(|folder| folder.path.join(file)).collect();
         // Nobody listens at what is too long to be an address. If all are, whoever uses one says so.
-        let fits = |path: &PathBuf| SocketAddrUnix::new(path).is_ok();
+        let fits = |path: &PathBuf| path.as_os_str().len() <= LONGEST_PATH;
         if paths.iter().any(fits) {
             paths.retain(fits);
         }
@@ -120,18 +119,25 @@ fn this_machine() -> Option<String> {
 }
 
 /// The file that is the socket of `name`, unless that is a path already, as it is if it has a slash.
-fn file(name: &Path) -> Option<PathBuf> {
+///
+/// # Errors
+/// [`RendezvousError::BadName`]: what shells, lists and folders take for something else is none.
+fn file(name: &Path) -> Result<Option<PathBuf>, RendezvousError> {
     if name.as_os_str().as_encoded_bytes().contains(&b'/') {
-        return None;
+        return Ok(None);
     }
-    let mut file = name.as_os_str().to_owned();
-    file.push(SUFFIX);
-    Some(file.into())
+    let unfit = |letter: char| letter.is_whitespace() || letter.is_control();
+    match name.to_str() {
+        Some(text) if !matches!(text, "" | "." | "..") && !text.contains(unfit) => {
+            Ok(Some(format!("{text}{SUFFIX}").into()))
+        }
+        _ => Err(RendezvousError::BadName { name: name.to_owned() }),
+    }
 }
 
 /// Where a service `name` may listen: where its clients look for it, in this order.
-pub(super) fn paths(name: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
-    file(name).map_or_else(|| Ok(vec![name.to_owned()]), |file| Places::of_this_user().paths(&file))
+pub(crate) fn paths(name: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
+    file(name)?.map_or_else(|| Ok(vec![name.to_owned()]), |file| Places::of_this_user().paths(&file))
 }
 
 /// The path for a service `name` that begins.
@@ -139,7 +145,7 @@ pub(super) fn paths(name: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
 /// # Errors
 /// [`RendezvousError::NoFolder`]; [`RendezvousError::Owned`] if one serves the name in another folder.
 pub(super) fn path_to_listen_at(name: &Path) -> Result<PathBuf, RendezvousError> {
-    let Some(file) = file(name) else { return Ok(name.to_owned()) };
+    let Some(file) = file(name)? else { return Ok(name.to_owned()) };
     let path = Places::of_this_user().choose()?.join(file);
     check_alone(name, &path)?;
     Ok(path)
@@ -224,9 +230,32 @@ mod tests {
 
     #[test]
     fn a_name_with_a_slash_is_a_path_and_any_other_a_socket_in_a_folder() {
-        assert_eq!(file(Path::new("/tmp/clock")), None);
-        assert_eq!(file(Path::new("./clock")), None);
-        assert_eq!(file(Path::new("clock")), Some(PathBuf::from("clock.sock")));
+        assert_eq!(file(Path::new("/tmp/clock")), Ok(None));
+        assert_eq!(file(Path::new("./clock")), Ok(None));
+        assert_eq!(file(Path::new("clock")), Ok(Some(PathBuf::from("clock.sock"))));
+    }
+
+    /// They were services: `.sock`, `..sock`, and one that a list shows as two.
+    #[test]
+    fn what_a_list_or_a_shell_takes_for_something_else_is_no_name() {
+        for name in ["", ".", "..", "two words", "two\nlines", "tab\t", "bell\u{7}", "wide\u{2003}space"] {
+            let name = PathBuf::from(name);
+            assert_eq!(file(&name), Err(RendezvousError::BadName { name: name.clone() }));
+            assert_eq!(crate::listen(&name).map(drop), Err(RendezvousError::BadName { name: name.clone() }));
+            assert_eq!(crate::connect(&name).map(drop), Err(RendezvousError::BadName { name }));
+        }
+        let path = PathBuf::from("/tmp/two\nlines");
+        assert_eq!(crate::listen(&path).map(drop), Err(RendezvousError::BadName { name: path }));
+    }
+
+    /// "File name too long" named neither.
+    #[test]
+    fn a_path_that_no_socket_can_have_is_told_with_its_length_and_the_longest() {
+        let path = PathBuf::from(format!("/tmp/{}", "x".repeat(200)));
+        for told in [crate::listen(&path).map(drop), crate::connect(&path).map(drop)] {
+            let told = told.unwrap_err().to_string();
+            assert!(["/tmp/xxx", "205", "107"].iter().all(|part| told.contains(part)), "{told}");
+        }
     }
 
     /// Who was started without a login was looked for where nobody was.

@@ -708,7 +708,7 @@ fn a_publisher_that_is_made_to_be_awaited_ends_no_subscription() {
     on_both_runtimes(|| async {
         let full = |most: u64| {
             let mut publisher: Publisher = Publisher::new(256).unwrap();
-            let subscriber = publisher.subscribe::<Adaptive>(WhenSlow::Drop).unwrap();
+            let subscriber = publisher.subscribe_waiting_by::<Adaptive>(WhenSlow::Drop).unwrap();
             let published = (0..most)
                 .take_while(|_| {
                     publisher.publish(&[]).unwrap();
@@ -766,5 +766,198 @@ fn a_sleep_is_counted_once_and_an_error_ends_a_wait() {
         let _next: Sender<Trusted> = Sender::at(&segment, 0).unwrap();
         assert!(try_once(receiver.recv()).await.is_none());
         assert_eq!(counts(&receiver), (2, 2));
+    });
+}
+
+/// How often a task that does nothing else does `once` before it gives way.
+async fn done_in_one_poll(mut once: impl AsyncFnMut()) -> u32 {
+    // What went before has had its share.
+    tokio::task::yield_now().await;
+    let done = std::cell::Cell::new(0);
+    let mut forever = pin!(async {
+        loop {
+            once().await;
+            done.set(done.get() + 1);
+        }
+    });
+    poll_fn(|cx| {
+        assert!(forever.as_mut().poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    done.get()
+}
+
+/// One untrusted client that never stopped sending stopped a runtime: no other task, and no time-out around it, had its turn.
+#[test]
+fn whoever_always_has_something_gives_way_at_every_end() {
+    use doorbell::{AsyncDuplex, AsyncService, Notify};
+    const MANY: u32 = 1000;
+    let many = |mut once: Box<dyn FnMut()>| (0..MANY).for_each(|_| once());
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut done = Vec::new();
+        let (mut sender, receiver) = pair(1 << 16).unwrap();
+        many(Box::new(move || sender.send(b"message").unwrap()));
+        let mut receiver = Async::new(receiver).unwrap();
+        done.push(("receiver", done_in_one_poll(async || drop(receiver.recv().await.unwrap())).await));
+
+        let (sender, _receiver) = pair(1 << 16).unwrap();
+        let mut sender = Async::new(sender).unwrap();
+        done.push(("sender", done_in_one_poll(async || sender.send(b"message").await.unwrap()).await));
+
+        let (mut senders, gather) = many_of(2);
+        many(Box::new(move || senders.iter_mut().for_each(|sender| sender.send(b"message").unwrap())));
+        let mut gather = Async::new(gather).unwrap();
+        done.push(("gather", done_in_one_poll(async || drop(gather.recv().await.unwrap())).await));
+
+        let mut publisher: Publisher = Publisher::new(1 << 16).unwrap();
+        let mut subscriber = Async::new(publisher.subscribe(WhenSlow::HoldBack).unwrap()).unwrap();
+        many(Box::new(move || publisher.publish(b"message").unwrap()));
+        let mut copy = Vec::new();
+        done.push((
+            "subscriber",
+            done_in_one_poll(async || {
+                subscriber.recv_into(&mut copy).await.unwrap();
+            })
+            .await,
+        ));
+
+        let mut publisher = Async::new(Publisher::new(1 << 16).unwrap()).unwrap();
+        done.push((
+            "publisher",
+            done_in_one_poll(async || publisher.publish(b"message").await.unwrap()).await,
+        ));
+
+        let bell: Bell = Bell::new().unwrap();
+        let mut waiter = AsyncBell::new(bell.clone()).unwrap();
+        let mut left = MANY;
+        let rung = async || {
+            left = left.saturating_sub(1);
+            if left > 0 {
+                bell.ring();
+            }
+            waiter.wait().await.unwrap();
+        };
+        done.push(("bell", done_in_one_poll(rung).await));
+
+        let work = doorbell::queue::<u32>(2 * MANY as usize);
+        (0..MANY).for_each(|number| work.push(number).unwrap());
+        let mut popper = Async::new(work.popper().unwrap()).unwrap();
+        done.push((
+            "popper",
+            done_in_one_poll(async || {
+                popper.pop().await.unwrap();
+            })
+            .await,
+        ));
+        let mut pusher = Async::new(work.pusher().unwrap()).unwrap();
+        done.push(("pusher", done_in_one_poll(async || pusher.push(7).await.unwrap()).await));
+        let notify = Notify::new();
+        (0..MANY).for_each(|_| notify.notify_one());
+        let mut waiter = Async::new(notify.waiter().unwrap()).unwrap();
+        done.push(("notify", done_in_one_poll(async || waiter.wait().await.unwrap()).await));
+
+        let path = std::env::temp_dir().join(format!("doorbell-turns-{}", std::process::id()));
+        let mut service = AsyncService::new(doorbell::listen(&path).unwrap()).unwrap();
+        let mut client = doorbell::connect(&path).unwrap();
+        client.send(b"first").unwrap();
+        let (who, _) = service.recv().await.unwrap();
+        (0..MANY).for_each(|_| client.send(b"message").unwrap());
+        done.push(("service", done_in_one_poll(async || drop(service.recv().await.unwrap())).await));
+        (0..MANY).for_each(|_| service.get_mut().send(who, b"message").unwrap());
+        let mut client = AsyncDuplex::new(client).unwrap();
+        done.push(("client", done_in_one_poll(async || drop(client.recv().await.unwrap())).await));
+        done.push(("answers", done_in_one_poll(async || service.send(who, b"message").await.unwrap()).await));
+        for (end, done) in done {
+            assert!((1..MANY).contains(&done), "{end}: {done}");
+        }
+    });
+}
+
+fn many_of(senders: u32) -> (Vec<Sender<Trusted>>, Gather<Trusted>) {
+    many(senders, 1 << 16).unwrap()
+}
+
+#[test]
+fn a_client_connects_talks_and_waits_for_room_without_a_thread() {
+    use doorbell::{AsyncService, connect_async};
+    on_both_runtimes(|| async {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("doorbell-async-{}-{number}", std::process::id()));
+        let absent = connect_async(&path).await.map(drop);
+        assert_eq!(absent, Err(doorbell::rendezvous::RendezvousError::NoOwner));
+        let mut service = AsyncService::new(doorbell::listen(&path).unwrap()).unwrap();
+        const EACH: u32 = 300;
+        let client = tokio::spawn(async move {
+            let (mut sender, mut receiver) = connect_async(&path).await.unwrap().split();
+            let (sent, is_sent) = mpsc::channel();
+            let sending = tokio::spawn(async move {
+                for _ in 0..EACH {
+                    sender.send(&[7; 1000]).await.unwrap();
+                    sent.send(()).unwrap();
+                }
+            });
+            // More answers than their ring holds, before the first of them is taken.
+            for _ in 0..100 {
+                while is_sent.try_recv().is_err() {
+                    tokio::task::yield_now().await;
+                }
+            }
+            for _ in 0..EACH {
+                assert_eq!(receiver.recv().await.unwrap().to_vec(), [7; 1000]);
+            }
+            sending.await.unwrap();
+        });
+        let mut first = None;
+        for _ in 0..EACH {
+            let (who, message) = service.recv().await.unwrap();
+            first = first.or(Some(who));
+            service.send(who, &message).await.unwrap();
+        }
+        client.await.unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_work_or_a_permit_takes_each_once_and_hears_of_the_end() {
+    on_both_runtimes(|| async {
+        let work = doorbell::queue::<u64>(2);
+        let workers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut popper = Async::new(work.popper().unwrap()).unwrap();
+                tokio::spawn(async move {
+                    let mut sum = 0;
+                    while let Ok(number) = popper.pop().await {
+                        sum += number;
+                    }
+                    sum
+                })
+            })
+            .collect();
+        let mut pusher = Async::new(work.pusher().unwrap()).unwrap();
+        for number in 1..=1000 {
+            pusher.push(number).await.unwrap();
+        }
+        work.close();
+        let mut sum = 0;
+        for worker in workers {
+            sum += worker.await.unwrap();
+        }
+        assert_eq!(sum, 500_500);
+        let notify = Arc::new(doorbell::Notify::new());
+        let waiting = tokio::spawn({
+            let notify = Arc::clone(&notify);
+            async move {
+                let mut waiter = Async::new(notify.waiter().unwrap()).unwrap();
+                for _ in 0..100 {
+                    waiter.wait().await.unwrap();
+                }
+            }
+        });
+        (0..100).for_each(|_| notify.notify_one());
+        waiting.await.unwrap();
+        assert!(!notify.try_wait());
     });
 }

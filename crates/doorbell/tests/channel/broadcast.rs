@@ -30,7 +30,7 @@ fn every_message_is_received(capacity: u64) {
     let mut publisher: Publisher<Futex> = Publisher::waiting_by(capacity).unwrap();
     let longest = publisher.longest();
     let subscribers: Vec<Subscriber<_, Futex>> =
-        (0..3).map(|_| publisher.subscribe(WhenSlow::HoldBack).unwrap()).collect();
+        (0..3).map(|_| publisher.subscribe_waiting_by(WhenSlow::HoldBack).unwrap()).collect();
     let receiving: Vec<_> = subscribers
         .into_iter()
         .map(|mut subscriber| {
@@ -65,7 +65,7 @@ fn poll_for(subscriber: &mut Subscriber<doorbell::peer::Trusted, Futex>) {
 #[test]
 fn an_event_loop_hears_what_is_published_and_that_the_publisher_left() {
     let mut publisher: Publisher<Futex> = Publisher::waiting_by(256).unwrap();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
     let publishing = thread::spawn(move || {
         for number in 0..5000_u64 {
             publisher.publish_deadline(&number.to_ne_bytes(), forever()).unwrap();
@@ -96,7 +96,7 @@ fn an_event_loop_hears_what_is_published_and_that_the_publisher_left() {
 #[test]
 fn an_event_loop_hears_that_its_subscription_was_dropped() {
     let mut publisher: Publisher<Futex> = Publisher::waiting_by(256).unwrap();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Drop).unwrap();
     assert!(!subscriber.listen().unwrap());
     while publisher.subscribers() > 0 {
         publisher.publish(b"faster than it reads").unwrap();
@@ -164,7 +164,7 @@ fn a_subscriber_with_gaps_is_told_exactly_how_many_messages_it_missed() {
     const COUNT: u64 = 200_000;
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let longest = publisher.longest();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
     let receiving = thread::spawn(move || {
         let (mut bytes, mut next, mut received) = (Vec::new(), 0, 0_u64);
         loop {
@@ -192,7 +192,7 @@ fn a_subscriber_with_gaps_is_told_exactly_how_many_messages_it_missed() {
 #[test]
 fn what_a_subscriber_holds_is_not_overwritten_by_a_publisher_that_holds_back() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
     assert_eq!(subscriber.try_recv_batch().unwrap().count(), 0);
     for round in 0..100_u8 {
         let mut count = 0;
@@ -226,7 +226,7 @@ fn what_is_read_in_place_and_is_intact_was_not_overwritten() {
     const COUNT: u64 = 100_000;
     let mut publisher: Publisher = Publisher::new(512).unwrap();
     let longest = publisher.longest();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
     // Found before, overwritten while it is held.
     publisher.publish(&message(0, longest)).unwrap();
     let held: Vec<_> = subscriber.recv_batch().unwrap().collect();
@@ -262,9 +262,9 @@ fn what_is_read_in_place_and_is_intact_was_not_overwritten() {
 #[test]
 fn a_subscriber_that_is_too_slow_is_dropped_and_both_sides_are_told() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    let mut slow = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
-    let mut slow_in_place = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
-    let mut patient = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let mut slow = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Drop).unwrap();
+    let mut slow_in_place = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Drop).unwrap();
+    let mut patient = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
     for _ in 0..20 {
         publisher.publish(b"one of many messages").unwrap();
     }
@@ -284,7 +284,7 @@ fn a_subscriber_that_is_too_slow_is_dropped_and_both_sides_are_told() {
 #[test]
 fn a_subscriber_that_holds_back_is_waited_for_until_the_deadline() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    let mut subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
     let full = loop {
         if let Err(error) = publisher.publish_deadline(&[7; 40], soon()) {
             break error;
@@ -314,7 +314,7 @@ fn a_killed_subscriber_holds_nobody_back_and_is_named() {
     let (living, _living) = start("subscribe 1000000", &segments[1]);
     assert_eq!(publisher.admit(&dying, 0, WhenSlow::HoldBack).unwrap(), 0);
     assert_eq!(publisher.admit(&living, 0, WhenSlow::HoldBack).unwrap(), 1);
-    let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let mut local = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
     for number in 0..500 {
         publisher.publish_deadline(&message(number, longest), forever()).unwrap();
         if number == 3 {
@@ -361,7 +361,7 @@ fn a_subscriber_maps_the_log_without_the_right_to_write() {
     // No other test has a log as large.
     let (capacity, size) = (1 << 19, (1 << 19) + 4096);
     let mut publisher: Publisher = Publisher::new(capacity).unwrap();
-    let _subscriber = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+    let _subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let logs = maps.lines().filter(|line| line.contains("/memfd:doorbell-log")).filter_map(|line| {
         let (addresses, rest) = line.split_once(' ')?;
@@ -386,7 +386,7 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
     let _liar: Subscriber<_, Futex> =
         Subscriber::join_within(&hostile, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
-    let mut honest = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let mut honest = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
     let size = segments[0].mapping().plan().size() as usize;
     let rights = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a process or thread of this program, which follows the protocol.
@@ -463,7 +463,7 @@ fn a_subscriber_that_hung_up_before_it_got_the_log_has_no_place() {
 #[test]
 fn a_subscriber_that_was_dropped_is_told_instead_of_receiving_what_comes_behind_the_gap() {
     let mut publisher: Publisher = Publisher::new(256).unwrap();
-    let mut slow = publisher.subscribe::<Futex>(WhenSlow::Drop).unwrap();
+    let mut slow = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Drop).unwrap();
     let mut bytes = Vec::new();
     let told = (0..50).find_map(|_| {
         // Three for each that it takes.
@@ -478,4 +478,19 @@ fn a_subscriber_that_was_dropped_is_told_instead_of_receiving_what_comes_behind_
     });
     assert_eq!(told, Some(RecvError::Dropped));
     assert_eq!(slow.try_recv_into(&mut bytes), Err(RecvError::Dropped));
+}
+
+/// Each that had come and gone was kept, and asked for whenever another came.
+#[test]
+fn subscribers_that_come_and_go_without_a_message_leave_nothing_behind() {
+    let mut publisher: Publisher = Publisher::new(4096).unwrap();
+    let stays = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
+    for _ in 0..5000 {
+        drop(publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap());
+        assert!(publisher.subscribers() <= 16, "{}", publisher.subscribers());
+    }
+    let ended = publisher.ended();
+    assert_eq!(ended.len(), 1024, "the last are told, however many there were");
+    assert!(ended.contains(&(5000, Ended::Left)) && publisher.subscribers() == 1);
+    drop(stays);
 }

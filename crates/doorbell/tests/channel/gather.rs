@@ -8,6 +8,7 @@ use doorbell::rendezvous::{Connection, Offer, Segment, socket};
 use doorbell::wait::Semaphore;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
+use std::time::Duration;
 
 #[test]
 fn each_of_many_threads_is_heard_in_its_own_order() {
@@ -162,4 +163,70 @@ fn more_threads_than_a_message_carries_eventfds_for_can_send() {
     senders[259].send(b"the last").unwrap();
     let (lane, message) = gather.recv_timeout(FOREVER).unwrap().expect("hung");
     assert_eq!((lane, message.to_vec()), (259, b"the last".to_vec()));
+}
+
+/// It waited for ever for the five places that nobody took.
+#[test]
+fn the_end_comes_with_the_last_of_those_who_can_send_however_many_places_were_taken() {
+    for taken in [0_u8, 3, 8] {
+        let (senders, mut gather) = doorbell::channel::senders(8, 4096).unwrap();
+        for number in 0..taken {
+            let senders = senders.clone();
+            thread::spawn(move || senders.sender().unwrap().send(&[number]).unwrap());
+        }
+        let counting = thread::spawn(move || gather.iter().count());
+        thread::yield_now();
+        drop(senders);
+        assert_eq!(counting.join().unwrap(), usize::from(taken));
+    }
+}
+
+/// The other way round: each of its places had been left, so it was at its end, though another sender could be made.
+#[test]
+fn places_that_were_left_are_no_end_while_another_sender_can_be_made() {
+    let (senders, mut gather) = doorbell::channel::senders(2, 4096).unwrap();
+    for _ in 0..2 {
+        let (mut one, mut two) = (senders.sender().unwrap(), senders.sender().unwrap());
+        one.send(b"one").unwrap();
+        two.send(b"two").unwrap();
+        drop((one, two));
+        assert!(gather.try_recv().unwrap().is_some() && gather.try_recv().unwrap().is_some());
+        assert!(gather.try_recv().unwrap().is_none(), "another may come");
+        assert!(gather.recv_timeout(Duration::from_millis(1)).unwrap().is_none());
+    }
+    let last = senders.sender().unwrap();
+    drop(senders);
+    assert!(gather.try_recv().unwrap().is_none(), "it is there");
+    drop(last);
+    assert_eq!(gather.try_recv().unwrap_err().error, RecvError::Closed);
+    assert_eq!(gather.recv().unwrap_err().error, RecvError::Closed, "again and again");
+}
+
+#[test]
+fn a_sender_is_cloned_as_often_as_one_likes_and_the_last_clone_is_the_end() {
+    let (sender, mut gather) = doorbell::channel::mpsc(256).unwrap();
+    const CLONES: u64 = 100;
+    let mut threads = Vec::new();
+    let mut newest = sender;
+    for number in 0..CLONES {
+        // Each is a clone of the one before it, while those that were made first are at work.
+        let next = newest.clone();
+        let mut sender = std::mem::replace(&mut newest, next);
+        threads.push(thread::spawn(move || {
+            for count in 0..50_u64 {
+                sender.send(&[number.to_ne_bytes(), count.to_ne_bytes()].concat()).unwrap();
+            }
+        }));
+    }
+    drop(newest);
+    let mut counts = vec![0; CLONES as usize];
+    while let Ok(message) = gather.recv_timeout(FOREVER) {
+        let (_, message) = message.expect("hung");
+        let (number, count) = message.split_at(8);
+        let number = u64::from_ne_bytes(number.try_into().unwrap()) as usize;
+        assert_eq!(u64::from_ne_bytes(count.try_into().unwrap()), counts[number], "of one sender in order");
+        counts[number] += 1;
+    }
+    assert!(counts.iter().all(|count| *count == 50), "{counts:?}");
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

@@ -6,7 +6,7 @@
 use crate::other::segment;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::Trusted;
-use doorbell::rendezvous::{Connection, RendezvousError, Segment, socket};
+use doorbell::rendezvous::{Connection, Reason, RendezvousError, Segment, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, WaitEntry};
 use doorbell::{Deadline, PeerViolation, WaitError};
 use rustix::fd::OwnedFd;
@@ -494,7 +494,7 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     let (host, joiner) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(joiner));
     assert_eq!(socket::host_over(host, &lent).unwrap_err(), RendezvousError::Lent);
-    assert_eq!(joining.join().unwrap().unwrap_err(), RendezvousError::Refused);
+    assert_eq!(joining.join().unwrap().unwrap_err(), RendezvousError::Refused(Reason::Lent));
     // The host was found to have sent the memory before it refused: what a joiner has, it keeps.
     let (host, joiner) = socket::pair().unwrap();
     let refusing = thread::scope(|scope| {

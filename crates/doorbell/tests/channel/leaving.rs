@@ -5,7 +5,7 @@ use crate::other::{FOREVER, fork, segment, start};
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, RendezvousError, Segment, named, socket};
+use doorbell::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, named, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait};
 use doorbell::{Bell, WaitError};
 use doorbell_core::wake::WAITER_SLOTS;
@@ -105,7 +105,7 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
         unsafe { socket::host_over_as::<Trusted>(ours, &joined) }.unwrap_err(),
         RendezvousError::HungUp
     );
-    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
+    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(Reason::HungUp)));
 }
 
 /// Its waiter slot was given away while it waited there: two waited for one token, and one of them slept on.

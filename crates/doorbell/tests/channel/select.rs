@@ -180,3 +180,42 @@ fn nothing_is_lost_between_ends_that_are_waited_for_together() {
         });
     });
 }
+
+#[test]
+fn values_permits_and_moments_are_waited_for_beside_messages() {
+    use doorbell::select::Timer;
+    let work = doorbell::queue::<u32>(1);
+    let (mut popper, notify) = (work.popper().unwrap(), doorbell::Notify::new());
+    let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();
+    for mut select in [Select::new(), Select::by_files()] {
+        thread::scope(|scope| {
+            let mut permit = notify.waiter().unwrap();
+            let mut room = work.pusher().unwrap();
+            let mut wait = |ends: &mut [&mut dyn doorbell::select::Selectable]| {
+                select.wait(ends, Some(Deadline::after(FOREVER))).unwrap().expect("hung")
+            };
+            for _ in 0..100 {
+                scope.spawn(|| work.push(7).unwrap());
+                assert_eq!(wait(&mut [&mut receiver, &mut popper, &mut permit]), 1);
+                scope.spawn(|| work.try_pop().unwrap());
+                assert_eq!(wait(&mut [&mut receiver, &mut room, &mut permit]), 1);
+                scope.spawn(|| notify.notify_one());
+                assert_eq!(wait(&mut [&mut receiver, &mut permit]), 1);
+                assert!(permit.try_wait());
+            }
+            sender.send(b"message").unwrap();
+            assert_eq!(wait(&mut [&mut receiver, &mut permit]), 0);
+            assert!(receiver.try_recv().unwrap().is_some());
+            // A moment ends the sleep of all others, and of none.
+            let mut soon = Timer::after(Duration::from_millis(1));
+            assert_eq!(wait(&mut [&mut receiver, &mut soon]), 1);
+            assert_eq!(wait(&mut [&mut soon]), 0, "until it is asked");
+            assert_eq!((soon.try_wait(), soon.try_wait()), (1, 0));
+            let mut tick = Timer::every(Duration::from_millis(1));
+            for _ in 0..3 {
+                assert_eq!(wait(&mut [&mut tick]), 0);
+                assert!(tick.try_wait() >= 1);
+            }
+        });
+    }
+}

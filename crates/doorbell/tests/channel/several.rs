@@ -63,7 +63,7 @@ fn senders_come_and_go_and_each_is_heard() {
     let mut third = senders.sender().unwrap();
     second.send(b"second").unwrap();
     third.send(b"third").unwrap();
-    drop((second, third));
+    drop((second, third, senders));
     let mut heard: Vec<_> = gather.iter().map(|received| received.unwrap().1).collect();
     heard.sort();
     assert_eq!(heard, [b"second".to_vec(), b"third".to_vec()], "and then no sender is left");

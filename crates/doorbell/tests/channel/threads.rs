@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 fn every_message_arrives<W: Wait + Default + 'static>(capacity: u64, count: u64) {
-    let (mut sender, mut receiver) = pair_waiting_by::<W, W>(capacity).unwrap();
+    let (mut sender, mut receiver) = pair_waiting_by::<W>(capacity).unwrap();
     let longest = sender.longest();
     let sending = thread::spawn(move || {
         for number in 0..count {
@@ -54,7 +54,7 @@ fn the_longest_message_fits_whatever_went_before() {
 #[test]
 fn a_sender_that_finds_the_channel_full_has_told_of_what_it_pushed() {
     for reserve in [false, true] {
-        let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(256).unwrap();
+        let (mut sender, mut receiver) = pair_waiting_by::<Futex>(256).unwrap();
         let receiving = thread::spawn(move || {
             (0..1000).for_each(|_| assert!(receiver.recv_timeout(FOREVER).unwrap().is_some(), "hung"));
         });
@@ -119,7 +119,7 @@ fn a_slot_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
 
 #[test]
 fn a_batch_wakes_a_sleeper_when_it_is_dropped() {
-    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(4096).unwrap();
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(4096).unwrap();
     let receiving = thread::spawn(move || {
         (0..50).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
     });
@@ -133,7 +133,7 @@ fn a_batch_wakes_a_sleeper_when_it_is_dropped() {
 
 #[test]
 fn a_full_batch_rings_before_it_waits_for_room() {
-    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(64).unwrap();
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(64).unwrap();
     let receiving = thread::spawn(move || {
         (0..200).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
     });
@@ -147,7 +147,7 @@ fn a_full_batch_rings_before_it_waits_for_room() {
 
 #[test]
 fn a_receiver_that_waits_for_bytes_is_woken_when_they_are_there_and_at_its_deadline() {
-    let (mut sender, mut receiver) = pair_waiting_by::<Futex, Futex>(4096).unwrap();
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(4096).unwrap();
     sender.send(b"one").unwrap();
     assert!(!receiver.wait_for_bytes(32, Deadline::after(Duration::from_millis(5))).unwrap());
     let sending = thread::spawn(move || {

@@ -58,7 +58,7 @@ pub(crate) fn wait_in_time() {
     fn bell<W: Wait + Default>() {
         let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
         assert_eq!(bell.wait_timeout(SOON), Ok(None));
-        let (mut sender, mut receiver) = pair_waiting_by::<W, W>(64).unwrap();
+        let (mut sender, mut receiver) = pair_waiting_by::<W>(64).unwrap();
         assert!(receiver.recv_timeout(SOON).unwrap().is_none());
         while sender.try_send(&[0; 16]).is_ok() {}
         assert!(sender.send_timeout(&[0; 16], SOON).is_err());
@@ -75,7 +75,7 @@ pub(crate) fn wait_in_time() {
     let mut bells: [Bell<Eventfd>; 2] = std::array::from_fn(|_| Bell::new().unwrap().waiting_by());
     assert_eq!(wait_any(&mut bells.each_mut(), deadline()), Ok(None));
     let mut publisher: Publisher<Futex> = Publisher::waiting_by(64).unwrap();
-    let _subscriber = publisher.subscribe::<Futex>(WhenSlow::HoldBack).unwrap();
+    let _subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
     while publisher.publish_deadline(&[0; 8], deadline()).is_ok() {}
     // A rendezvous waits for its answer, too.
     let (ours, theirs) = socket::pair().unwrap();

@@ -209,7 +209,7 @@ pub(crate) fn run_without_standard_files(path: &Path) {
     receiver.file().unwrap();
     let mut service = doorbell::listen(path).unwrap();
     let mut publisher: Publisher = Publisher::new(4096).unwrap();
-    let _subscriber = publisher.subscribe::<Adaptive>(WhenSlow::HoldBack).unwrap();
+    let _subscriber = publisher.subscribe_waiting_by::<Adaptive>(WhenSlow::HoldBack).unwrap();
     let (ours, theirs) = socket::pair().unwrap();
     let client = thread::scope(|scope| {
         let client = scope.spawn(|| {

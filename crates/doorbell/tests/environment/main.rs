@@ -11,6 +11,7 @@ mod containers;
 mod descriptors;
 mod disks;
 mod memory;
+mod rights;
 
 use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::broadcast::{Publisher, WhenSlow};
@@ -66,6 +67,9 @@ fn child() {
         "use-a-disk-without-reservations" => disks::use_a_disk_without_reservations(Path::new(path)),
         "make-a-large-segment" => memory::make_a_large_segment(path == "true"),
         "send-until-killed" => memory::send_until_killed(),
+        "read-a-signal-from-a-file" => rights::read_a_signal_from_a_file(Path::new(path)),
+        "make-more-than-a-file-may-have" => rights::make_more_than_a_file_may_have(Path::new(path)),
+        "say-whose-folder" => rights::say_whose_folder(Path::new(path)),
         "count-descriptors" => descriptors::count_descriptors(),
         verb => panic!("no role {verb}"),
     }

@@ -70,7 +70,10 @@ fn more_memory_than_the_joiner_takes_is_refused() {
         (hosting.map(drop), joining.join().unwrap().map(drop))
     };
     let too_much = doorbell::mapping::MapError::TooMuch { bytes, most: bytes - 1 };
-    assert_eq!(meet(bytes - 1), (Err(RendezvousError::Refused), Err(RendezvousError::Map(too_much))));
+    assert_eq!(
+        meet(bytes - 1),
+        (Err(RendezvousError::Refused(Reason::TooMuchMemory)), Err(RendezvousError::Map(too_much)))
+    );
     assert_eq!(meet(bytes), (Ok(()), Ok(())));
     let sparse = memory(doorbell::rendezvous::MOST_MEMORY + 4096, doorbell::mapping::SEALS);
     assert!(matches!(
@@ -110,7 +113,7 @@ fn memory_in_huge_pages_is_refused_from_and_for_the_untrusted() {
     let (ours, joining) = meet();
     let refused = socket::host_over(ours, &segment).unwrap_err();
     assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
-    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused));
+    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(Reason::Unusable)));
     let (ours, joining) = meet();
     // SAFETY: a process or thread of this program, which follows the protocol.
     unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap();

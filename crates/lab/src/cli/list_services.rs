@@ -20,7 +20,8 @@ use doorbell_report::unit::count;
     The services of this user's folders ($DOORBELL_RUNTIME_DIR, else /run/user/UID/doorbell, /tmp/doorbell-UID and\n  \
     ~/.local/state/doorbell/services/BOOT, as far as they are this user's alone), and those at other paths that have clients.\n  \
     Nothing is asked of them: the memory that a service shares with a client shows among the open files of both, and is\n  \
-    read. Messages are those sent whose room was not given back yet; drops are as the sender says.")]
+    read. Messages are those sent whose room was not given back yet; drops are as the sender says. Whom a service\n  \
+    turned away, and why, it has counted.")]
 pub struct Args {
     /// One JSON object
     #[arg(long)]
@@ -55,6 +56,16 @@ fn text(found: &Found, style: &Style) -> String {
         if !folder.is_used() && folder.state != FolderState::Nothing {
             text.push_str(&aside(&format!("Passed by: {folder}.")));
         }
+    }
+    for served in found.services.iter().filter(|served| served.turned_away > 0) {
+        let last = served.reasons.last().map(|reason| format!(", the last because {reason}"));
+        let more = format!(
+            "{} turned {} callers away{}.",
+            served.name,
+            count(u64::from(served.turned_away)),
+            last.unwrap_or_default()
+        );
+        text.push_str(&style.wrap(&more, 0));
     }
     if found.closed > 0 {
         let more = format!(
@@ -115,7 +126,8 @@ fn as_json(found: &Found) -> Value {
         .iter()
         .map(|served| {
             let clients: Vec<_> = served.clients.iter().map(client).collect();
-            json!({"name": served.name, "path": served.path.to_string_lossy(), "pid": served.process, "clients": clients})
+            let reasons: Vec<_> = served.reasons.iter().map(ToString::to_string).collect();
+            json!({"name": served.name, "path": served.path.to_string_lossy(), "pid": served.process, "clients": clients, "turned_away": served.turned_away, "reasons": reasons})
         })
         .collect();
     let folder = |folder: &Folder| json!({"path": folder.path.to_string_lossy(), "used": folder.is_used(), "said": folder.to_string()});

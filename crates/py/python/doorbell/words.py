@@ -460,9 +460,9 @@ def connect(
     most_eventfds: int = 252,
     patience: float = 30.0,
 ) -> Duplex:
-    """Connects to the service `name` of a process of `users`, and waits up to `timeout` seconds for it to be there.
+    """Connects to the service `name` of a process of `users`, and waits up to `timeout` seconds for it to be there and to answer.
 
-    Takes up to `most_memory` bytes of memory, and `most_eventfds` eventfds, from it. A busy one is waited for for up to `patience`
-    seconds.
+    Takes up to `most_memory` bytes of memory, and `most_eventfds` eventfds, from it. Without a `timeout` it must be there, and a busy one
+    is waited for for up to `patience` seconds.
     """
     return Duplex(*_connect(name, timeout, users, most_memory, most_eventfds, patience))

@@ -12,7 +12,7 @@ use doorbell_core::index::Capacity;
 use doorbell_core::layout::{LayoutError, PAGE};
 use doorbell_core::violation::PeerViolation;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ptr::NonNull;
@@ -47,7 +47,7 @@ impl LogMemory {
         let length = (LOG_RING + capacity.get()).next_multiple_of(PAGE);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("doorbell-log", flags).map_err(os("memfd_create"))?;
-        ftruncate(&file, length).map_err(os("ftruncate"))?;
+        descriptor::set_size(&file, length).map_err(os("ftruncate"))?;
         let log = Self::map(file, length, capacity, ProtFlags::READ | ProtFlags::WRITE)?;
         fcntl_add_seals(&log.file, SEALS | SealFlags::FUTURE_WRITE).map_err(os("F_ADD_SEALS"))?;
         log.header().write(capacity);

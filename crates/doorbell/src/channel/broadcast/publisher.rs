@@ -24,6 +24,7 @@ use doorbell_core::fault;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::{WAITER_SLOTS, Waiter, listen};
 use rustix::fd::BorrowedFd;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -61,12 +62,11 @@ pub enum Ended {
 /// subscriber writes lies in the segment it shares with the publisher alone, so that none can disturb another.
 ///
 /// ```
-/// use doorbell::peer::Trusted;
-/// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
+/// use doorbell::channel::broadcast::{Publisher, WhenSlow};
 ///
 /// let mut publisher: Publisher = Publisher::new(1 << 16)?;
-/// let mut first: Subscriber<Trusted> = publisher.subscribe(WhenSlow::HoldBack)?;
-/// let mut second: Subscriber<Trusted> = publisher.subscribe(WhenSlow::Gap)?;
+/// let mut first = publisher.subscribe(WhenSlow::HoldBack)?;
+/// let mut second = publisher.subscribe(WhenSlow::Gap)?;
 /// publisher.publish(b"to all")?;
 /// let mut message = Vec::new();
 /// assert_eq!(first.recv_into(&mut message)?, 0, "none was missed");
@@ -89,13 +89,19 @@ pub struct Publisher<W: Wait = Adaptive> {
     news: u64,
     process: Process,
     next_number: u64,
-    ended: Vec<(u64, Ended)>,
+    /// Of the last that ended, at most [`REMEMBERED`].
+    ended: VecDeque<(u64, Ended)>,
+    /// At so many subscribers those are looked for who have gone.
+    look_at: usize,
     interruptible: bool,
     way: W,
 }
 
 /// So many subscribers in this process share a bell: each may take a waiter slot for an eventfd.
 const LANES: usize = WAITER_SLOTS as usize;
+
+/// So many ended subscriptions are kept for one who may never ask.
+const REMEMBERED: usize = 1024;
 
 /// A subscriber as the publisher sees it.
 #[derive(Debug)]
@@ -139,7 +145,8 @@ impl<W: Wait + Default> Publisher<W> {
             free: 0,
             news: news_to_keep(),
             next_number: 0,
-            ended: Vec::new(),
+            ended: VecDeque::new(),
+            look_at: LANES,
             interruptible: false,
             way: W::default(),
         })
@@ -151,7 +158,15 @@ impl<W: Wait> Publisher<W> {
     ///
     /// # Errors
     /// [`JoinError`].
-    pub fn subscribe<V: Wait + Default>(
+    pub fn subscribe(&mut self, slow: WhenSlow) -> Result<Subscriber<Trusted>, JoinError> {
+        self.subscribe_waiting_by(slow)
+    }
+
+    /// As [`subscribe`](Self::subscribe), with a chosen [way of waiting](crate::wait) for the subscriber.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    pub fn subscribe_waiting_by<V: Wait + Default>(
         &mut self,
         slow: WhenSlow,
     ) -> Result<Subscriber<Trusted, V>, JoinError> {
@@ -224,6 +239,11 @@ impl<W: Wait> Publisher<W> {
         lane_number: u32,
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
+        // Nobody may publish for a long time. All are looked at when there are twice as many as stayed at the last look.
+        if self.places.len() >= self.look_at {
+            self.look_at_all();
+            self.look_at = (2 * self.places.len()).max(LANES);
+        }
         let lane = Lane::new(attach_context, lane_number)?;
         let end = End::take(&lane, &lane.control().sender, lane_number)?;
         let cursor = self.index.tail();
@@ -263,10 +283,10 @@ impl<W: Wait> Publisher<W> {
         broadcast::longest_message(self.log.capacity())
     }
 
-    /// Whose subscriptions ended since the last call, and how. A subscriber's end never fails a publication.
+    /// Whose subscriptions ended since the last call, and how: the last 1024 of them. A subscriber's end never fails a publication.
     pub fn ended(&mut self) -> Vec<(u64, Ended)> {
         self.look_at_all();
-        std::mem::take(&mut self.ended)
+        std::mem::take(&mut self.ended).into()
     }
 
     /// Publishes `message`. Waits while a subscriber that may do so holds it back.
@@ -512,7 +532,10 @@ impl<W: Wait> Publisher<W> {
     fn end(&mut self, at: usize, ended: Ended) {
         let place = self.places.swap_remove(at);
         self.gather_bells();
-        self.ended.push((place.number, ended));
+        if self.ended.len() == REMEMBERED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((place.number, ended));
         if ended == Ended::Dropped {
             fault::point();
             // Before it leaves: the subscriber reads it behind the word.

@@ -43,7 +43,7 @@ fn at_whichever_write_a_subscriber_dies_the_publisher_goes_on_and_a_successor_su
         |_| (),
         |(), connection, number, child| {
             let mut publisher: Publisher<Futex> = Publisher::waiting_by(LOG).unwrap();
-            let mut local = publisher.subscribe::<Futex>(WhenSlow::Gap).unwrap();
+            let mut local = publisher.subscribe_waiting_by::<Futex>(WhenSlow::Gap).unwrap();
             publisher.admit(connection, 0, WhenSlow::HoldBack).unwrap();
             let mut bytes = Vec::new();
             // More than the log holds, and than the child takes: it has left by then, or died.

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the kernel, or a filter, knows no `preadv2`: waits by eventfds go on.
+//! Where the kernel, or a filter, does not know a call.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use doorbell::raw::{Offer, Segment};
+use doorbell::raw::{Offer, Segment, socket};
+use doorbell::rendezvous::RendezvousError;
 use doorbell::wait::Eventfd;
+use rustix::io::Errno;
+use std::sync::Arc;
 
-/// Lets this thread have ENOSYS for `preadv2`.
-fn forbid_preadv2() {
+/// Lets this thread, and those that it starts, have ENOSYS for the call of that number.
+fn forbid(call: libc::c_long) {
     const fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
         libc::sock_filter { code: code as u16, jt, jf, k }
     }
     // Load the call's number; if it is the one, fail with ENOSYS, else allow.
     let mut program = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_preadv2 as u32),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call as u32),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
@@ -26,6 +29,21 @@ fn forbid_preadv2() {
     }
 }
 
+/// A signal that was never made was taken for one that was: whoever slept on it slept on.
+#[test]
+fn who_may_make_a_context_for_signals_and_not_use_it_is_told_before_it_meets_anybody() {
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = std::thread::spawn(move || socket::join_over(theirs).map(drop));
+    let met = std::thread::spawn(move || {
+        forbid(libc::SYS_io_submit);
+        let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
+        socket::host_over(ours, &segment).map(drop)
+    });
+    let refused = RendezvousError::Os { call: "io_submit", errno: Errno::NOSYS };
+    assert_eq!(met.join().unwrap(), Err(refused));
+    assert!(joining.join().unwrap().is_err());
+}
+
 /// The wait failed with ENOSYS.
 #[test]
 fn a_wait_by_an_eventfd_that_others_share_needs_no_preadv2() {
@@ -33,7 +51,7 @@ fn a_wait_by_an_eventfd_that_others_share_needs_no_preadv2() {
     let mut waiter = segment.bell_waiting_by::<Eventfd>(0).unwrap();
     let ringer = segment.bell(0).unwrap();
     std::thread::spawn(move || {
-        forbid_preadv2();
+        forbid(libc::SYS_preadv2);
         for round in 0..100 {
             if round % 2 == 0 {
                 ringer.ring();
