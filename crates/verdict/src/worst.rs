@@ -168,8 +168,9 @@ pub fn worst(variant: &Variant, quantity: Quantity) -> Option<Worst> {
         let usual = median(&others.iter().filter_map(|other| of(other)).collect::<Vec<f64>>());
         let unusual = usual.is_some_and(|usual| here >= usual * UNUSUAL);
         let counts = unusual || !matches!(size, Size::Short);
+        let timed = matches!(size, Size::Share | Size::Itself);
         if counts && covers_ns > 0.0 && covers_ns >= wake_ns * ENOUGH {
-            suspects.push((covers_ns.min(wake_ns), unusual, Suspect { what, here, usual, unit }));
+            suspects.push((covers_ns.min(wake_ns), timed, unusual, Suspect { what, here, usual, unit }));
         }
     };
     for fact in &FACTS {
@@ -185,10 +186,15 @@ pub fn worst(variant: &Variant, quantity: Quantity) -> Option<Worst> {
         let of = |other: &Record| Some(other.environment.interrupts.get(kind).copied().unwrap_or(0) as f64);
         suspect(format!("interrupts ({kind})").into(), Unit::Times, Size::Short, &of);
     }
-    // Where neither tells them apart they stay in the order of the facts: what stops a side for
+    // What is known to have lasted that long comes before what may have: beside it a mere count is
+    // told only where it was unusual.
+    let any_timed = suspects.iter().any(|(_, timed, ..)| *timed);
+    suspects.retain(|(_, timed, unusual, _)| *timed || *unusual || !any_timed);
+    // Where nothing tells them apart they stay in the order of the facts: what stops a side for
     // certain comes first.
-    suspects.sort_by(|(covers, unusual, _), (other, unusual_other, _)| {
-        other.total_cmp(covers).then(unusual_other.cmp(unusual))
+    suspects.sort_by(|(covers, timed, unusual, _), (other, timed_other, unusual_other, _)| {
+        let by_size = other.total_cmp(covers);
+        by_size.then(timed_other.cmp(timed)).then(unusual_other.cmp(unusual))
     });
     Some(Worst {
         wake_ns,
@@ -233,7 +239,10 @@ mod tests {
             record.environment.throttled_ns = Some(ms * 1_000_000);
         }
         result.records[4].environment.interrupts.insert("TLB".to_owned(), 70);
+        result.records.iter_mut().for_each(|record| record.sides[1].involuntary_switches = 12);
         assert_eq!(told(&result), ["held back by a CPU quota"]);
+        result.records[4].environment.interrupts.insert("TLB".to_owned(), 700);
+        assert_eq!(told(&result), ["held back by a CPU quota", "interrupts (TLB)"]);
     }
 
     #[test]
@@ -249,7 +258,7 @@ mod tests {
         result.records[4].sides[1].involuntary_switches = 3;
         assert_eq!(
             told(&result),
-            ["taken by the hypervisor", "waiter preempted", "used by other programs, most by cc1plus"]
+            ["taken by the hypervisor", "used by other programs, most by cc1plus", "waiter preempted"]
         );
     }
 
