@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How counts, dates and sentences are written, wherever they stand.
 
+use std::time::{Duration, SystemTime};
+
 use super::axis::Axis;
 use super::figures::Row;
 use super::unit::{count, plain, time};
@@ -91,12 +93,12 @@ pub fn multiple(ratio: Ratio, what: &str) -> String {
     format!("{}{what} ({} to {})", plain(ratio.estimate), plain(ratio.low), plain(ratio.high))
 }
 
-/// A moment in words.
+/// A moment in words, to the minute.
 pub fn date(unix_ns: u64) -> String {
-    jiff::Timestamp::from_nanosecond(unix_ns.into()).map_or_else(
-        |_| "at an unknown time".to_owned(),
-        |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-    )
+    let moment = SystemTime::UNIX_EPOCH + Duration::from_nanos(unix_ns);
+    let text = humantime::format_rfc3339_seconds(moment).to_string();
+    // 2026-11-26T12:34:56Z
+    format!("{} {} UTC", &text[..10], &text[11..16])
 }
 
 /// What a row has on an axis; the harness and a cut trial are marked in the row's name.
@@ -130,4 +132,15 @@ fn digits(value: f64, wanted: u8) -> String {
 pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_to_the_minute_and_none_is_too_late() {
+        assert_eq!(date(1_795_743_296_000_000_000), "2026-11-27 01:34 UTC");
+        assert_eq!(date(u64::MAX), "2554-07-21 23:34 UTC");
+    }
 }
