@@ -8,8 +8,8 @@ use super::wording::multiple;
 use doorbell_results::quantity::short;
 use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::{Ratio, Verdict};
 use doorbell_verdict::provisional::Provisional;
+use doorbell_verdict::ratio::{Ratio, Standing};
 
 /// The title of what was not found.
 const UNTOLD: &str = "What this machine cannot show";
@@ -105,10 +105,10 @@ fn pick(pick: &Pick) -> String {
 
 /// How the others stand to the best: the same, perhaps the same, slower.
 fn others(pick: &Pick) -> String {
-    let of = |wanted: fn(Verdict) -> bool| pick.others.iter().filter(move |other| wanted(other.verdict));
-    let same = of(|verdict| matches!(verdict, Verdict::Same { .. }));
+    let of = |wanted: fn(Standing) -> bool| pick.others.iter().filter(move |other| wanted(other.standing));
+    let same = of(|verdict| matches!(verdict, Standing::Same { .. }));
     let same: Vec<String> = same.map(|other| other.subject.clone()).collect();
-    let open = of(|verdict| verdict == Verdict::Inconclusive);
+    let open = of(|verdict| verdict == Standing::Inconclusive);
     let open: Vec<String> = open
         .map(|other| match other.ratio {
             Some(ratio) => format!("{} ({})", other.subject, could_be(ratio)),
@@ -122,7 +122,7 @@ fn others(pick: &Pick) -> String {
     if !open.is_empty() {
         parts.push(format!("inconclusive: {}", listed(&open)));
     }
-    if let Some(next) = of(|verdict| verdict == Verdict::Slower).next() {
+    if let Some(next) = of(|verdict| verdict == Standing::Slower).next() {
         let by = next.ratio.map_or_else(String::new, |ratio| {
             format!(", {} by a factor of {}", next.subject, multiple(ratio, ""))
         });
@@ -171,18 +171,18 @@ fn gain(best: &Placed, free: &Placed) -> String {
         return format!(" Too few blocks to say what pinning is worth{moves}.");
     };
     let interval = |ratio: Ratio| multiple(ratio, "");
-    match ratio.verdict(RELEVANT) {
-        Verdict::Slower => {
+    match ratio.standing(RELEVANT) {
+        Standing::Slower => {
             format!(" Pinning to {} is worth a factor of {}{moves}.", words(&best.relation), interval(ratio))
         }
-        Verdict::Faster => format!(
+        Standing::Faster => format!(
             " Left alone it is faster than pinned anywhere, by a factor of {}{moves}.",
             interval(ratio.inverse())
         ),
-        Verdict::Same { within } => {
+        Standing::Same { within } => {
             format!(" Unpinned and the best pinning are the same within {:.1} %{moves}.", within * 100.0)
         }
-        Verdict::Inconclusive => format!(
+        Standing::Inconclusive => format!(
             " Inconclusive between unpinned and the best pinning: unpinned could take {}{moves}.",
             could_be(ratio)
         ),
@@ -199,15 +199,15 @@ fn sleeps(answer: &Answer) -> Vec<String> {
             ns(short_ns),
             short(long_gap),
             ns(long_ns),
-            match slept.ratio.map(|ratio| (ratio, ratio.verdict(RELEVANT))) {
-                Some((ratio, Verdict::Slower)) => {
+            match slept.ratio.map(|ratio| (ratio, ratio.standing(RELEVANT))) {
+                Some((ratio, Standing::Slower)) => {
                     format!(", a factor of {}", multiple(ratio, ""))
                 }
                 // Nothing that a longer sleep makes quicker: the machine was in another state after it.
-                Some((_, Verdict::Faster | Verdict::Same { .. })) => {
+                Some((_, Standing::Faster | Standing::Same { .. })) => {
                     ": the length of the sleep costs nothing here".to_owned()
                 }
-                Some((ratio, Verdict::Inconclusive)) => format!("; inconclusive ({})", could_be(ratio)),
+                Some((ratio, Standing::Inconclusive)) => format!("; inconclusive ({})", could_be(ratio)),
                 None => "; too few blocks to tell them apart".to_owned(),
             }
         )

@@ -11,32 +11,26 @@ use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::check::check;
 use doorbell_verdict::compare::{RELEVANT, apart, compare, unlike};
-use doorbell_verdict::gate::{self, gate};
-use doorbell_verdict::pick::{self, pick};
+use doorbell_verdict::gate::gate;
+use doorbell_verdict::pick::pick;
 use doorbell_verdict::provisional::provisional;
-use doorbell_verdict::spin::{self, spin};
+use doorbell_verdict::spin::spin;
 
 /// An answer in words, and how it stands.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The words, and the tables behind them.
     pub subsections: Vec<Subsection>,
-    pub stands: Stands,
+    pub status: Status,
     /// Each configuration, for programs.
     pub findings: Vec<Finding>,
 }
 
 impl Answer {
-    /// The same for programs: what `result` says of `question`.
-    pub fn verdict(&self, question: &Question, result: &ResultFile) -> Verdict {
-        let judged = matches!(question, Question::Gate(_) | Question::Check(_));
+    /// The same for programs.
+    pub fn verdict(&self, result: &ResultFile) -> Verdict {
         Verdict {
-            status: match self.stands {
-                Stands::Well if judged => Status::Passed,
-                Stands::Well => Status::Answered,
-                Stands::Broken => Status::Failed,
-                Stands::Open => Status::Inconclusive,
-            },
+            status: self.status,
             reason: subsection::said(&self.subsections)
                 .map(str::to_owned)
                 .into_iter()
@@ -47,14 +41,6 @@ impl Answer {
             findings: self.findings.clone(),
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stands {
-    /// There is one, and nothing asked for is broken.
-    Well,
-    Broken,
-    Open,
 }
 
 /// Why a result cannot answer a question.
@@ -111,7 +97,7 @@ pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
     let told = match &result.plan.question {
         None => screen::verdict(result),
         Some(question) => match (answer(question, result, others), &result.verdict) {
-            (Ok(answer), _) => answer.verdict(question, result),
+            (Ok(answer), _) => answer.verdict(result),
             (Err(_), Some(stored)) => stored.clone(),
             (Err(error), None) => Verdict {
                 status: Status::Inconclusive,
@@ -139,8 +125,8 @@ pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) 
         answer.subsections.insert(0, first);
     }
     let doubted = provisional(result).is_some() || !cautions(result).is_empty();
-    if doubted && answer.stands == Stands::Well {
-        answer.stands = Stands::Open;
+    if doubted && answer.status != Status::Failed {
+        answer.status = Status::Inconclusive;
     }
     Ok(answer)
 }
@@ -149,32 +135,25 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
     Ok(match question {
         Question::Pick(question) => {
             let picked = pick(result, question).map_err(NoAnswer::UnknownNeed)?;
-            let open = matches!(picked.choice, pick::Choice::CannotTell(_));
             Answer {
                 subsections: pick_view::subsections(&picked, question),
-                stands: open_if(open),
+                status: open_if(picked.choice.is_err()),
                 findings: pick_view::findings(&picked, question),
             }
         }
         Question::Spin(question) => {
             let spun = spin(result, question.worth).ok_or(NoAnswer::NoSpinning)?;
-            let open = spun.gaps.iter().any(|gap| matches!(gap.choice, spin::Choice::CannotTell(_)));
             Answer {
                 subsections: spin_view::subsections(&spun),
-                stands: open_if(open),
+                status: open_if(spun.gaps.iter().any(|gap| gap.choice.is_err())),
                 findings: spin_view::findings(&spun),
             }
         }
         Question::Gate(question) => {
             let gated = gate(result, *question).ok_or(NoAnswer::NoWakes)?;
-            let stands = match gated.decision {
-                gate::Decision::Pass => Stands::Well,
-                gate::Decision::Fail(_) => Stands::Broken,
-                gate::Decision::CannotTell(_) => Stands::Open,
-            };
             Answer {
                 subsections: gate_view::subsections(&gated),
-                stands,
+                status: gated.verdict.status(),
                 findings: gate_view::findings(&gated),
             }
         }
@@ -185,8 +164,8 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
     })
 }
 
-fn open_if(open: bool) -> Stands {
-    if open { Stands::Open } else { Stands::Well }
+fn open_if(open: bool) -> Status {
+    if open { Status::Inconclusive } else { Status::Answered }
 }
 
 fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
@@ -205,10 +184,7 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
     });
     let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
     let checked = check(&comparison, candidate, &question.conditions);
-    let stands = match (checked.is_broken(), checked.is_open() || baseline.partial) {
-        (true, _) => Stands::Broken,
-        (false, open) => open_if(open),
-    };
+    let status = checked.status(baseline.partial);
     let mut subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
     if let Some(first) = subsections.first_mut().filter(|_| baseline.partial) {
         // In the sentence itself, so that programs are told too.
@@ -220,7 +196,7 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
     if let (Some(first), Some(standing)) = (subsections.first_mut(), standing(baseline, candidate, "here")) {
         first.title = format!("{} {standing}", first.title);
     }
-    Ok(Answer { subsections, stands, findings: check_view::findings(&checked, &question.conditions) })
+    Ok(Answer { subsections, status, findings: check_view::findings(&checked, &question.conditions) })
 }
 
 #[cfg(test)]

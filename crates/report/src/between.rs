@@ -4,12 +4,13 @@
 use super::answer::could_be;
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Row};
+use super::said::Said;
 use super::unit::{alike, time};
 use super::wording::multiple;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::{Ratio, Verdict};
+use doorbell_verdict::ratio::{Ratio, Standing};
 use doorbell_verdict::versus::{Versus, versus_of};
 use std::collections::BTreeSet;
 
@@ -22,17 +23,18 @@ const MOST: usize = 780;
 /// Conditions of which a first screen tells how the rows under them stand to each other.
 pub const CONDITIONS: usize = 3;
 
-/// How a ratio that is not known begins, as [`interval`] says it.
-pub const OPEN: [&str; 2] = ["too few blocks", "inconclusive"];
+/// Whether nothing is known of a ratio.
+pub fn is_open(ratio: Option<Ratio>) -> bool {
+    ratio.is_none_or(|ratio| ratio.standing(RELEVANT) == Standing::Inconclusive)
+}
 
 /// A ratio with its interval, or what keeps it open.
 pub fn interval(ratio: Option<Ratio>) -> String {
-    let [few, open] = OPEN;
-    let Some(ratio) = ratio else { return format!("{few} to say by how much") };
-    match ratio.verdict(RELEVANT) {
-        Verdict::Slower | Verdict::Faster => multiple(ratio, " times as long"),
-        Verdict::Same { within } => format!("the same within {:.1} %", within * 100.0),
-        Verdict::Inconclusive => format!("{open}, {}", could_be(ratio)),
+    let Some(ratio) = ratio else { return "too few blocks to say by how much".to_owned() };
+    match ratio.standing(RELEVANT) {
+        Standing::Slower | Standing::Faster => multiple(ratio, " times as long"),
+        Standing::Same { within } => format!("the same within {:.1} %", within * 100.0),
+        Standing::Inconclusive => format!("inconclusive, {}", could_be(ratio)),
     }
 }
 
@@ -119,7 +121,7 @@ impl<'a> Judged<'a> {
 
     /// What the rows say of each other: the shortest beside the longest of those that differ in one thing alone, or what a load does where rows
     /// differ in it. Of at most so many conditions: a screen has twenty lines for all quantities.
-    pub fn sentences(&self, conditions: usize) -> Vec<String> {
+    pub fn sentences(&self, conditions: usize) -> Vec<Said> {
         let axes = axis::varying(self.rows.iter().map(|(row, _)| row.configuration()));
         let by_load = self.under_load(&axes);
         if !by_load.is_empty() {
@@ -129,28 +131,30 @@ impl<'a> Judged<'a> {
     }
 
     /// The shortest of a group beside its longest.
-    fn ends(&self, group: &Alike) -> Option<String> {
+    fn ends(&self, group: &Alike) -> Option<Said> {
         let p50 = |place: usize| self.p50_ps(&self.rows[place]);
         let by_p50 = |a: &usize, b: &usize| p50(*a).total_cmp(&p50(*b));
         let first = group.places.iter().copied().min_by(by_p50)?;
         let last = group.places.iter().copied().rev().max_by(by_p50)?;
         if first == last {
-            return Some(alone(&self.rows[first], self.quantity));
+            return Some(Said { text: alone(&self.rows[first], self.quantity), open: false });
         }
         let name = |place: usize| axis::label(self.rows[place].0.configuration(), &group.names);
         let [short, long] = alike([p50(first), p50(last)]);
         let conditions =
             if group.conditions.is_empty() { String::new() } else { format!("{}: ", group.conditions) };
-        Some(format!(
+        let ratio = self.versus.ratio(first, last);
+        let text = format!(
             "{conditions}{} takes {short} and {} {long}: {}.",
             name(first),
             name(last),
-            interval(self.versus.ratio(first, last))
-        ))
+            interval(ratio)
+        );
+        Some(Said { text, open: is_open(ratio) })
     }
 
     /// What a load makes of the rows that were also run without one.
-    fn under_load(&self, axes: &[Axis]) -> Vec<String> {
+    fn under_load(&self, axes: &[Axis]) -> Vec<Said> {
         let apart: Vec<Axis> = axes.iter().copied().filter(|axis| *axis != Axis::Load).collect();
         let loaded = self.rows.iter().enumerate();
         loaded
@@ -158,12 +162,14 @@ impl<'a> Judged<'a> {
                 let configuration = having.0.configuration();
                 let without = unloaded(&self.rows, place)?;
                 let [busy, free] = alike([having, &self.rows[without]].map(|having| self.p50_ps(having)));
-                Some(format!(
+                let ratio = self.versus.ratio(without, place);
+                let text = format!(
                     "{} takes {busy} under load ({}) and {free} on an idle machine: {}.",
                     axis::label(configuration, &apart),
                     Axis::Load.value(configuration),
-                    interval(self.versus.ratio(without, place))
-                ))
+                    interval(ratio)
+                );
+                Some(Said { text, open: is_open(ratio) })
             })
             .take(LOADS)
             .collect()
@@ -206,7 +212,8 @@ mod tests {
         let figures = Figures::of(&result);
         let rows: Vec<Having> =
             figures.rows.iter().map(|row| (row, &row.series[&Quantity::RoundTrip])).collect();
-        Judged::of(&rows, Quantity::RoundTrip).sentences(CONDITIONS)
+        let said = Judged::of(&rows, Quantity::RoundTrip).sentences(CONDITIONS);
+        said.into_iter().map(|said| said.text).collect()
     }
 
     /// A spin with one byte once stood beside a futex with a page, as if the futex took all of the difference.

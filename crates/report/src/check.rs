@@ -2,7 +2,6 @@
 //! Whether it got worse, in words, and the table behind it.
 
 use super::axis::{self, Axis, label};
-use super::comparison::reason;
 use super::style::Role;
 use super::subsection::{Subsection, heads};
 use super::table::{Table, number, word};
@@ -10,8 +9,9 @@ use super::unit::{alike, count, time};
 use super::wording::missed;
 use doorbell_results::record::question::{Condition, Missed};
 use doorbell_results::record::verdict;
-use doorbell_verdict::check::{Checked, Decision, Finding, Seen, Why};
+use doorbell_verdict::check::{Checked, Finding, Seen};
 use doorbell_verdict::missed::never_came;
+use doorbell_verdict::verdict::Verdict;
 
 /// The verdict, and what stands behind it.
 pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) -> Vec<Subsection> {
@@ -36,7 +36,7 @@ pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) 
         let (seen, between) = seen(&finding.seen);
         line.extend([conditions[finding.condition].text.clone(), seen, between]);
         line.push(format!("{} and {}", finding.blocks[0], finding.blocks[1]));
-        line.push(decision(&finding.decision));
+        line.push(said(&finding.verdict));
         table.row(line);
     }
     let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the machine's own change taken out where \
@@ -66,8 +66,8 @@ pub fn verdict(checked: &Checked, conditions: &[Condition], baseline: &str) -> S
 }
 
 fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> String {
-    let of = |wanted: fn(&Decision) -> bool| -> Vec<&Finding> {
-        checked.findings.iter().filter(|finding| wanted(&finding.decision)).collect()
+    let of = |status| -> Vec<&Finding> {
+        checked.findings.iter().filter(|finding| finding.verdict.status() == status).collect()
     };
     let axes = axes(checked);
     let named = |finding: &Finding| {
@@ -85,8 +85,8 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
         let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
         format!("{}{rest}", shown.join("; "))
     };
-    let broken = of(|decision| *decision == Decision::Broken);
-    let open = of(|decision| matches!(decision, Decision::CannotTell(_)));
+    let broken = of(verdict::Status::Failed);
+    let open = of(verdict::Status::Inconclusive);
     let missing = match checked.missing.len() {
         0 => String::new(),
         1 => "; one configuration of it could not be compared".to_owned(),
@@ -130,15 +130,11 @@ fn conclusion(checked: &Checked, conditions: &[Condition], baseline: &str) -> St
 pub fn findings(checked: &Checked, conditions: &[Condition]) -> Vec<verdict::Finding> {
     let axes = axes(checked);
     let judged = checked.findings.iter().map(|finding| {
-        let status = match finding.decision {
-            Decision::Kept => verdict::Status::Passed,
-            Decision::Broken => verdict::Status::Failed,
-            Decision::CannotTell(_) => verdict::Status::Inconclusive,
-        };
+        let status = finding.verdict.status();
         let name = label(finding.configuration, &axes);
         let told = |unit| {
             let figure = conditions[finding.condition].text.clone();
-            verdict::Finding::new(name.clone(), figure, status, unit).because(decision(&finding.decision))
+            verdict::Finding::new(name.clone(), figure, status, unit).because(said(&finding.verdict))
         };
         let known = |ps: Option<u64>| ps.filter(|ps| !never_came(*ps));
         let ns = |ps: Option<u64>| known(ps).map_or(f64::NAN, |ps| ps as f64 / 1e3);
@@ -211,15 +207,10 @@ fn seen(seen: &Seen) -> (String, String) {
     }
 }
 
-fn decision(decision: &Decision) -> String {
-    match decision {
-        Decision::Kept => "kept".to_owned(),
-        Decision::Broken => "broken".to_owned(),
-        Decision::CannotTell(Why::TooWide(Some(blocks))) => {
-            format!("inconclusive: too near; about {} blocks would do", count((*blocks).into()))
-        }
-        Decision::CannotTell(Why::TooWide(None)) => "inconclusive: too near".to_owned(),
-        Decision::CannotTell(Why::Obstacle(why)) => format!("inconclusive: {}", reason(why)),
-        Decision::CannotTell(Why::NoFigures(why)) => format!("inconclusive: {why}"),
+fn said(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Passed | Verdict::Answered => "kept".to_owned(),
+        Verdict::Failed(_) => "broken".to_owned(),
+        Verdict::Inconclusive(why) => format!("inconclusive: {why}"),
     }
 }

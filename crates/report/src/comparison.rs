@@ -5,12 +5,11 @@ use super::answer::could_be;
 use super::axis::{self, Axis};
 use super::style::{Role, Style};
 use super::table::{Align, Column, Table};
-use super::unit::{Scale, plain};
+use super::unit::Scale;
 use crate::wording::{beside, counted, missed, standing};
-use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{self as record, Finding, Status};
 use doorbell_verdict::compare::{ComparedConfiguration, Comparison, Obstacle};
-use doorbell_verdict::judge::{Ratio, Verdict};
+use doorbell_verdict::ratio::{Ratio, Standing};
 
 /// The comparison of `candidate` with `baseline`, by the names of their files or runs.
 pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, style: &Style) -> String {
@@ -77,12 +76,8 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
 pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
     let axes = all_axes(comparison);
     let rows = comparison.asked().map(|row| {
-        let status = match row.verdict {
-            Verdict::Slower => Status::Failed,
-            Verdict::Faster | Verdict::Same { .. } => Status::Passed,
-            Verdict::Inconclusive => Status::Inconclusive,
-        };
-        let finding = Finding::new(axis::label(row.configuration, &axes), "p50", status, "ratio");
+        let finding =
+            Finding::new(axis::label(row.configuration, &axes), "p50", row.standing.status(), "ratio");
         finding.valued(row.p50.estimate, Some([row.p50.low, row.p50.high])).because(words(row))
     });
     let gone = comparison.unmatched.iter().map(|unmatched| {
@@ -90,14 +85,7 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
         let status = if unmatched.gone { Status::Inconclusive } else { Status::Answered };
         Finding::new(name, "p50", status, "ratio").because(unmatched.reason.clone())
     });
-    let status = match (
-        comparison.has_regression(),
-        comparison.is_open() || comparison.rows.is_empty() || provisional,
-    ) {
-        (true, _) => Status::Failed,
-        (false, true) => Status::Inconclusive,
-        (false, false) => Status::Passed,
-    };
+    let status = comparison.status(provisional);
     record::Verdict {
         status,
         reason: std::iter::once(conclusion(comparison))
@@ -134,38 +122,15 @@ pub fn interval(ratio: Ratio) -> String {
 
 /// The verdict on a configuration, and what keeps it open.
 pub fn words(row: &ComparedConfiguration) -> String {
-    let why = row.doubt.as_ref().map_or_else(String::new, |doubt| format!("; {}", reason(doubt)));
-    match row.verdict {
-        Verdict::Slower => "slower".to_owned(),
-        Verdict::Faster => "faster".to_owned(),
-        Verdict::Same { within } => format!("same within {:.1} %", within * 100.0),
-        Verdict::Inconclusive => match &row.doubt {
+    let why = row.doubt.as_ref().map_or_else(String::new, |doubt| format!("; {doubt}"));
+    match row.standing {
+        Standing::Slower => "slower".to_owned(),
+        Standing::Faster => "faster".to_owned(),
+        Standing::Same { within } => format!("same within {:.1} %", within * 100.0),
+        Standing::Inconclusive => match &row.doubt {
             Some(Obstacle::FewBlocks(_)) => format!("inconclusive{why}"),
             _ => format!("inconclusive: {}{why}", could_be(row.p50)),
         },
-    }
-}
-
-/// What else explains a difference, in words.
-pub fn reason(obstacle: &Obstacle) -> String {
-    match obstacle {
-        Obstacle::FewBlocks(blocks) => {
-            format!("{} of {FEWEST_BLOCKS} at least (--blocks)", counted(*blocks as u64, "block"))
-        }
-        Obstacle::Broken { trials, of } => {
-            format!("{trials} of {of} trials of the candidate hung, failed or cannot be true")
-        }
-        Obstacle::PrimitivesDrifted { primitive, ratio } => {
-            format!("the machine's primitive costs moved ({primitive} x {})", plain(*ratio))
-        }
-        Obstacle::Interference { share } => {
-            format!("{:.0} % of the trials met interference", share * 100.0)
-        }
-        Obstacle::PopulationsShifted { shares: [before, after] } => format!(
-            "the two modes shifted (the fast one from {:.0} % to {:.0} %)",
-            before * 100.0,
-            after * 100.0
-        ),
     }
 }
 
@@ -184,11 +149,11 @@ pub fn conclusion(comparison: &Comparison) -> String {
 
 fn concluded(comparison: &Comparison) -> String {
     let count =
-        |wanted: fn(Verdict) -> bool| comparison.asked().filter(|row| wanted(row.verdict)).count() as u64;
-    let slower = count(|verdict| verdict == Verdict::Slower);
-    let faster = count(|verdict| verdict == Verdict::Faster);
-    let same = count(|verdict| matches!(verdict, Verdict::Same { .. }));
-    let open = count(|verdict| verdict == Verdict::Inconclusive);
+        |wanted: fn(Standing) -> bool| comparison.asked().filter(|row| wanted(row.standing)).count() as u64;
+    let slower = count(|verdict| verdict == Standing::Slower);
+    let faster = count(|verdict| verdict == Standing::Faster);
+    let same = count(|verdict| matches!(verdict, Standing::Same { .. }));
+    let open = count(|verdict| verdict == Standing::Inconclusive);
     let configurations = counted(comparison.asked().count() as u64, "configuration");
     if let Some(refused) = &comparison.refused {
         return format!("Nothing is compared: {refused}.");

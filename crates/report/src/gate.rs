@@ -9,15 +9,16 @@ use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use crate::wording::date;
 use doorbell_results::record::question::{Gate, Which};
-use doorbell_results::record::verdict::{Finding, Status};
-use doorbell_verdict::gate::{Decision, Gated, Judged};
+use doorbell_results::record::verdict::Finding;
+use doorbell_verdict::gate::{Gated, Judged};
 use doorbell_verdict::missed::never_came;
 use doorbell_verdict::quantile::unseen;
+use doorbell_verdict::verdict::Verdict;
 use doorbell_verdict::worst::{Suspect, Unit, Worst};
 
 /// The verdict, what the longest wake's record tells, and the table.
 pub fn subsections(gated: &Gated) -> Vec<Subsection> {
-    let role = if gated.decision == Decision::Pass { Role::Heading } else { Role::Error };
+    let role = if gated.verdict == Verdict::Passed { Role::Heading } else { Role::Error };
     let longest = gated
         .configurations
         .iter()
@@ -43,10 +44,10 @@ pub fn asked(question: &Gate) -> String {
 pub fn verdict(gated: &Gated) -> String {
     let Gate { limit_ns, which, confidence } = gated.question;
     let limit = ns(limit_ns as f64);
-    let rank = |judged: &&Judged| match judged.decision {
-        Decision::Fail(_) => 2,
-        Decision::CannotTell(_) => 1,
-        Decision::Pass => 0,
+    let rank = |judged: &&Judged| match judged.verdict {
+        Verdict::Failed(_) => 2,
+        Verdict::Inconclusive(_) => 1,
+        Verdict::Passed | Verdict::Answered => 0,
     };
     let figure = |judged: &&Judged| match judged.bounds {
         Some(bounds) => bounds.estimate_ps,
@@ -68,9 +69,9 @@ pub fn verdict(gated: &Gated) -> String {
         "{place}{others}; {} of {} over the limit{}; {} % confidence",
         count(worst.above.surely),
         count(worst.above.all),
-        match (&gated.decision, worst.missed.told()) {
+        match (&gated.verdict, worst.missed.told()) {
             // The reason says it.
-            (Decision::Fail(_), _) => String::new(),
+            (Verdict::Failed(_), _) => String::new(),
             (_, missed) if missed.is_empty() => missed,
             (_, missed) => format!(", of them {missed}"),
         },
@@ -81,16 +82,17 @@ pub fn verdict(gated: &Gated) -> String {
         Which::Longest => "max".to_owned(),
     };
     if worst.above.all == 0 {
-        let (word, why) = match &gated.decision {
-            Decision::Pass => ("PASS", ""),
-            Decision::Fail(why) => ("FAIL", why.as_str()),
-            Decision::CannotTell(why) => ("INCONCLUSIVE", why.as_str()),
+        let word = match &gated.verdict {
+            Verdict::Passed | Verdict::Answered => "PASS",
+            Verdict::Failed(_) => "FAIL",
+            Verdict::Inconclusive(_) => "INCONCLUSIVE",
         };
+        let why = gated.verdict.reason().map(ToString::to_string).unwrap_or_default();
         return format!("{word}  no wake-up was timed: {why} ({place}{others})");
     }
     let seen = reached(figure(&worst));
-    match &gated.decision {
-        Decision::Pass => {
+    match &gated.verdict {
+        Verdict::Passed | Verdict::Answered => {
             let upper = worst.bounds.and_then(|bounds| bounds.upper_ps);
             let bound = match (which, upper) {
                 (Which::Quantile(_), Some(ps)) if never_came(ps) => String::new(),
@@ -100,11 +102,11 @@ pub fn verdict(gated: &Gated) -> String {
             };
             format!("PASS  {name} {seen} <= {limit}{bound} ({counts})")
         }
-        Decision::Fail(why) if worst.missed.all() > 0 || worst.above.surely == 0 => {
+        Verdict::Failed(why) if worst.missed.all() > 0 || worst.above.surely == 0 => {
             format!("FAIL  {name} {seen}, limit {limit}: {why} ({counts})")
         }
-        Decision::Fail(_) => format!("FAIL  {name} {seen} > {limit} ({counts})"),
-        Decision::CannotTell(why) => format!("INCONCLUSIVE  {name} {seen}, limit {limit}: {why} ({counts})"),
+        Verdict::Failed(_) => format!("FAIL  {name} {seen} > {limit} ({counts})"),
+        Verdict::Inconclusive(why) => format!("INCONCLUSIVE  {name} {seen}, limit {limit}: {why} ({counts})"),
     }
 }
 
@@ -129,11 +131,8 @@ pub fn findings(gated: &Gated) -> Vec<Finding> {
         Which::Longest => "max".to_owned(),
     };
     let told = gated.configurations.iter().map(|judged| {
-        let (status, why) = match &judged.decision {
-            Decision::Pass => (Status::Passed, String::new()),
-            Decision::Fail(why) => (Status::Failed, why.clone()),
-            Decision::CannotTell(why) => (Status::Inconclusive, why.clone()),
-        };
+        let status = judged.verdict.status();
+        let why = judged.verdict.reason().map(ToString::to_string).unwrap_or_default();
         let known = |ps: Option<u64>| ps.filter(|ps| !never_came(*ps));
         let ns = |ps: Option<u64>| known(ps).map_or(f64::NAN, |ps| ps as f64 / 1e3);
         let (value, interval) = match judged.bounds {
@@ -236,10 +235,10 @@ fn table(gated: &Gated) -> Option<Subsection> {
         line.extend(configuration.trials.map(|trials| count(trials as u64)));
         line.push(count(configuration.above.all));
         line.push(
-            match configuration.decision {
-                Decision::Pass => "pass",
-                Decision::Fail(_) => "fail",
-                Decision::CannotTell(_) => "inconclusive",
+            match configuration.verdict {
+                Verdict::Passed | Verdict::Answered => "pass",
+                Verdict::Failed(_) => "fail",
+                Verdict::Inconclusive(_) => "inconclusive",
             }
             .to_owned(),
         );

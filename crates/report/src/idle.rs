@@ -3,6 +3,7 @@
 //! what this machine hides.
 
 use super::axis::Axis;
+use super::between::is_open;
 use super::figures::{Distribution, Figures, Row};
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
@@ -14,8 +15,9 @@ use doorbell_results::machine::power::Power;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::{ERROR, Ratio, Verdict};
+use doorbell_verdict::judge::ERROR;
 use doorbell_verdict::provisional::provisional;
+use doorbell_verdict::ratio::{Ratio, Standing};
 use doorbell_verdict::sleeps::{Held, Sleeps as Found, Slept, sleeps};
 
 #[derive(Debug)]
@@ -31,8 +33,11 @@ impl Section for Sleeps {
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         let found = sleeps(&result.variants(), ERROR);
         let mut table = gaps(figures, &found);
+        let ratios =
+            found.slept.iter().map(|slept| slept.ratio).chain(found.held.iter().map(|held| held.ratio));
+        let open = ratios.take(1).any(|ratio| is_open(ratio) || provisional(result).is_some());
         let lead = || verdicts(result, &found).into_iter().chain([knob(&result.machine)]).collect();
-        table.iter_mut().for_each(|told| told.lead = lead());
+        table.iter_mut().for_each(|told| (told.lead, told.open) = (lead(), open));
         table.into_iter().collect()
     }
 }
@@ -156,14 +161,14 @@ fn verdicts(result: &ResultFile, Found { slept, held, .. }: &Found) -> Vec<Strin
         Some(_) if doubted.is_some() => {
             Some("inconclusive, other programs used the CPUs in most of the trials".to_owned())
         }
-        Some(ratio) => match ratio.verdict(RELEVANT) {
-            Verdict::Inconclusive => Some(format!(
+        Some(ratio) => match ratio.standing(RELEVANT) {
+            Standing::Inconclusive => Some(format!(
                 "inconclusive, it could be {} to {} times as long",
                 plain(ratio.low),
                 plain(ratio.high)
             )),
-            Verdict::Same { within } => Some(format!("the same within {:.1} %", within * 100.0)),
-            Verdict::Slower | Verdict::Faster => None,
+            Standing::Same { within } => Some(format!("the same within {:.1} %", within * 100.0)),
+            Standing::Slower | Standing::Faster => None,
         },
     };
     let ps = |ns: f64| time(ns * 1e3);

@@ -42,6 +42,7 @@ pub mod progress;
 pub mod published;
 pub mod quantities;
 pub mod run_context;
+pub mod said;
 pub mod screen;
 pub mod section;
 pub mod sections;

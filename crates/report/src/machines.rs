@@ -10,8 +10,8 @@ use crate::wording::{counted, three};
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::verdict::{Finding, Status, Verdict as Stored};
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::{Ratio, Verdict};
 use doorbell_verdict::machines::{Against, Group, Machines, Odd, Type};
+use doorbell_verdict::ratio::{Ratio, Standing};
 
 /// Odd machines that are named at the most; the rest is told by its number.
 const NAMED: usize = 4;
@@ -36,7 +36,7 @@ fn conclusion(machines: &Machines) -> String {
     if others.is_empty() {
         return format!("One type: {} ({of}), {}.", name(&quickest.of), spread(quickest));
     }
-    let known = others.iter().all(|group| decided(group) == Some(Verdict::Slower));
+    let known = others.iter().all(|group| decided(group) == Some(Standing::Slower));
     let how = if known { "Quickest" } else { "Perhaps the quickest" };
     format!("{how}: {} ({of}), {}.", name(&quickest.of), spread(quickest))
 }
@@ -53,9 +53,9 @@ fn machines_of(group: &Group) -> String {
 }
 
 /// How a type stands to the quickest one, where machines decide it.
-fn decided(group: &Group) -> Option<Verdict> {
+fn decided(group: &Group) -> Option<Standing> {
     match &group.against {
-        Against::Type(ratio) => Some(ratio.verdict(RELEVANT)),
+        Against::Type(ratio) => Some(ratio.standing(RELEVANT)),
         Against::Itself | Against::Middle { .. } => None,
     }
 }
@@ -64,12 +64,12 @@ fn against(group: &Group, quickest: &Group) -> String {
     let who = format!("{} ({})", name(&group.of), machines_of(group));
     match &group.against {
         Against::Type(ratio) => {
-            let how = match ratio.verdict(RELEVANT) {
-                Verdict::Same { within } => format!("takes the same within {:.1} %", within * 100.0),
-                Verdict::Inconclusive => {
+            let how = match ratio.standing(RELEVANT) {
+                Standing::Same { within } => format!("takes the same within {:.1} %", within * 100.0),
+                Standing::Inconclusive => {
                     format!("may take as long or not, inconclusive: {}", could_be(*ratio))
                 }
-                Verdict::Slower | Verdict::Faster => {
+                Standing::Slower | Standing::Faster => {
                     format!("takes {} times as long ({})", plain(ratio.estimate), ends(*ratio))
                 }
             };
@@ -138,12 +138,12 @@ fn table(machines: &Machines) -> Option<Subsection> {
 /// The same for programs.
 pub fn verdict(machines: &Machines, provisional: bool) -> Stored {
     let open = machines.groups.iter().skip(1).any(|group| {
-        !matches!(decided(group), Some(Verdict::Slower | Verdict::Faster | Verdict::Same { .. }))
+        !matches!(decided(group), Some(Standing::Slower | Standing::Faster | Standing::Same { .. }))
     });
     let findings = machines.groups.iter().map(|group| {
         let status = match (&group.against, decided(group)) {
             (Against::Itself, _) => Status::Answered,
-            (_, None | Some(Verdict::Inconclusive)) => Status::Inconclusive,
+            (_, None | Some(Standing::Inconclusive)) => Status::Inconclusive,
             (_, Some(_)) => Status::Answered,
         };
         let interval = match &group.against {

@@ -2,8 +2,9 @@
 //! `doorbell io --net`: latency, CPU time and requests by event.
 
 use super::axis;
-use super::between::interval;
+use super::between::{interval, is_open};
 use super::figures::{Distribution, Figures, Row, percentiles};
+use super::said::Said;
 use super::section::Section;
 use super::subsection::{Subsection, heads, nothing};
 use super::table::{Table, number};
@@ -26,7 +27,9 @@ impl Section for Messages {
         subsections(figures)
     }
     fn answer(&self, result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
-        let even = Subsection::of_lines("Poll or wait", break_evens(figures));
+        let said = break_evens(figures);
+        let even = Subsection { title: "Poll or wait".to_owned(), ..Subsection::default() };
+        let even = (!said.is_empty()).then(|| even.saying(said));
         even.into_iter().chain(super::quantities::Quantities.answer(result, figures)).collect()
     }
     fn tells(&self, name: &str) -> bool {
@@ -86,7 +89,7 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
 
 /// From which rate on a client that looks all the time costs less CPU time than one that sleeps, and what it saves: of each way that was
 /// measured both asleep and looking, else of the quickest that sleeps.
-fn break_evens(figures: &Figures) -> Vec<String> {
+fn break_evens(figures: &Figures) -> Vec<Said> {
     let having = |row: &'_ &Row| !row.is_harness() && row.series.contains_key(&Quantity::Wake);
     let rows: Vec<&Row> = figures.rows.iter().filter(having).collect();
     let p50 = |row: &Row| row.p50_ps(Quantity::Wake).unwrap_or(f64::INFINITY);
@@ -101,7 +104,8 @@ fn break_evens(figures: &Figures) -> Vec<String> {
         .collect();
     if pairs.is_empty() {
         let quickest = rows.iter().filter(asleep).min_by(|a, b| p50(a).total_cmp(&p50(b)));
-        return quickest.and_then(|row| Some(format!("{}: {}", name(row), rate(row)?))).into_iter().collect();
+        let text = quickest.and_then(|row| Some(format!("{}: {}", name(row), rate(row)?)));
+        return text.map(|text| Said { text, open: false }).into_iter().collect();
     }
     let place = |row: &Row| rows.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(rows.len());
     let spoken_of: Vec<(usize, usize)> =
@@ -114,11 +118,13 @@ fn break_evens(figures: &Figures) -> Vec<String> {
         let [short, long] = alike(both.map(level));
         let [looks, sleeps] = both.map(place);
         let even = rate(sleeping).map_or_else(String::new, |rate| format!(" {rate}"));
-        format!(
+        let ratio = judged.ratio(looks, sleeps);
+        let text = format!(
             "{}: looking takes {short} and sleeping {long}: {}.{even}",
             name(sleeping),
-            interval(judged.ratio(looks, sleeps))
-        )
+            interval(ratio)
+        );
+        Said { text, open: is_open(ratio) }
     };
     pairs.iter().map(told).collect()
 }

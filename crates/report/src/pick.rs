@@ -12,8 +12,8 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::question::{By, Pick, Shape};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::verdict::{Finding, Status};
-use doorbell_verdict::judge::Verdict;
-use doorbell_verdict::pick::{Choice, Picked, Ranked};
+use doorbell_verdict::pick::{Picked, Ranked, Unfit};
+use doorbell_verdict::ratio::Standing;
 
 /// Names in the verdict before the rest becomes a number.
 const NAMES: usize = 4;
@@ -28,7 +28,7 @@ pub fn subsections(picked: &Picked, question: &Pick) -> Vec<Subsection> {
     }
     let mut out = Table::new(vec![word("not a candidate"), word("why")]);
     for (subject, why) in &picked.out {
-        out.row(vec![subject.clone(), why.clone()]);
+        out.row(vec![subject.clone(), why.to_string()]);
     }
     let title = format!("Left out: {}", counted(picked.out.len() as u64, "mechanism"));
     let told = Subsection { title: verdict(picked, question), lead, ..Subsection::default() };
@@ -69,14 +69,14 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
         )
     };
     match (&picked.choice, &picked.ranked[..]) {
-        (Choice::First, [best, rest @ ..]) => {
+        (Ok(1), [best, rest @ ..]) => {
             let second = match rest {
                 [] => "nothing else that serves the needs was measured".to_owned(),
                 [second, ..] => format!("the runner-up, {}, {}", second.subject, behind(second)),
             };
             format!("Use {}: {}; {second}.", best.subject, figure(best))
         }
-        (Choice::OneOf(open), ranked) => {
+        (Ok(open), ranked) => {
             let names: Vec<String> = ranked.iter().take(*open).enumerate().map(named).collect();
             let shown = match names.len() {
                 0..=NAMES => names.join(", "),
@@ -87,12 +87,11 @@ pub fn verdict(picked: &Picked, question: &Pick) -> String {
                 || "nothing else that serves the needs was measured".to_owned(),
                 |next| format!("the next, {}, {}", next.subject, behind(next)),
             );
-            let open = ranked[..*open].iter().any(|ranked| ranked.verdict == Verdict::Inconclusive);
+            let open = ranked[..*open].iter().any(|ranked| ranked.standing == Standing::Inconclusive);
             let lead = if open { "Any may be the fastest of" } else { "Use any of" };
             format!("{lead} {shown}: {best} for the first; {next}.")
         }
-        (Choice::CannotTell(why), _) => format!("Inconclusive: {why}."),
-        (Choice::First, []) => "Inconclusive: nothing has figures.".to_owned(),
+        (Err(why), _) => format!("Inconclusive: {why}."),
     }
 }
 
@@ -103,14 +102,14 @@ pub fn findings(picked: &Picked, question: &Pick) -> Vec<Finding> {
         By::P99 => ("p99", 1),
     };
     let told = picked.ranked.iter().enumerate().map(|(rank, ranked)| {
-        let (status, why) = match (rank, ranked.verdict) {
+        let (status, why) = match (rank, ranked.standing) {
             (0, _) => (Status::Answered, "the best".to_owned()),
-            (_, Verdict::Slower) => (Status::Answered, "slower".to_owned()),
-            (_, Verdict::Faster) => (Status::Answered, "faster".to_owned()),
-            (_, Verdict::Same { within }) => {
+            (_, Standing::Slower) => (Status::Answered, "slower".to_owned()),
+            (_, Standing::Faster) => (Status::Answered, "faster".to_owned()),
+            (_, Standing::Same { within }) => {
                 (Status::Answered, format!("the same within {:.1} %", within * 100.0))
             }
-            (_, Verdict::Inconclusive) => (Status::Inconclusive, "inconclusive".to_owned()),
+            (_, Standing::Inconclusive) => (Status::Inconclusive, "inconclusive".to_owned()),
         };
         let name = if question.traffic.is_some() { way(ranked) } else { ranked.subject.clone() };
         let finding = Finding::new(name, figure, status, "ns").because(why);
@@ -129,8 +128,8 @@ pub fn findings(picked: &Picked, question: &Pick) -> Vec<Finding> {
 /// The verdict on wake-ups that come as they do: what to use, what to expect, what comes second, and how sure it is.
 fn under(picked: &Picked, question: &Pick) -> String {
     let best = match (&picked.choice, picked.ranked.first()) {
-        (Choice::CannotTell(why), None) => return format!("Inconclusive: {why}{}.", nearest(picked)),
-        (Choice::CannotTell(why), _) => return format!("Inconclusive: {why}."),
+        (Err(why), None) => return format!("Inconclusive: {why}{}.", nearest(picked)),
+        (Err(why), _) => return format!("Inconclusive: {why}."),
         (_, None) => return "Inconclusive: nothing has figures.".to_owned(),
         (_, Some(best)) => best,
     };
@@ -140,7 +139,7 @@ fn under(picked: &Picked, question: &Pick) -> String {
             |cpu| format!("{:.0} % of a CPU", cpu * 100.0 / question.gap_ns.max(1) as f64),
         )
     };
-    let open = picked.ranked.iter().filter(|ranked| ranked.verdict != Verdict::Slower).count();
+    let open = picked.ranked.iter().filter(|ranked| ranked.standing != Standing::Slower).count();
     let second = match picked.ranked.get(1) {
         None => "Nothing else that serves was measured.".to_owned(),
         Some(second) => {
@@ -173,12 +172,13 @@ fn under(picked: &Picked, question: &Pick) -> String {
 
 /// Where nothing is cheap enough, the cheapest of what is too dear.
 fn nearest(picked: &Picked) -> String {
-    let too_dear = picked.out.iter().filter(|(_, why)| why.starts_with("takes "));
+    let too_dear = picked.out.iter().filter_map(|(name, why)| match why {
+        Unfit::TooDear { takes, .. } => Some((name, why, *takes)),
+        Unfit::Other(_) => None,
+    });
     too_dear
-        .min_by_key(|(_, why)| {
-            why.split(' ').nth(1).and_then(|share| share.parse::<u64>().ok()).unwrap_or(u64::MAX)
-        })
-        .map_or_else(String::new, |(name, why)| format!("; the nearest, {name}, {why}"))
+        .min_by(|a, b| a.2.total_cmp(&b.2))
+        .map_or_else(String::new, |(name, why, _)| format!("; the nearest, {name}, {why}"))
 }
 
 /// How a means waits, in a column.
@@ -208,9 +208,9 @@ fn way(ranked: &Ranked) -> String {
 
 /// One that was not shown to be slower than the best, which is the first of them.
 fn named((place, ranked): (usize, &Ranked)) -> String {
-    match (place, ranked.verdict, ranked.behind) {
+    match (place, ranked.standing, ranked.behind) {
         (0, ..) | (_, _, None) => ranked.subject.clone(),
-        (_, Verdict::Same { within }, _) => {
+        (_, Standing::Same { within }, _) => {
             format!("{} (same within {:.1} %)", ranked.subject, within * 100.0)
         }
         (_, _, Some(ratio)) => format!("{} ({})", ranked.subject, could_be(ratio)),
@@ -246,7 +246,7 @@ fn table(picked: &Picked, question: &Pick) -> Option<Subsection> {
         let behind = match ranked.behind {
             _ if place == 0 => "best".to_owned(),
             Some(ratio) => {
-                let alike = if ranked.verdict == Verdict::Slower { "" } else { "= " };
+                let alike = if ranked.standing == Standing::Slower { "" } else { "= " };
                 let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(plain);
                 format!("{alike}{estimate} ({low} to {high})")
             }

@@ -70,12 +70,8 @@ fn short(quantity: Quantity, rows: &[(&Row, &Distribution)], conditions: usize) 
         table.row(line);
     }
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
-    Some(Subsection {
-        title,
-        lead: judged.sentences(conditions),
-        table: Some(table),
-        ..Subsection::default()
-    })
+    let told = Subsection { title, table: Some(table), ..Subsection::default() };
+    Some(told.saying(judged.sentences(conditions)))
 }
 
 /// One table per quantity.

@@ -4,8 +4,8 @@
 //! [`summary`]: super::summary::summary
 
 use super::answer::provisional;
-use super::between::OPEN;
 use super::figures::Figures;
+use super::said::Said;
 use super::section::leads;
 use super::sections;
 use super::style::{Role, Style};
@@ -89,9 +89,9 @@ fn answers(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
 }
 
 /// The sentences of the first screen.
-pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<String> {
+pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<Said> {
     let told = sections::of(&result.plan).into_iter().flat_map(|section| section.sentences(result, figures));
-    let told: Vec<String> = told.collect();
+    let told: Vec<Said> = told.collect();
     if figures.rows.is_empty() { leads(nothing()) } else { told }
 }
 
@@ -100,14 +100,14 @@ pub fn verdict(result: &ResultFile) -> Verdict {
     let figures = Figures::of(result);
     let provisional = trusted(result).provisional.is_some();
     let said = sentences(result, &figures);
-    let open = said.first().is_some_and(|first| OPEN.iter().any(|words| first.contains(words)));
+    let open = said.first().is_some_and(|first| first.open);
     Verdict {
         status: if provisional || open || figures.rows.is_empty() {
             Status::Inconclusive
         } else {
             Status::Answered
         },
-        reason: said.into_iter().chain(beside(result)).collect::<Vec<_>>().join(" "),
+        reason: said.into_iter().map(|said| said.text).chain(beside(result)).collect::<Vec<_>>().join(" "),
         provisional,
         findings: Vec::new(),
     }

@@ -9,13 +9,14 @@ use super::unit::{Scale, count, plain, time};
 use crate::wording::{counted, multiple};
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::verdict::{Finding, Status};
-use doorbell_verdict::judge::Verdict;
-use doorbell_verdict::spin::{Choice, Gap, Spun, WaitCost};
+use doorbell_verdict::ratio::Standing;
+use doorbell_verdict::spin::{Gap, Spun, WaitCost};
+use doorbell_verdict::verdict::Reason;
 
 /// The verdict, and the table of every gap.
 pub fn subsections(spun: &Spun) -> Vec<Subsection> {
     let mut untold = spun.gaps.iter().filter_map(|gap| match &gap.choice {
-        Choice::CannotTell(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
+        Err(why) => Some(format!("Gaps of {}: {why}.", ns(gap.gap_ns as f64))),
         _ => None,
     });
     // A screen has room for one of them.
@@ -48,10 +49,12 @@ pub fn verdict(spun: &Spun) -> String {
         let sure =
             at_most.map_or_else(String::new, |most| format!(" (at most {} times the least)", plain(most)));
         parts.push(match &first.choice {
-            Choice::Sleep => format!("{range} sleep at once{sure}"),
-            Choice::SpinThenSleep(spin_ns) => format!("{range} spin {}{sure}", ns(*spin_ns as f64)),
-            Choice::Spin => format!("{range} spin until it comes"),
-            Choice::CannotTell(_) => format!("{range}: inconclusive"),
+            Ok(WaitPolicy::Block | WaitPolicy::Timeout { .. }) => format!("{range} sleep at once{sure}"),
+            Ok(WaitPolicy::SpinThenBlock { spin_ns }) => {
+                format!("{range} spin {}{sure}", ns(*spin_ns as f64))
+            }
+            Ok(WaitPolicy::Spin) => format!("{range} spin until it comes"),
+            Err(_) => format!("{range}: inconclusive"),
         });
     }
     let mut sentence = parts.join("; ");
@@ -63,17 +66,14 @@ pub fn verdict(spun: &Spun) -> String {
 }
 
 /// Whether two gaps are one part of the sentence: for whatever reason nothing can be told of them, it is the same to say.
-fn alike(a: &Choice, b: &Choice) -> bool {
-    a == b || matches!((a, b), (Choice::CannotTell(_), Choice::CannotTell(_)))
+fn alike(a: &Result<WaitPolicy, Reason>, b: &Result<WaitPolicy, Reason>) -> bool {
+    a == b || (a.is_err() && b.is_err())
 }
 
 /// Each way to wait at each gap, for programs.
 pub fn findings(spun: &Spun) -> Vec<Finding> {
     let of_gap = |gap: &Gap| {
-        let unsure = match &gap.choice {
-            Choice::CannotTell(why) => Some(why.clone()),
-            _ => None,
-        };
+        let unsure = gap.choice.as_ref().err().map(ToString::to_string);
         let told = gap.ways.iter().map(move |way| {
             let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
             let (status, why) = match (&unsure, chosen) {
@@ -148,11 +148,11 @@ fn line(gap: &Gap, way: &WaitCost, scale: Scale) -> Vec<String> {
         None => "inconclusive".to_owned(),
     };
     let chosen = gap.chosen().is_some_and(|chosen| chosen.wait == way.wait);
-    let mark = match (chosen, way.verdict) {
+    let mark = match (chosen, way.standing) {
         (true, _) => "<- this",
-        (false, Verdict::Same { .. }) => "=",
-        (false, Verdict::Inconclusive) => "inconclusive",
-        (false, Verdict::Slower | Verdict::Faster) => "",
+        (false, Standing::Same { .. }) => "=",
+        (false, Standing::Inconclusive) => "inconclusive",
+        (false, Standing::Slower | Standing::Faster) => "",
     };
     vec![
         ns(gap.gap_ns as f64),
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use doorbell_results::configuration::Placement;
 
-    fn spun(choices: &[(u64, Choice)]) -> Spun {
+    fn spun(choices: &[(u64, Result<WaitPolicy, Reason>)]) -> Spun {
         Spun {
             subject: "futex".to_owned(),
             placement: Placement { relation: "same-l3".to_owned(), cpus: Some([0, 1]) },
@@ -195,36 +195,34 @@ mod tests {
     #[test]
     fn the_verdict_is_one_sentence_in_which_neighbours_that_agree_are_one_part() {
         let choices = [
-            (5_000, Choice::SpinThenSleep(6_000)),
-            (10_000, Choice::SpinThenSleep(12_000)),
-            (100_000, Choice::Sleep),
-            (1_000_000, Choice::Sleep),
+            (5_000, Ok(WaitPolicy::SpinThenBlock { spin_ns: 6_000 })),
+            (10_000, Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 })),
+            (100_000, Ok(WaitPolicy::Block)),
+            (1_000_000, Ok(WaitPolicy::Block)),
         ];
         assert_eq!(
             verdict(&spun(&choices)),
             "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms sleep at once."
         );
-        let untold = |why: &str| Choice::CannotTell(why.to_owned());
         let open = [
-            (5_000, Choice::Spin),
-            (9_000, Choice::Spin),
-            (20_000, untold("too few blocks")),
-            (50_000, untold("it could cost 1.00 to 5.11 times the least")),
+            (5_000, Ok(WaitPolicy::Spin)),
+            (9_000, Ok(WaitPolicy::Spin)),
+            (20_000, Err(Reason::NoFigures)),
+            (50_000, Err(Reason::OneWait)),
         ];
         assert_eq!(
             verdict(&spun(&open)),
             "For gaps of 5 µs to 9 µs spin until it comes; for gaps of 20 µs to 50 µs: inconclusive."
         );
-        assert_eq!(verdict(&spun(&[(5_000, Choice::Sleep)])), "For gaps of 5 µs sleep at once.");
-        let told = &subsections(&spun(&[(5_000, Choice::Sleep)]))[0];
+        assert_eq!(verdict(&spun(&[(5_000, Ok(WaitPolicy::Block))])), "For gaps of 5 µs sleep at once.");
+        let told = &subsections(&spun(&[(5_000, Ok(WaitPolicy::Block))]))[0];
         assert_eq!(told.lead, ["Left out: 5 configurations, measured under other conditions: timing."]);
     }
 
     /// Five gaps of which nothing could be told made a first screen of 29 lines.
     #[test]
     fn of_several_open_gaps_a_first_screen_tells_the_reason_of_one_and_the_details_that_of_each() {
-        let open =
-            [5_000, 10_000, 20_000].map(|gap_ns| (gap_ns, Choice::CannotTell("too few blocks".to_owned())));
+        let open = [5_000, 10_000, 20_000].map(|gap_ns| (gap_ns, Err(Reason::NoFigures)));
         let told = subsections(&spun(&open));
         let brief: Vec<&Subsection> = told.iter().filter(|told| !told.is_aside()).collect();
         let of = |told: &[&Subsection]| {

@@ -3,6 +3,7 @@
 
 use super::axis::Axis;
 use super::command_line::repeat;
+use super::said::Said;
 use super::style::{Role, Style};
 use super::table::{Column, Table, word};
 use crate::wording::{bound, foreign};
@@ -21,6 +22,8 @@ pub struct Subsection {
     /// Sentences that explain the table.
     pub notes: Vec<String>,
     pub aside: bool,
+    /// Whether its first sentence leaves open what it is about.
+    pub open: bool,
 }
 
 impl Subsection {
@@ -33,6 +36,14 @@ impl Subsection {
     pub fn of_table(title: impl Into<String>, table: Table, notes: Vec<String>) -> Option<Self> {
         let title = title.into();
         (!table.is_empty()).then(|| Self { title, table: Some(table), notes, ..Self::default() })
+    }
+
+    /// The same with sentences before the table.
+    #[must_use]
+    pub fn saying(mut self, said: Vec<Said>) -> Self {
+        self.open = said.first().is_some_and(|first| first.open);
+        self.lead = said.into_iter().map(|said| said.text).collect();
+        self
     }
 
     /// The same, of what is left out of a brief answer.

@@ -7,6 +7,7 @@ use super::axis;
 use super::between::interval;
 use super::doctor::{Detail, doctor};
 use super::figures::{Distribution, Figures, Row, supports};
+use super::said::Said;
 use super::section::{Section, leads};
 use super::style::{Role, Style};
 use super::subsection::Subsection;
@@ -17,9 +18,9 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::quantity::short;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Histogram, ResultFile, Variant};
-use doorbell_verdict::answer::{Answer, Need, Pick, Placed};
+use doorbell_verdict::answer::{Answer, Need, Other, Pick, Placed};
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::Verdict;
+use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::sleeps::Slept;
 
 #[derive(Debug)]
@@ -34,9 +35,11 @@ impl Section for Survey {
         if result.emulated() {
             return super::emulated::counts_and_ratios(figures).into_iter().collect();
         }
-        screen(&doorbell_verdict::answer::answer(result), figures)
+        // Of slices the usual mean is what is judged, of trials the usual median.
+        let sliced = result.records.iter().any(|record| !record.slices.is_empty());
+        screen(&doorbell_verdict::answer::answer(result), figures, if sliced { "mean" } else { "p50" })
     }
-    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<String> {
+    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Said> {
         let fastest = match result.emulated() {
             true => Vec::new(),
             false => fastest(&doorbell_verdict::answer::answer(result).picks),
@@ -64,17 +67,17 @@ const MOST_ROWS: usize = 11;
 const FEW_ROWS: usize = 6;
 
 /// The answer in a screen.
-fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
+fn screen(answer: &Answer, figures: &Figures, level: &str) -> Vec<Subsection> {
     let picks = chosen(&answer.picks);
     let scale = Scale { unit: Unit::Microseconds };
     let mut table = Table::new(vec![
         word("placement"),
         word("need"),
         word("mechanism"),
-        number("p50"),
+        number(level),
         number("p99"),
         number("CPU"),
-        word("fastest"),
+        word("the others"),
     ]);
     let mut last = "";
     for pick in &picks {
@@ -90,7 +93,7 @@ fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
             scale.show(pick.round_trip_ns * 1e3),
             p99,
             pick.cpu_ns.map_or_else(dash, |ns| scale.show(ns * 1e3)),
-            ahead(pick),
+            others(pick),
         ]);
     }
     let few = picks.len() <= FEW_ROWS;
@@ -136,50 +139,59 @@ const SAME_CORE: &str = "same-core";
 
 fn need(need: Need) -> &'static str {
     match need {
-        Need::Fastest => "any",
-        Need::Sleeps => "asleep",
+        Need::Fastest => "may spin",
+        Need::Sleeps => "both sleep",
         Need::Descriptor => "descriptor",
     }
 }
 
 /// What the table of the first screen says, a sentence for each placement.
-fn fastest(picks: &[Pick]) -> Vec<String> {
+fn fastest(picks: &[Pick]) -> Vec<Said> {
     let place = |picks: &[Pick]| {
         let each: Vec<String> = picks
             .iter()
             .map(|pick| {
                 let whose = match pick.need {
                     Need::Fastest => "",
-                    Need::Sleeps => "asleep ",
+                    Need::Sleeps => "both asleep ",
                     Need::Descriptor => "descriptor ",
                 };
-                format!("{whose}{} {} ({})", pick.best, time(pick.round_trip_ns * 1e3), ahead(pick))
+                format!("{whose}{} {} ({})", pick.best, time(pick.round_trip_ns * 1e3), others(pick))
             })
             .collect();
-        format!("Fastest on the {}: {}", axis::relation(&picks[0].relation), each.join("; "))
+        let text = format!("Fastest on the {}: {}", axis::relation(&picks[0].relation), each.join("; "));
+        // Of too few blocks no ratio is known.
+        let untold =
+            |pick: &Pick| !pick.others.is_empty() && pick.others.iter().all(|other| other.ratio.is_none());
+        Said { text, open: picks.iter().all(untold) }
     };
     picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
 }
 
-/// By how much the best is ahead, and of how many others that was not shown.
-fn ahead(pick: &Pick) -> String {
-    let of = |wanted: fn(Verdict) -> bool| pick.others.iter().filter(|other| wanted(other.verdict)).count();
-    let same = of(|verdict| matches!(verdict, Verdict::Same { .. }));
-    let open = of(|verdict| verdict == Verdict::Inconclusive);
-    match (same, open) {
-        (0, 0) => pick
-            .others
-            .first()
-            .and_then(|next| next.ratio)
-            .map_or_else(String::new, |next| format!("by {}", factor(next.estimate))),
-        (same, 0) => format!("with {same} more"),
-        (_, open) => format!("perhaps {open} more"),
-    }
+/// Which of the others are as fast, which may be, and how far the next is behind: "= pipe; fifo +12 %".
+fn others(pick: &Pick) -> String {
+    let of = |wanted: fn(Standing) -> bool| -> Vec<&Other> {
+        pick.others.iter().filter(|other| wanted(other.standing)).collect()
+    };
+    let named = |before: &str, others: &[&Other]| match others {
+        [] => None,
+        [one] => Some(format!("{before} {}", one.subject)),
+        [first, more @ ..] if before == "=" => Some(format!("= {} and {} more", first.subject, more.len())),
+        all => Some(format!("{before} one of {}", all.len())),
+    };
+    let same = named("=", &of(|standing| matches!(standing, Standing::Same { .. })));
+    let open = named("or", &of(|standing| standing == Standing::Inconclusive));
+    let slower = of(|standing| standing == Standing::Slower);
+    let next =
+        slower.first().and_then(|next| Some(format!("{} {}", next.subject, factor(next.ratio?.estimate))));
+    // Beside both there is no room for it.
+    let next = next.filter(|_| same.is_none() || open.is_none());
+    [same, open, next].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A ratio above 1 as a difference, or as a multiple where it is large.
 fn factor(ratio: f64) -> String {
-    if ratio < 2.0 { format!("{:.0} %", (ratio - 1.0) * 100.0) } else { format!("x {ratio:.1}") }
+    if ratio < 2.0 { format!("{:+.0} %", (ratio - 1.0) * 100.0) } else { format!("x {ratio:.1}") }
 }
 
 /// What pinning each mechanism that was also left to the scheduler is worth.
@@ -192,7 +204,7 @@ fn pinning(placed: &[Placed]) -> Vec<String> {
         let (subject, place) = (&free.subject, axis::relation(&best.relation));
         let pinned = time(best.round_trip_ns * 1e3);
         // Left alone a trial runs on one core or on two, and a middle of both is what none of them took.
-        let open = best.unpinned.is_some_and(|ratio| ratio.verdict(RELEVANT) == Verdict::Inconclusive);
+        let open = best.unpinned.is_some_and(|ratio| ratio.standing(RELEVANT) == Standing::Inconclusive);
         let left = match best.unpinned_ns.filter(|_| open) {
             Some(ends) => {
                 let [from, to] = alike(ends.map(|ns| ns * 1e3));

@@ -19,7 +19,7 @@ use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::claims::coroutines::{COROUTINES, COROUTINES_ALONE, PROCESSES, PROCESSES_ALONE};
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::Verdict;
+use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::versus::versus;
 
 /// The part of the kind that every other is held against.
@@ -105,21 +105,21 @@ fn crossings(rows: &[(&Row, &Distribution)], quantity: Quantity) -> Vec<String> 
         return Vec::new();
     }
     let judged = versus(&rows.iter().map(|(row, _)| &row.variant).collect::<Vec<_>>(), quantity);
-    let is = |a, b, wanted| judged.ratio(a, b).is_some_and(|ratio| ratio.verdict(RELEVANT) == wanted);
+    let is = |a, b, wanted| judged.ratio(a, b).is_some_and(|ratio| ratio.standing(RELEVANT) == wanted);
     let tasks = |place: usize| rows[place].0.configuration().pattern.tasks().map(|(tasks, _)| tasks);
     let kind = |place: usize| rows[place].0.configuration().subject.as_str();
     let places = || 0..rows.len();
     let mut told = Vec::new();
     for (a, b) in places().flat_map(|a| places().map(move |b| (a, b))) {
         // `a` is cheaper than `b` with as many tasks; the same two with more of them are the other way round.
-        if kind(a) == kind(b) || tasks(a) != tasks(b) || !is(a, b, Verdict::Slower) {
+        if kind(a) == kind(b) || tasks(a) != tasks(b) || !is(a, b, Standing::Slower) {
             continue;
         }
         let turned = places().flat_map(|c| places().map(move |d| (c, d))).find(|&(c, d)| {
             (kind(c), kind(d)) == (kind(a), kind(b))
                 && tasks(c) == tasks(d)
                 && tasks(c) > tasks(a)
-                && is(d, c, Verdict::Slower)
+                && is(d, c, Standing::Slower)
         });
         if let (Some((c, _)), Some(few)) = (turned, tasks(a)) {
             told.push(format!(

@@ -76,8 +76,14 @@ const PARTS: &[(&str, &str)] = &[
         "verified blocked",
         "The waiter was proven asleep, from the kernel's task state, before the notifier acted.",
     ),
-    ("need", "What a mechanism must give: any at all, its waiter asleep, or a file descriptor."),
-    ("fastest", "By how much the quickest is ahead of the next, or how many others are as quick or may be."),
+    (
+        "need",
+        "What a mechanism must give: nothing, so that it may spin; both sides asleep; or a file descriptor.",
+    ),
+    (
+        "the others",
+        "Those as fast as the mechanism of the row (= pipe), those that may be (or pipe), and by how much the next is slower.",
+    ),
     ("pairs", "How many pairs of CPUs were measured."),
     ("median pair", "The median of the medians of all pairs of CPUs."),
     (

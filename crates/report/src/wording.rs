@@ -10,8 +10,8 @@ use doorbell_results::machine::doctor::{Finding, Severity};
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::beside::{Beside, beside as found};
 use doorbell_verdict::identity::{self, Standing};
-use doorbell_verdict::judge::Ratio;
 use doorbell_verdict::missed::Missed;
+use doorbell_verdict::ratio::Ratio;
 
 /// What every view says first of such a run.
 pub const EMULATED: &str =

@@ -4,11 +4,12 @@
 //! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
 //! all wakes after sleeps ([`judge`](super::judge)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
 
-use super::by_block::family;
+use super::by_block::Together;
 use super::compare::RELEVANT;
 use super::hung::hung;
-use super::judge::{ERROR, Family, Ratio, Verdict};
+use super::judge::ERROR;
 use super::provisional::{Provisional, provisional};
+use super::ratio::{Ratio, Standing};
 use super::sleeps::{Slept, sleeps};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::question::By;
@@ -56,7 +57,7 @@ pub struct Pick {
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    /// What it takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others.
+    /// What it takes, nanoseconds: the [level](Together::level) of its blocks, by whose ratio it stands to others.
     pub round_trip_ns: f64,
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -70,7 +71,7 @@ pub struct Other {
     pub subject: String,
     /// As a multiple of the best; none of too few blocks.
     pub ratio: Option<Ratio>,
-    pub verdict: Verdict,
+    pub standing: Standing,
 }
 
 /// What a waiter needs from its mechanism.
@@ -161,7 +162,7 @@ fn back_to_back(variant: &Variant) -> bool {
 /// All that goes back to back, judged together.
 struct RoundTrips<'variant, 'result> {
     variants: Vec<&'variant Variant<'result>>,
-    family: Family,
+    family: Together,
     /// How many times as long the second of a pair takes as the first.
     ratios: BTreeMap<(usize, usize), Ratio>,
 }
@@ -196,9 +197,19 @@ pub(super) fn judged<'variant, 'result>(
 impl<'variant, 'result> RoundTrips<'variant, 'result> {
     fn of(variants: &'variant [Variant<'result>]) -> Self {
         let variants = judged(variants);
-        let family = family(&variants, Quantity::RoundTrip, By::P50);
-        let pairs = pairs(&variants);
-        let ratios = family.ratios(&pairs, SHARE);
+        let family = Together::of(&variants, Quantity::RoundTrip, By::P50);
+        let mut pairs = pairs(&variants);
+        let mut error = SHARE;
+        // What serves a need and took turns is held against the best of it alone.
+        let all = pairs.len();
+        pairs.retain(|(a, b)| {
+            variants[*a].configuration.placement != variants[*b].configuration.placement
+                || !family.took_turns(&[*a, *b])
+        });
+        if pairs.len() < all {
+            error = SHARE / 4.0;
+        }
+        let ratios = family.ratios(&pairs, error);
         let ratios = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect();
         Self { variants, family, ratios }
     }
@@ -226,6 +237,15 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
         all.filter_map(|(relation, need)| self.pick(relation, need)).collect()
     }
 
+    /// The rows that share what pinnings leave of the error: of each placement its needs.
+    fn rows(&self) -> usize {
+        let mut relations: Vec<&str> =
+            self.variants.iter().map(|variant| variant.configuration.placement.relation.as_str()).collect();
+        relations.sort_unstable();
+        relations.dedup();
+        3 * relations.len()
+    }
+
     fn pick(&self, relation: &str, need: Need) -> Option<Pick> {
         let mut fit: Vec<(usize, f64)> = (0..self.variants.len())
             .filter(|&index| {
@@ -238,12 +258,16 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
             .collect();
         fit.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (&(best, _), rest) = fit.split_first()?;
+        let places: Vec<usize> = fit.iter().map(|(place, _)| *place).collect();
+        let found = self.family.best(&places, 0.75 * SHARE / self.rows() as f64);
         let others = rest.iter().map(|&(index, _)| {
-            let ratio = self.ratio(best, index);
+            let behind =
+                found.as_ref().and_then(|found| found.ranked.iter().find(|behind| behind.thing == index));
+            let ratio = behind.map_or_else(|| self.ratio(best, index), |behind| behind.ratio);
             Other {
                 subject: self.variants[index].configuration.subject.clone(),
                 ratio,
-                verdict: ratio.map_or(Verdict::Inconclusive, |ratio| ratio.behind(RELEVANT)),
+                standing: ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(RELEVANT)),
             }
         });
         Some(Pick {

@@ -1,11 +1,96 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each variant of a run took in each block, to be judged together.
 
+use super::best::Best;
 use super::judge::{Family, Sample};
+use super::ratio::{RELEVANT, Ratio};
+use super::slices::{Levels, Slice};
 use super::statistics::median;
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
+use std::collections::BTreeMap;
+
+/// What the variants of one run took, judged together: those that took turns by their slices, and others, which had trials of their own, block by block.
+#[derive(Debug)]
+pub struct Together {
+    slices: Option<Levels>,
+    blocks: Family,
+}
+
+impl Together {
+    /// By `quantity`; slices are of what a variant is mostly asked for.
+    pub fn of(variants: &[&Variant], quantity: Quantity, by: By) -> Self {
+        let asked = by == By::P50 && variants.iter().all(|variant| variant.headline() == quantity);
+        Self { slices: levels(variants).filter(|_| asked), blocks: family(variants, quantity, by) }
+    }
+
+    /// Of other figures than times: what each thing took in each block or pair.
+    pub fn of_figures(variants: &[&Variant], figures: &[Sample]) -> Self {
+        let logarithms = |(variant, sample): (&&Variant, &Sample)| match is_sliced(variant) {
+            true => sample.iter().map(|(pair, value)| (*pair, value.ln())).collect(),
+            false => BTreeMap::new(),
+        };
+        let slices = Levels::known(variants.iter().zip(figures).map(logarithms).collect());
+        let any = variants.iter().any(|variant| is_sliced(variant));
+        Self { slices: any.then_some(slices), blocks: Family::alternated(figures) }
+    }
+
+    /// What one takes, in the unit of its figures.
+    pub fn level(&self, place: usize) -> Option<f64> {
+        let sliced = self.slices.as_ref().and_then(|levels| levels.level_ns(place));
+        sliced.or_else(|| self.blocks.level(place))
+    }
+
+    /// Whether all of these took turns.
+    pub fn took_turns(&self, places: &[usize]) -> bool {
+        let took = |levels: &Levels| places.iter().all(|place| levels.pairs(*place) > 0);
+        self.slices.as_ref().is_some_and(took)
+    }
+
+    /// For each pair (a, b) how many times as long `b` takes as `a`; all intervals hold together but for the share `error` of runs.
+    pub fn ratios(&self, pairs: &[(usize, usize)], error: f64) -> Vec<Option<Ratio>> {
+        let took_turns = |(a, b): &(usize, usize)| self.took_turns(&[*a, *b]);
+        let others: Vec<(usize, usize)> = pairs.iter().copied().filter(|pair| !took_turns(pair)).collect();
+        let each = error / pairs.len().max(1) as f64;
+        let mut blocks = self.blocks.ratios(&others, each * others.len() as f64).into_iter();
+        let ratio = |pair: &(usize, usize)| match &self.slices {
+            Some(levels) if took_turns(pair) => Some(levels.apart(pair.0, pair.1, each)?.ratio()),
+            _ => blocks.next().flatten(),
+        };
+        pairs.iter().map(ratio).collect()
+    }
+
+    /// How those of `places` stand to the best of them; none unless all took turns.
+    pub fn best(&self, places: &[usize], error: f64) -> Option<Best> {
+        let levels = self.slices.as_ref().filter(|_| self.took_turns(places))?;
+        Some(Best::of(levels, places, error, RELEVANT))
+    }
+}
+
+fn is_sliced(variant: &Variant) -> bool {
+    variant.usable().any(|record| !record.slices.is_empty())
+}
+
+/// The slices of `variants`, by their places; none if none has any.
+pub fn levels(variants: &[&Variant]) -> Option<Levels> {
+    if !variants.iter().any(|variant| is_sliced(variant)) {
+        return None;
+    }
+    let mut slices = Vec::new();
+    for (thing, variant) in variants.iter().enumerate() {
+        for record in variant.usable() {
+            slices.extend(record.slices.iter().map(|slice| Slice {
+                thing,
+                pair: record.block,
+                turn: slice.turn,
+                place: slice.place,
+                mean_ns: slice.mean_ns,
+            }));
+        }
+    }
+    Some(Levels::of(variants.len(), &slices))
+}
 
 /// What `variants` took in the blocks of one run, to be judged together: see [`samples`].
 pub fn family(variants: &[&Variant], quantity: Quantity, by: By) -> Family {

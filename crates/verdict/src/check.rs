@@ -6,14 +6,15 @@
 //! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
 //! So what is broken was shown to be, and what is kept was shown to be.
 
-use super::compare::{ComparedConfiguration, Comparison, Obstacle};
-use super::gate::unsent;
-use super::gate::{too_few, without_figures};
-use super::judge::Ratio;
+use super::compare::{ComparedConfiguration, Comparison};
+use super::gate::too_few;
 use super::missed::{Missed as Missing, limit_ps, wakes};
 use super::quantile::{Bounds, Count, above, bounds, share};
+use super::ratio::Ratio;
+use super::verdict::{Lacking, Reason, Verdict};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
+use doorbell_results::record::verdict::Status;
 use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
 
 /// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
@@ -44,7 +45,7 @@ pub struct Finding<'result> {
     /// Blocks with figures, of the baseline and of the candidate.
     pub blocks: [usize; 2],
     pub seen: Seen,
-    pub decision: Decision,
+    pub verdict: Verdict,
 }
 
 /// What was seen of what is limited.
@@ -60,34 +61,24 @@ pub enum Seen {
     Nothing,
 }
 
-/// What follows for a condition.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Decision {
-    /// It was shown not to be broken.
-    Kept,
-    /// It was shown to be broken.
-    Broken,
-    CannotTell(Why),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Why {
-    /// The interval holds the limit; how many blocks would make it small enough, if that can be told.
-    TooWide(Option<u32>),
-    /// The interval holds the limit, and something else explains a part of the difference.
-    Obstacle(Obstacle),
-    NoFigures(String),
-}
-
 impl Checked<'_> {
     /// Whether some condition is broken.
     pub fn is_broken(&self) -> bool {
-        self.findings.iter().any(|finding| finding.decision == Decision::Broken)
+        self.findings.iter().any(|finding| finding.verdict.status() == Status::Failed)
+    }
+
+    /// How it stands; `doubted` where something else leaves open what nothing else would.
+    pub fn status(&self, doubted: bool) -> Status {
+        match (self.is_broken(), self.is_open() || doubted) {
+            (true, _) => Status::Failed,
+            (false, true) => Status::Inconclusive,
+            (false, false) => Status::Passed,
+        }
     }
 
     /// Whether something could not be told.
     pub fn is_open(&self) -> bool {
-        let open = |finding: &Finding| matches!(finding.decision, Decision::CannotTell(_));
+        let open = |finding: &Finding| finding.verdict.status() == Status::Inconclusive;
         self.findings.is_empty()
             || !self.missing.is_empty()
             || !self.untried.is_empty()
@@ -129,13 +120,13 @@ pub fn check<'result>(
     for (index, condition) in conditions.iter().enumerate() {
         for row in comparison.rows.iter().filter(|row| concerns(condition, row.configuration)) {
             let variant = variants.iter().find(|variant| variant.configuration == row.candidate);
-            let (seen, decision) = judge(condition.limited, row, variant, each);
+            let (seen, verdict) = judge(condition.limited, row, variant, each);
             findings.push(Finding {
                 condition: index,
                 configuration: row.configuration,
                 blocks: row.blocks,
                 seen,
-                decision,
+                verdict,
             });
         }
     }
@@ -173,21 +164,20 @@ fn judge(
     row: &ComparedConfiguration,
     variant: Option<&Variant>,
     confidence: f64,
-) -> (Seen, Decision) {
-    let (seen, decision) = by_figures(limited, row, variant, confidence);
+) -> (Seen, Verdict) {
+    let (seen, verdict) = by_figures(limited, row, variant, confidence);
     // A comparison has looked at that itself. Trials without figures are in no percentile, no maximum and no count.
     let (false, Some(variant)) = (matches!(limited, Limited::More(..)), variant) else {
-        return (seen, decision);
+        return (seen, verdict);
     };
     let hung = variant.records.iter().any(|record| matches!(record.outcome, Outcome::Hung { .. }));
-    let decision = match decision {
-        _ if hung => Decision::Broken,
-        Decision::Kept => {
-            without_figures(variant).map_or(Decision::Kept, |why| Decision::CannotTell(Why::NoFigures(why)))
-        }
+    let verdict = match verdict {
+        _ if hung => Verdict::Failed(Reason::BeyondTheLimit),
+        Verdict::Passed => Lacking::of(variant)
+            .map_or(Verdict::Passed, |lacking| Verdict::Inconclusive(Reason::Lacking(lacking))),
         other => other,
     };
-    (seen, decision)
+    (seen, verdict)
 }
 
 fn by_figures(
@@ -195,10 +185,8 @@ fn by_figures(
     row: &ComparedConfiguration,
     variant: Option<&Variant>,
     confidence: f64,
-) -> (Seen, Decision) {
-    let nothing = || {
-        (Seen::Nothing, Decision::CannotTell(Why::NoFigures("the configuration has no figures".to_owned())))
-    };
+) -> (Seen, Verdict) {
+    let nothing = || (Seen::Nothing, Verdict::Inconclusive(Reason::NoFigures));
     match limited {
         Limited::More(tail, more) => {
             let ratio = match tail {
@@ -215,16 +203,16 @@ fn by_figures(
             // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
             // tell, every one of them may still lie on the same side of the limit.
             let above = share(blocks, limit_ps(limit_ns), confidence);
-            let decision = if above.lower > 1.0 - q {
-                Decision::Broken
+            let verdict = if above.lower > 1.0 - q {
+                Verdict::Failed(Reason::BeyondTheLimit)
             } else if let Some(why) = held_up(variant) {
-                Decision::CannotTell(why)
+                Verdict::Inconclusive(why)
             } else if above.upper <= 1.0 - q {
-                Decision::Kept
+                Verdict::Passed
             } else {
-                Decision::CannotTell(too_few(above, q, confidence).map_or(Why::TooWide(None), Why::NoFigures))
+                Verdict::Inconclusive(too_few(above, q, confidence).unwrap_or(Reason::TooWide(None)))
             };
-            (Seen::Bounds(found), decision)
+            (Seen::Bounds(found), verdict)
         }
         Limited::Longest(limit_ns) => {
             let trials = variant.iter().flat_map(|variant| variant.usable());
@@ -234,14 +222,12 @@ fn by_figures(
                 return nothing();
             }
             // Of a bin that holds the limit nobody can tell.
-            let decision = match above(&whole, limit_ps(limit_ns)) {
-                Count { surely: 1.., .. } => Decision::Broken,
-                Count { above: 1.., .. } => Decision::CannotTell(Why::TooWide(None)),
-                Count { .. } => {
-                    variant.and_then(|variant| held_up(variant)).map_or(Decision::Kept, Decision::CannotTell)
-                }
+            let verdict = match above(&whole, limit_ps(limit_ns)) {
+                Count { surely: 1.., .. } => Verdict::Failed(Reason::BeyondTheLimit),
+                Count { above: 1.., .. } => Verdict::Inconclusive(Reason::TooWide(None)),
+                Count { .. } => variant.and_then(held_up).map_or(Verdict::Passed, Verdict::Inconclusive),
             };
-            (Seen::Longest(whole.max()), decision)
+            (Seen::Longest(whole.max()), verdict)
         }
         Limited::Count(missed, most) => {
             let Some(tally) = variant.map(Variant::tally) else { return nothing() };
@@ -249,27 +235,30 @@ fn by_figures(
                 Missed::Lost => tally.lost,
                 Missed::Late => tally.late,
             };
-            (Seen::Count(count), if count > most { Decision::Broken } else { Decision::Kept })
+            (
+                Seen::Count(count),
+                if count > most { Verdict::Failed(Reason::BeyondTheLimit) } else { Verdict::Passed },
+            )
         }
     }
 }
 
 /// Why a limit that nothing exceeded is open nevertheless: the notifier stood still meanwhile.
-fn held_up(variant: &Variant) -> Option<Why> {
+fn held_up(variant: &Variant) -> Option<Reason> {
     let missed = Missing::of(variant);
-    (missed.unsent > 0).then(|| Why::NoFigures(unsent(missed.unsent)))
+    (missed.unsent > 0).then_some(Reason::Unsent(missed.unsent))
 }
 
-fn relative(ratio: Ratio, limit: f64, row: &ComparedConfiguration) -> Decision {
+fn relative(ratio: Ratio, limit: f64, row: &ComparedConfiguration) -> Verdict {
     if ratio.high <= limit {
-        return Decision::Kept;
+        return Verdict::Passed;
     }
     if ratio.low > limit {
-        return Decision::Broken;
+        return Verdict::Failed(Reason::BeyondTheLimit);
     }
-    Decision::CannotTell(match &row.doubt {
-        Some(obstacle) => Why::Obstacle(obstacle.clone()),
-        None => Why::TooWide(blocks_for(ratio, limit, row.blocks[1])),
+    Verdict::Inconclusive(match &row.doubt {
+        Some(obstacle) => Reason::Explained(obstacle.clone()),
+        None => Reason::TooWide(blocks_for(ratio, limit, row.blocks[1])),
     })
 }
 
@@ -300,15 +289,15 @@ mod tests {
         })
     }
 
-    fn decisions(candidate: &ResultFile, conditions: &[&str]) -> Vec<Decision> {
+    fn decisions(candidate: &ResultFile, conditions: &[&str]) -> Vec<Status> {
         let baseline = run(1.0, 0.004, 1);
         let conditions: Vec<Condition> = conditions.iter().map(|text| condition(text).unwrap()).collect();
         let comparison = compare(&baseline, candidate, RELEVANT);
         let checked = check(&comparison, candidate, &conditions);
-        checked.findings.into_iter().map(|finding| finding.decision).collect()
+        checked.findings.into_iter().map(|finding| finding.verdict.status()).collect()
     }
 
-    use Decision::{Broken, Kept};
+    use Status::{Failed as Broken, Passed as Kept};
 
     #[test]
     fn a_limit_is_broken_kept_or_left_open_by_the_interval() {
@@ -317,7 +306,7 @@ mod tests {
         assert_eq!(decisions(&slower, &["p99>+5%", "pipe:p99>+5%"]), [Broken, Kept, Kept]);
         assert_eq!(decisions(&slower, &["futex:p50>+15%"]), [Kept]);
         let on_the_limit = decisions(&run(1.05, 0.02, 2), &["futex:p50>+5%"]);
-        assert!(matches!(on_the_limit[..], [Decision::CannotTell(Why::TooWide(_))]), "{on_the_limit:?}");
+        assert!(on_the_limit == [Status::Inconclusive], "{on_the_limit:?}");
     }
 
     #[test]
@@ -329,11 +318,11 @@ mod tests {
         // The bin of the longest reaches from below this to above it.
         let longest_ns = same.variants()[0].histogram(Quantity::RoundTrip).unwrap().max() / 1000;
         let open = decisions(&same, &[&format!("futex:max>{}ns", longest_ns - 1)]);
-        assert!(matches!(open[..], [Decision::CannotTell(Why::TooWide(None))]), "{open:?}");
+        assert!(open == [Status::Inconclusive], "{open:?}");
         // "Too near", of 25 µs beside a limit of a second.
         let open = decisions(&same, &["futex:p99.99>1s"]);
         assert!(
-            matches!(&open[..], [Decision::CannotTell(Why::NoFigures(why))] if why.contains("are too few")),
+            matches!(&open[..], [Verdict::Inconclusive(Why::NoFigures(why))] if why.contains("are too few")),
             "{open:?}"
         );
     }
@@ -387,7 +376,7 @@ mod tests {
         for text in ["futex:p50>+5%", "futex:p99>+5%"] {
             let decisions = decisions(&interfered, &[text]);
             assert!(
-                matches!(decisions[..], [Decision::CannotTell(Why::Obstacle(_))]),
+                matches!(decisions[..], [Verdict::Inconclusive(Why::Obstacle(_))]),
                 "{text}: {decisions:?}"
             );
         }

@@ -18,25 +18,26 @@ use std::collections::BTreeMap;
 
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
+use doorbell_results::record::verdict::Status;
 use doorbell_results::record::{Reference, ResultFile};
 
-use super::judge::{ERROR, Family, Ratio, Sample, Verdict};
+use super::judge::{ERROR, Family, Sample};
 use super::missed::Missed;
+use super::ratio::{Ratio, Standing};
+use super::slices::Apart;
 use super::statistics::median;
 
 mod emulators;
 mod matching;
 mod obstacle;
+mod slices;
 mod unlike;
 
+pub use super::ratio::RELEVANT;
 pub use emulators::apart;
 use matching::matched;
 pub use obstacle::Obstacle;
 pub use unlike::unlike;
-
-/// The least difference that is called one, as a share. The drift between two runs that primitive costs do not see is of this
-/// size; a smaller difference needs variants interleaved in one run.
-pub const RELEVANT: f64 = 0.025;
 
 /// One configuration of both runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +64,7 @@ pub struct ComparedConfiguration<'result> {
     pub missed: [Missed; 2],
     /// What else explains a difference of its figures, for which their intervals are wider.
     pub doubt: Option<Obstacle>,
-    pub verdict: Verdict,
+    pub standing: Standing,
     /// Whether it is the harness itself.
     pub is_harness: bool,
 }
@@ -105,18 +106,27 @@ impl<'result> Comparison<'result> {
 
     /// Whether some configuration is slower.
     pub fn has_regression(&self) -> bool {
-        self.asked().any(|row| row.verdict == Verdict::Slower)
+        self.asked().any(|row| row.standing == Standing::Slower)
     }
 
     /// Whether there is a verdict on every configuration.
     pub fn is_decided(&self) -> bool {
-        !self.rows.is_empty() && self.asked().all(|row| row.verdict != Verdict::Inconclusive)
+        !self.rows.is_empty() && self.asked().all(|row| row.standing != Standing::Inconclusive)
+    }
+
+    /// How it stands; `doubted` where something else leaves open what nothing else would.
+    pub fn status(&self, doubted: bool) -> Status {
+        match (self.has_regression(), self.is_open() || self.rows.is_empty() || doubted) {
+            (true, _) => Status::Failed,
+            (false, true) => Status::Inconclusive,
+            (false, false) => Status::Passed,
+        }
     }
 
     /// Whether some configuration may be slower by as much as matters, without that having been shown.
     pub fn is_open(&self) -> bool {
         let open = |row: &ComparedConfiguration<'_>| {
-            row.verdict == Verdict::Inconclusive && row.p50.high > 1.0 + self.relevant
+            row.standing == Standing::Inconclusive && row.p50.high > 1.0 + self.relevant
         };
         self.unmatched.iter().any(|configuration| configuration.gone) || self.asked().any(open)
     }
@@ -129,7 +139,7 @@ pub fn compare<'result>(
     relevant: f64,
 ) -> Comparison<'result> {
     let refused = apart(baseline, candidate).or_else(|| unlike(baseline, candidate));
-    judged([baseline, candidate], refused, relevant, ERROR, Family::apart)
+    judged([baseline, candidate], refused, relevant, ERROR, Family::apart, slices::apart)
 }
 
 /// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
@@ -141,9 +151,14 @@ pub fn compare_beside<'result>(
     looks: usize,
 ) -> Comparison<'result> {
     let error = ERROR / looks.max(1) as f64;
-    judged([baseline, candidate], apart(baseline, candidate), relevant, error, |pairs| {
-        Family::alternated(&pairs.iter().flatten().cloned().collect::<Vec<Sample>>())
-    })
+    judged(
+        [baseline, candidate],
+        apart(baseline, candidate),
+        relevant,
+        error,
+        |pairs| Family::alternated(&pairs.iter().flatten().cloned().collect::<Vec<Sample>>()),
+        slices::beside,
+    )
 }
 
 fn judged<'result>(
@@ -152,6 +167,7 @@ fn judged<'result>(
     relevant: f64,
     error: f64,
     family: impl Fn(&[[Sample; 2]]) -> Family,
+    sliced: impl Fn(&[&slices::Both], f64) -> Vec<Option<Apart>>,
 ) -> Comparison<'result> {
     let [first, second] = files.map(ResultFile::variants);
     if let Some(reason) = refused {
@@ -172,13 +188,20 @@ fn judged<'result>(
     let (pairs, unmatched) = matched(&first, &second, files[1].partial);
     let measured: Vec<Pair> =
         pairs.into_iter().filter_map(|(variant, other)| Pair::of(files, [variant, other])).collect();
+    let both = slices::both(
+        [&first[..], &second[..]],
+        measured.iter().map(|pair| pair.variants.map(|variant| variant.configuration)),
+    );
+    let took_turns: Vec<&slices::Both> = both.iter().flatten().collect();
+    // Half is for the medians, of slices and of blocks, and half for the 99th percentiles.
+    let error = if took_turns.is_empty() { error / 2.0 } else { error / 4.0 };
     let raw = family(&measured.iter().map(|pair| pair.samples(Block::p50, false)).collect::<Vec<_>>());
     let [p50, p99] = [Block::p50, Block::p99].map(|figure| {
         let samples: Vec<[Sample; 2]> =
             measured.iter().map(|pair| pair.samples(figure, pair.machine.is_some())).collect();
         let places: Vec<(usize, usize)> = (0..samples.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
         let family = family(&samples);
-        let ratios = family.ratios(&places, error / 2.0).into_iter().zip(places);
+        let ratios = family.ratios(&places, error).into_iter().zip(places);
         ratios
             .map(|(ratio, (before, after))| {
                 let estimate = || Some(family.level(after)? / family.level(before)?);
@@ -186,10 +209,20 @@ fn judged<'result>(
             })
             .collect::<Vec<Option<Ratio>>>()
     });
+    let mut aparts = sliced(&took_turns, error).into_iter();
     let rows = measured.iter().enumerate().zip(p50.into_iter().zip(p99));
     let rows = rows.filter_map(|((place, pair), (p50, p99))| {
-        let levels_ns = [raw.level(2 * place)?, raw.level(2 * place + 1)?];
-        Some(pair.row(files, levels_ns, p50?, p99, relevant))
+        let Some(both) = &both[place] else {
+            let levels_ns = [raw.level(2 * place)?, raw.level(2 * place + 1)?];
+            return Some(pair.row(files, levels_ns, p50?, p99, relevant));
+        };
+        let p50 = aparts.next().flatten().map(Apart::ratio);
+        let levels_ns = both.levels_ns()?;
+        let measured = levels_ns[1] / levels_ns[0];
+        let machine = p50.map(|ratio| measured / ratio.estimate);
+        let open = Ratio { estimate: measured, low: 0.0, high: f64::INFINITY };
+        let pair = Pair { machine, blocks: pair.blocks.clone(), ..*pair };
+        Some(pair.row(files, levels_ns, p50.unwrap_or(open), p99, relevant))
     });
     let rows = rows.collect();
     Comparison { files, rows, unmatched, refused: None, relevant }
@@ -311,7 +344,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             p99,
             missed: self.variants.map(|variant| Missed::of(variant)),
             doubt: None,
-            verdict: Verdict::Inconclusive,
+            standing: Standing::Inconclusive,
             is_harness: self.variants[0].is_harness(),
         };
         row.doubt = obstacle::found(&row, files, self.variants);
@@ -321,7 +354,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             row.doubt.as_ref().map_or(ratio, |doubt| doubt.widen(ratio))
         };
         (row.p50, row.p99) = (widened(p50), p99.map(widened));
-        row.verdict = row.p50.verdict(relevant);
+        row.standing = row.p50.standing(relevant);
         row
     }
 }
@@ -397,8 +430,8 @@ mod tests {
                 let different = comparison
                     .rows
                     .iter()
-                    .any(|row| matches!(row.verdict, Verdict::Slower | Verdict::Faster));
-                [comparison.rows.iter().all(|row| row.verdict == Verdict::Slower), different]
+                    .any(|row| matches!(row.standing, Standing::Slower | Standing::Faster));
+                [comparison.rows.iter().all(|row| row.standing == Standing::Slower), different]
             })
             .collect();
         let count = |which: usize| verdicts.iter().filter(|verdict| verdict[which]).count();
@@ -429,11 +462,11 @@ mod tests {
         let first = run(&base, 1.0, exact, &mut fastrand::Rng::with_seed(1));
         let verdict = |slowdown| {
             let second = run(&base, slowdown, exact, &mut fastrand::Rng::with_seed(2));
-            compare(&first, &second, RELEVANT).rows[0].verdict
+            compare(&first, &second, RELEVANT).rows[0].standing
         };
-        assert_eq!(verdict(0.9), Verdict::Faster);
-        assert!(matches!(verdict(1.01), Verdict::Same { .. }));
-        assert_eq!(verdict(1.03), Verdict::Slower);
+        assert_eq!(verdict(0.9), Standing::Faster);
+        assert!(matches!(verdict(1.01), Standing::Same { .. }));
+        assert_eq!(verdict(1.03), Standing::Slower);
     }
 
     pub(super) fn plain(level: f64) -> ResultFile {
@@ -442,8 +475,8 @@ mod tests {
         })
     }
 
-    pub(super) fn only(first: &ResultFile, second: &ResultFile) -> Verdict {
-        compare(first, second, RELEVANT).rows[0].verdict
+    pub(super) fn only(first: &ResultFile, second: &ResultFile) -> Standing {
+        compare(first, second, RELEVANT).rows[0].standing
     }
 
     fn paired(level: f64, round_trip_ns: f64) -> ResultFile {
@@ -461,13 +494,13 @@ mod tests {
             let (first, second) = (paired(16_000.0, first), paired(17_600.0, second));
             let comparison = compare(&first, &second, RELEVANT);
             let row = &comparison.rows[0];
-            (row.verdict, row.measured, row.machine, row.p50.estimate)
+            (row.standing, row.measured, row.machine, row.p50.estimate)
         };
         let (verdict, measured, machine, estimate) = comparison_of(8000.0, 8800.0);
-        assert!(matches!(verdict, Verdict::Same { .. }), "{verdict:?}");
+        assert!(matches!(verdict, Standing::Same { .. }), "{verdict:?}");
         assert!((measured - 1.1).abs() < 0.001 && (estimate - 1.0).abs() < 0.001, "{measured} {estimate}");
         assert!((machine.unwrap() - 1.1).abs() < 0.001);
-        assert_eq!(comparison_of(8000.0, 8000.0).0, Verdict::Slower);
+        assert_eq!(comparison_of(8000.0, 8000.0).0, Standing::Slower);
     }
 
     /// "0.915" beside "as measured 0.800", of a host of two speeds, in one row and with nothing taken out.
@@ -521,7 +554,7 @@ mod tests {
     fn without_a_reference_in_most_blocks_the_medians_are_compared_as_they_are() {
         let (first, mut second) = (paired(16_000.0, 8000.0), paired(17_600.0, 8800.0));
         second.records[0].reference = None;
-        assert!(matches!(only(&first, &second), Verdict::Same { .. }));
+        assert!(matches!(only(&first, &second), Standing::Same { .. }));
         second.records[1].reference = None;
         second.records[2].reference = None;
         let comparison = compare(&first, &second, RELEVANT);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a run that is looked at now and then has shown enough.
 
-use super::judge::Verdict;
+use super::ratio::Standing;
 use super::{pick, spin};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::Question;
@@ -10,12 +10,11 @@ use doorbell_results::record::question::Question;
 pub fn decided(result: &ResultFile) -> bool {
     match &result.plan.question {
         Some(Question::Pick(question)) => pick::pick(result, question).is_ok_and(|picked| {
-            !matches!(picked.choice, pick::Choice::CannotTell(_))
-                && picked.ranked.iter().all(|ranked| ranked.verdict != Verdict::Inconclusive)
+            picked.choice.is_ok()
+                && picked.ranked.iter().all(|ranked| ranked.standing != Standing::Inconclusive)
         }),
-        Some(Question::Spin(question)) => spin::spin(result, question.worth).is_some_and(|spun| {
-            spun.gaps.iter().all(|gap| !matches!(gap.choice, spin::Choice::CannotTell(_)))
-        }),
+        Some(Question::Spin(question)) => spin::spin(result, question.worth)
+            .is_some_and(|spun| spun.gaps.iter().all(|gap| gap.choice.is_ok())),
         _ => true,
     }
 }

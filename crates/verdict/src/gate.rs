@@ -10,21 +10,12 @@
 use super::hung::hung;
 use super::missed::{Missed, limit_ps, wakes};
 use super::quantile::{Above, Bounds, bounds, fewest, share};
+use super::verdict::{Lacking, Reason, Verdict};
 use super::worst::{Worst, worst};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Gate, Which};
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Decision {
-    /// It stays below the limit.
-    Pass,
-    /// It does not; why, in words.
-    Fail(String),
-    /// Neither is shown; why, in words.
-    CannotTell(String),
-}
+use doorbell_results::record::{Histogram, ResultFile, Variant};
 
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +25,7 @@ pub struct Gated<'result> {
     pub each: f64,
     pub configurations: Vec<Judged<'result>>,
     /// The answer for all of them.
-    pub decision: Decision,
+    pub verdict: Verdict,
     /// Two readings of the clock, which are part of every wake, nanoseconds.
     pub harness_ns: Option<f64>,
 }
@@ -57,7 +48,7 @@ pub struct Judged<'result> {
     /// The longest wake and what its trial's record tells.
     pub worst: Option<Worst>,
     /// The answer for this configuration.
-    pub decision: Decision,
+    pub verdict: Verdict,
 }
 
 /// What `result` says of `question`; none if it timed no wake one way.
@@ -74,7 +65,7 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
     }
     let each = 1.0 - (1.0 - question.confidence) / variants.len() as f64;
     let judged: Vec<Judged> = variants.iter().map(|variant| judge(variant, question, each)).collect();
-    let decision = overall(&judged, result);
+    let verdict = overall(&judged, result);
     let clock: Vec<f64> = result
         .primitives
         .iter()
@@ -86,7 +77,7 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
         question,
         each,
         configurations: judged,
-        decision,
+        verdict,
         harness_ns: super::statistics::median(&clock),
     })
 }
@@ -112,15 +103,15 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
         missed: Missed::of(variant),
         trials: [trials, variant.usable().filter(|record| record.had_interference()).count()],
         worst: worst(variant, quantity),
-        decision: Decision::Pass,
+        verdict: Verdict::Passed,
     };
-    judged.decision = decision(&judged, variant, question, confidence);
+    judged.verdict = verdict(&judged, variant, question, confidence);
     judged
 }
 
-fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Decision {
-    if let Some(why) = hung(variant) {
-        return Decision::Fail(why);
+fn verdict(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) -> Verdict {
+    if let Some(hung) = hung(variant) {
+        return Verdict::Failed(hung);
     }
     let Above { all, above, surely, lower, upper, .. } = judged.above;
     let failed = match question.which {
@@ -128,108 +119,59 @@ fn decision(judged: &Judged, variant: &Variant, question: Gate, confidence: f64)
         Which::Quantile(q) => lower > 1.0 - q,
     };
     if failed {
-        let missed = judged.missed.told();
-        let missed = if missed.is_empty() { missed } else { format!(", of them {missed}") };
-        return Decision::Fail(format!("{surely} of {all} wake-ups took longer{missed}"));
-    }
-    if let Some(why) = gaps(variant) {
-        return Decision::CannotTell(why);
+        return Verdict::Failed(Reason::Longer { wakes: surely, of: all, missed: judged.missed });
     }
     let [trials, interfered] = judged.trials;
-    if interfered * 2 > trials {
-        return Decision::CannotTell(format!(
-            "other programs used the CPUs in {interfered} of {trials} trials: stop them, or put the load on purpose that the node will have (--load)"
-        ));
+    if let Some(why) = gaps(variant) {
+        return Verdict::Inconclusive(why);
     }
-    if judged.missed.unsent > 0 {
-        return Decision::CannotTell(unsent(judged.missed.unsent));
-    }
-    match question.which {
-        _ if all == 0 => Decision::CannotTell("not one wake-up was timed".to_owned()),
-        Which::Longest if above > 0 => Decision::CannotTell(format!(
-            "{above} of {all} wake-ups took as long as the limit to 0.1 %, and no closer is any time known"
-        )),
-        Which::Longest => Decision::Pass,
-        Which::Quantile(q) if upper <= 1.0 - q => Decision::Pass,
-        Which::Quantile(_) if judged.trials[0] < 2 => Decision::CannotTell(
-            "all wake-ups are of one trial, and how much they repeat each other for that cannot be seen; give it more --blocks"
-                .to_owned(),
-        ),
-        Which::Quantile(q) => Decision::CannotTell(too_few(judged.above, q, confidence).unwrap_or_else(|| {
-            format!("{above} of {all} wake-ups took longer, which is too near to what is allowed; give it more --time")
-        })),
-    }
-}
-
-/// Why what was due and not sent leaves a limit open.
-pub(super) fn unsent(count: u64) -> String {
-    format!(
-        "some {count} notifications were due and never sent: something held the notifier up, and how long wake-ups would have taken then is \
-         not known; measure on a schedule (--pattern open-loop), or leave the CPUs to it"
-    )
+    let open = match question.which {
+        _ if interfered * 2 > trials => Reason::Interference { trials: interfered, of: trials },
+        _ if judged.missed.unsent > 0 => Reason::Unsent(judged.missed.unsent),
+        _ if all == 0 => Reason::NotTimed,
+        Which::Longest if above > 0 => Reason::AtTheLimit { wakes: above, of: all },
+        Which::Longest => return Verdict::Passed,
+        Which::Quantile(q) if upper <= 1.0 - q => return Verdict::Passed,
+        Which::Quantile(_) if trials < 2 => Reason::OneTrial,
+        Which::Quantile(q) => {
+            too_few(judged.above, q, confidence).unwrap_or(Reason::NearTheLimit { wakes: above, of: all })
+        }
+    };
+    Verdict::Inconclusive(open)
 }
 
 /// Why the wake-ups are too few for the quantile `q`, if they are, whatever the limit is.
-pub(super) fn too_few(above: Above, q: f64, confidence: f64) -> Option<String> {
+pub(super) fn too_few(above: Above, q: f64, confidence: f64) -> Option<Reason> {
     let Above { all, alike, .. } = above;
-    let takes = fewest(q, confidence) as f64 * alike;
-    ((all as f64) < takes).then(|| {
-        format!(
-            "{all} wake-ups are too few: with none longer and the same design effect it takes {:.0}; give it more --time and --blocks",
-            takes.ceil()
-        )
-    })
-}
-
-/// Why there are trials of a configuration without figures, if there are.
-pub(super) fn without_figures(variant: &Variant) -> Option<String> {
-    variant.records.iter().find_map(|record| match &record.outcome {
-        Outcome::Done | Outcome::Partial | Outcome::Hung { .. } => None,
-        Outcome::Skipped { reason } => Some(format!("a trial was not run: {reason}")),
-        Outcome::Failed { cause } => Some(format!("a trial failed: {cause}")),
-        Outcome::Implausible { violations } => Some(format!(
-            "the figures of a trial cannot be true ({})",
-            violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
-        )),
-    })
+    let takes = (fewest(q, confidence) as f64 * alike).ceil();
+    ((all as f64) < takes).then_some(Reason::FewWakes { wakes: all, takes })
 }
 
 /// Why a configuration's figures are not all of its wakes, if they are not.
-fn gaps(variant: &Variant) -> Option<String> {
+fn gaps(variant: &Variant) -> Option<Reason> {
     let again = || {
-        let again = variant.records.iter().filter(|record| record.attempts > 1).count();
-        (again > 0).then(|| {
-            format!("{again} trials were repeated because of interference: what they had seen is not here")
-        })
+        let trials = variant.records.iter().filter(|record| record.attempts > 1).count();
+        (trials > 0).then_some(Reason::Repeated { trials })
     };
-    without_figures(variant).or_else(again)
+    Lacking::of(variant).map(Reason::Lacking).or_else(again)
 }
 
-fn overall(judged: &[Judged], result: &ResultFile) -> Decision {
-    let failed = judged.iter().find_map(|configuration| match &configuration.decision {
-        Decision::Fail(why) => Some(Decision::Fail(why.clone())),
-        _ => None,
-    });
-    let open = judged.iter().find_map(|configuration| match &configuration.decision {
-        Decision::CannotTell(why) => Some(Decision::CannotTell(why.clone())),
-        _ => None,
-    });
-    let emulated = || {
-        let why = "an emulator's times are no machine's";
-        result.emulated().then(|| Decision::CannotTell(why.to_owned()))
-    };
-    let cut = || {
-        let why = "the run was interrupted before its time was up";
-        result.partial.then(|| Decision::CannotTell(why.to_owned()))
-    };
-    emulated().or(failed).or(open).or_else(cut).unwrap_or(Decision::Pass)
+fn overall(judged: &[Judged], result: &ResultFile) -> Verdict {
+    if result.emulated() {
+        return Verdict::Inconclusive(Reason::Emulated);
+    }
+    let all = judged.iter().map(|configuration| &configuration.verdict);
+    match Verdict::of_all(all).unwrap_or(Verdict::Passed) {
+        Verdict::Passed if result.partial => Verdict::Inconclusive(Reason::Interrupted),
+        verdict => verdict,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use doorbell_results::configuration::Pattern;
-    use doorbell_results::record::{Series, sample};
+    use doorbell_results::record::{Outcome, Series, sample};
 
     /// Twenty trials of `each` wakes of 4 to 5 µs, some of which take 50.
     fn result(each: u64, long: &[u64]) -> ResultFile {
@@ -248,28 +190,28 @@ mod tests {
         result
     }
 
-    fn asked(result: &ResultFile, which: Which) -> Decision {
-        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().decision
+    fn asked(result: &ResultFile, which: Which) -> Verdict {
+        gate(result, Gate { limit_ns: 20_000, which, confidence: 0.95 }).unwrap().verdict
     }
 
     const P999: Which = Which::Quantile(0.999);
 
     #[test]
     fn a_percentile_passes_fails_or_is_left_open_by_its_bounds() {
-        assert_eq!(asked(&result(1000, &[]), P999), Decision::Pass);
+        assert_eq!(asked(&result(1000, &[]), P999), Verdict::Passed);
         assert_eq!(
             asked(&result(1000, &[1, 1, 1]), P999),
-            Decision::Pass,
+            Verdict::Passed,
             "3 of 20,000 where 20 are allowed"
         );
         assert!(
-            matches!(asked(&result(1000, &[1; 17]), P999), Decision::CannotTell(why) if why.contains("too near"))
+            matches!(asked(&result(1000, &[1; 17]), P999), Verdict::Inconclusive(why) if why.to_string().contains("too near"))
         );
         assert!(
-            matches!(asked(&result(1000, &[3; 20]), P999), Decision::Fail(why) if why.contains("60 of 20000"))
+            matches!(asked(&result(1000, &[3; 20]), P999), Verdict::Failed(why) if why.to_string().contains("60 of 20000"))
         );
         assert!(
-            matches!(asked(&result(100, &[]), P999), Decision::CannotTell(why) if why.contains("are too few"))
+            matches!(asked(&result(100, &[]), P999), Verdict::Inconclusive(why) if why.to_string().contains("are too few"))
         );
     }
 
@@ -277,14 +219,14 @@ mod tests {
     #[test]
     fn long_wakes_in_a_heap_leave_open_what_the_same_number_spread_out_would_pass() {
         let spread: Vec<u64> = (0..20).map(|trial| trial % 2).collect();
-        assert_eq!(asked(&result(1000, &spread), P999), Decision::Pass);
-        assert!(matches!(asked(&result(1000, &[10]), P999), Decision::CannotTell(_)));
+        assert_eq!(asked(&result(1000, &spread), P999), Verdict::Passed);
+        assert!(matches!(asked(&result(1000, &[10]), P999), Verdict::Inconclusive(_)));
     }
 
     #[test]
     fn one_wake_too_long_fails_where_the_longest_is_asked_for() {
-        assert_eq!(asked(&result(1000, &[]), Which::Longest), Decision::Pass);
-        assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Decision::Fail(_)));
+        assert_eq!(asked(&result(1000, &[]), Which::Longest), Verdict::Passed);
+        assert!(matches!(asked(&result(1000, &[0, 0, 1]), Which::Longest), Verdict::Failed(_)));
         let result = result(1000, &[]);
         let gated =
             gate(&result, Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 }).unwrap();
@@ -306,11 +248,11 @@ mod tests {
             }
             result
         };
-        let open = |count, which| matches!(asked(&at_the_limit(count), which), Decision::CannotTell(_));
+        let open = |count, which| matches!(asked(&at_the_limit(count), which), Verdict::Inconclusive(_));
         assert!(open(1, Which::Longest));
         assert!(open(10, P999), "1 % of them may have been longer, and none need have been");
         assert!(open(900, Which::Quantile(0.6)));
-        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Decision::Pass);
+        assert_eq!(asked(&at_the_limit(1), Which::Quantile(0.9)), Verdict::Passed);
     }
 
     /// One trial's wakes may all be alike, and passed as if each stood for itself.
@@ -318,7 +260,9 @@ mod tests {
     fn one_trial_leaves_a_percentile_open_however_many_wakes_it_has() {
         let mut one = result(100_000, &[]);
         one.records.truncate(1);
-        assert!(matches!(asked(&one, P999), Decision::CannotTell(why) if why.contains("--blocks")));
+        assert!(
+            matches!(asked(&one, P999), Verdict::Inconclusive(why) if why.to_string().contains("--blocks"))
+        );
     }
 
     #[test]
@@ -329,14 +273,16 @@ mod tests {
             result
         };
         assert!(
-            matches!(asked(&lost(1), Which::Longest), Decision::Fail(why) if why.contains("20 of 20020") && why.contains("20 lost"))
+            matches!(asked(&lost(1), Which::Longest), Verdict::Failed(why) if why.to_string().contains("20 of 20020") && why.to_string().contains("20 lost"))
         );
-        assert!(matches!(asked(&lost(3), P999), Decision::Fail(why) if why.contains("60 lost")));
+        assert!(matches!(asked(&lost(3), P999), Verdict::Failed(why) if why.to_string().contains("60 lost")));
         // "FAIL p50 8.88 µs, limit 1 s", of one lost wake-up among 301.
-        assert_eq!(asked(&lost(3), Which::Quantile(0.5)), Decision::Pass);
+        assert_eq!(asked(&lost(3), Which::Quantile(0.5)), Verdict::Passed);
         let mut hung = result(1000, &[]);
         hung.records[3].outcome = Outcome::Hung { last_seen: Vec::new() };
-        assert!(matches!(asked(&hung, P999), Decision::Fail(why) if why.contains("did not end")));
+        assert!(
+            matches!(asked(&hung, P999), Verdict::Failed(why) if why.to_string().contains("did not end"))
+        );
     }
 
     /// Each late one counted twice: of trials in which all were late 40 % passed.
@@ -344,8 +290,8 @@ mod tests {
     fn a_wake_up_that_came_late_counts_once() {
         let mut late = result(1000, &[]);
         late.records.iter_mut().for_each(|record| record.tally.late = 1000);
-        let Decision::Fail(why) = asked(&late, Which::Quantile(0.4)) else { panic!("passed") };
-        assert!(why.contains("20000 of 20000"), "{why}");
+        let Verdict::Failed(why) = asked(&late, Which::Quantile(0.4)) else { panic!("passed") };
+        assert!(why.to_string().contains("20000 of 20000"), "{why}");
     }
 
     /// "PASS max never came <= 7,200 s".
@@ -354,7 +300,7 @@ mod tests {
         let mut lost = result(1000, &[]);
         lost.records[0].tally.lost = 1;
         let question = Gate { limit_ns: 7_200_000_000_000, which: Which::Longest, confidence: 0.95 };
-        assert!(matches!(gate(&lost, question).unwrap().decision, Decision::Fail(_)));
+        assert!(matches!(gate(&lost, question).unwrap().verdict, Verdict::Failed(_)));
     }
 
     /// A check failed a file against itself by an estimate of what its notifier had had no time to send.
@@ -365,21 +311,28 @@ mod tests {
             (record.tally.sent, record.tally.seen) = (1000, 1000);
             (record.sides[0].window_ns, record.sides[0].held_up_ns) = (2_000_000_000, Some(900_000_000));
         }
-        let decision = asked(&held_up, Which::Longest);
-        assert!(matches!(&decision, Decision::CannotTell(why) if why.contains("never sent")), "{decision:?}");
+        let verdict = asked(&held_up, Which::Longest);
+        assert!(
+            matches!(&verdict, Verdict::Inconclusive(why) if why.to_string().contains("never sent")),
+            "{verdict:?}"
+        );
     }
 
     #[test]
     fn trials_without_figures_or_done_over_leave_it_open() {
         let mut failed = result(1000, &[]);
         failed.records[3].outcome = Outcome::Failed { cause: "no right to real-time priority".to_owned() };
-        assert!(matches!(asked(&failed, P999), Decision::CannotTell(why) if why.contains("real-time")));
+        assert!(
+            matches!(asked(&failed, P999), Verdict::Inconclusive(why) if why.to_string().contains("real-time"))
+        );
         let mut again = result(1000, &[]);
         again.records[3].attempts = 2;
-        assert!(matches!(asked(&again, P999), Decision::CannotTell(why) if why.contains("repeated")));
+        assert!(
+            matches!(asked(&again, P999), Verdict::Inconclusive(why) if why.to_string().contains("repeated"))
+        );
         let mut cut = result(1000, &[]);
         cut.partial = true;
-        assert!(matches!(asked(&cut, P999), Decision::CannotTell(_)));
+        assert!(matches!(asked(&cut, P999), Verdict::Inconclusive(_)));
     }
 
     #[test]

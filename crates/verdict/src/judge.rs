@@ -4,7 +4,7 @@
 //!
 //! SUMMARY: given are figures by block, of things measured beside each other in one run ([`Family::alternated`]) or of pairs of
 //! runs ([`Family::apart`]). What comes out is the ratio of any two with an interval, such that **all intervals asked for hold
-//! together** in 95 of 100 runs, and one of four verdicts ([`Verdict`]). The ratio is that of the two [levels](Family::level), so that
+//! together** in 95 of 100 runs, and how the one [stands](super::ratio::Standing) to the other. The ratio is that of the two [levels](Family::level), so that
 //! the figure in a sentence is the figure in the table.
 //!
 //! DETAILS: everything is done in logarithms.
@@ -35,6 +35,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ratio::Ratio;
 use doorbell_results::plan::Plan;
 
 /// The chance that some interval of a family does not hold.
@@ -71,82 +72,6 @@ const UNLIKE: f64 = 1.5;
 
 /// A figure above 0 for each block that has one.
 pub type Sample = BTreeMap<u32, f64>;
-
-/// How many times as long one thing takes as another.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ratio {
-    /// Above 1: it takes longer.
-    pub estimate: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-}
-
-/// What a ratio says of the first thing against the second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
-    Slower,
-    Faster,
-    /// Whatever the difference is, it is less than this share.
-    Same {
-        within: f64,
-    },
-    /// It could be no difference, or one that matters.
-    Inconclusive,
-}
-
-impl Ratio {
-    /// The verdict, if differences of less than `relevant`, a share, do not matter: the whole interval beyond 1 and the estimate
-    /// beyond what matters, or the whole interval within it, or neither.
-    pub fn verdict(self, relevant: f64) -> Verdict {
-        let most = 1.0 + relevant;
-        let within = self.high.max(1.0 / self.low) - 1.0;
-        if within <= relevant {
-            Verdict::Same { within }
-        } else if self.low > 1.0 && self.estimate >= most {
-            Verdict::Slower
-        } else if self.high < 1.0 && self.estimate <= 1.0 / most {
-            Verdict::Faster
-        } else {
-            Verdict::Inconclusive
-        }
-    }
-
-    /// The verdict on what is held against the best of several: of what surely takes longer it is no question whether it is the best, however
-    /// little longer it takes.
-    pub fn behind(self, relevant: f64) -> Verdict {
-        match self.verdict(relevant) {
-            Verdict::Inconclusive if self.low > 1.0 => Verdict::Slower,
-            verdict => verdict,
-        }
-    }
-
-    /// With an interval that is longer at both ends: by what `doubt`, a standard deviation of the logarithm, adds to a reach of two.
-    #[must_use]
-    pub fn doubted(self, doubt: f64) -> Self {
-        let longer = |end: f64| (end / self.estimate).ln().abs().hypot(2.0 * doubt).exp();
-        Self { low: self.estimate / longer(self.low), high: self.estimate * longer(self.high), ..self }
-    }
-
-    /// With an interval that reaches to what the ratio is if something else took `factor` times as long for all of it.
-    #[must_use]
-    pub fn explained_by(self, factor: f64) -> Self {
-        Self { low: self.low.min(self.low / factor), high: self.high.max(self.high / factor), ..self }
-    }
-
-    /// With an interval that holds 1: something else explains all of the difference.
-    #[must_use]
-    pub fn explained(self) -> Self {
-        Self { low: self.low.min(1.0), high: self.high.max(1.0), ..self }
-    }
-
-    /// The other way round.
-    #[must_use]
-    pub fn inverse(self) -> Self {
-        Self { estimate: 1.0 / self.estimate, low: 1.0 / self.high, high: 1.0 / self.low }
-    }
-}
 
 /// One block's value of one sample, without its level and what its block shares.
 #[derive(Debug, Clone, Copy)]
@@ -474,6 +399,7 @@ fn middle(values: &mut [f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ratio::Standing;
 
     /// Noise of so many percent, with a second speed now and then, as virtual machines have it.
     #[derive(Clone, Copy)]
@@ -543,8 +469,8 @@ mod tests {
         let ratios = family.ratios(&all_pairs(30), ERROR);
         let others = all_pairs(30).into_iter().zip(ratios).filter(|((a, b), _)| *a == 3 || *b == 3);
         for ((a, _), ratio) in others {
-            let verdict = ratio.unwrap().verdict(0.025);
-            assert_eq!(verdict, if a == 3 { Verdict::Slower } else { Verdict::Faster });
+            let verdict = ratio.unwrap().standing(0.025);
+            assert_eq!(verdict, if a == 3 { Standing::Slower } else { Standing::Faster });
         }
     }
 
@@ -552,7 +478,7 @@ mod tests {
     fn a_tenth_is_told_through_a_drift_of_twenty_percent() {
         let told = (0..40).filter(|seed| {
             let family = Family::alternated(&run(&[10.0, 11.0, 15.0], 10, DRIFTING, *seed));
-            family.ratios(&[(0, 1)], ERROR)[0].unwrap().verdict(0.025) == Verdict::Slower
+            family.ratios(&[(0, 1)], ERROR)[0].unwrap().standing(0.025) == Standing::Slower
         });
         assert!(told.count() >= 38);
     }
@@ -583,9 +509,9 @@ mod tests {
             };
             Family::unordered(&[[one(10.0), one(10.0 * slower)]]).ratios(&[(0, 1)], ERROR)[0].unwrap()
         };
-        let wrong = (0..100).filter(|seed| types(*seed, 1.0).behind(0.0) != Verdict::Inconclusive).count();
+        let wrong = (0..100).filter(|seed| types(*seed, 1.0).behind(0.0) != Standing::Inconclusive).count();
         assert!(wrong <= 9, "{wrong} of 100 pairs of equal types");
-        let told = (0..100).filter(|seed| types(*seed, 1.2).behind(0.025) == Verdict::Slower).count();
+        let told = (0..100).filter(|seed| types(*seed, 1.2).behind(0.025) == Standing::Slower).count();
         assert!(told >= 95, "{told} of 100 types slower by a fifth");
     }
 
@@ -595,36 +521,5 @@ mod tests {
         assert_eq!(family.ratios(&[(0, 1)], ERROR), [None]);
         assert!((family.level(1).unwrap() / 100.0 - 1.0).abs() < 0.05);
         assert_eq!(Family::alternated(&[]).ratios(&[], ERROR), []);
-    }
-
-    #[test]
-    fn there_are_four_verdicts() {
-        let verdict = |low, estimate, high| Ratio { estimate, low, high }.verdict(0.025);
-        assert_eq!(verdict(1.01, 1.05, 1.09), Verdict::Slower);
-        assert_eq!(verdict(0.91, 0.95, 0.99), Verdict::Faster);
-        assert!(matches!(verdict(0.99, 1.0, 1.02), Verdict::Same { within } if (within - 0.02).abs() < 1e-9));
-        assert_eq!(verdict(0.97, 1.0, 1.01), Verdict::Inconclusive);
-        assert_eq!(
-            verdict(1.001, 1.02, 1.04),
-            Verdict::Inconclusive,
-            "shown, and perhaps too small to matter"
-        );
-    }
-
-    #[test]
-    fn what_else_explains_a_difference_widens_the_interval() {
-        let ratio = Ratio { estimate: 1.3, low: 1.2, high: 1.4 };
-        assert_eq!(ratio.explained().verdict(0.025), Verdict::Inconclusive);
-        let primitive = ratio.explained_by(1.1);
-        assert!((primitive.low - 1.2 / 1.1).abs() < 1e-9 && (primitive.high - 1.4).abs() < 1e-9);
-        assert_eq!(
-            primitive.verdict(0.025),
-            Verdict::Slower,
-            "a machine slower by a tenth does not make it slower by three"
-        );
-        let doubted = ratio.doubted(0.0);
-        assert!((doubted.low - 1.2).abs() < 1e-9 && (doubted.high - 1.4).abs() < 1e-9);
-        assert!(ratio.doubted(0.05).low < 1.17);
-        assert!((ratio.inverse().high - 1.0 / 1.2).abs() < 1e-12);
     }
 }

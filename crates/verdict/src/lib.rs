@@ -6,9 +6,11 @@
     reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
 )]
 
+pub mod across;
 pub mod anatomy;
 pub mod answer;
 pub mod beside;
+pub mod best;
 pub mod by_block;
 pub mod cause;
 pub mod check;
@@ -21,6 +23,7 @@ pub mod gate;
 mod hung;
 pub mod identity;
 pub mod judge;
+pub mod looks;
 pub mod machines;
 pub mod missed;
 pub mod noise;
@@ -29,13 +32,16 @@ pub mod plausibility;
 pub mod populations;
 pub mod provisional;
 pub mod quantile;
+pub mod ratio;
 pub mod sleeps;
+pub mod slices;
 pub mod speeds;
 pub mod spin;
 pub mod statistics;
 pub mod study;
 pub mod tune;
 pub mod unmeasured;
+pub mod verdict;
 pub mod versus;
 pub mod why;
 pub mod worst;

@@ -12,7 +12,8 @@
 use std::collections::BTreeMap;
 
 use super::compare::{Comparison, RELEVANT, apart, compare};
-use super::judge::{ERROR, Family, Ratio, Sample, Verdict};
+use super::judge::{ERROR, Family, Sample};
+use super::ratio::{Ratio, Standing};
 use super::statistics::median;
 use doorbell_results::configuration::{Configuration, Until};
 use doorbell_results::machine::Machine;
@@ -187,10 +188,10 @@ fn judge(groups: &mut [Group]) {
     let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
     for (place, ratio) in family.ratios(&places, ERROR).into_iter().enumerate() {
         let compared = compared(quickest.middle(), others[place].middle());
-        let count = |wanted| compared.rows.iter().filter(|row| row.verdict == wanted).count();
+        let count = |wanted| compared.rows.iter().filter(|row| row.standing == wanted).count();
         let middle = Against::Middle {
-            slower: count(Verdict::Slower),
-            faster: count(Verdict::Faster),
+            slower: count(Standing::Slower),
+            faster: count(Standing::Faster),
             of: compared.rows.len(),
         };
         others[place].times /= quickest.times;
@@ -209,8 +210,8 @@ fn odd<'a>(group: &'a Group<'a>) -> impl Iterator<Item = Odd> + 'a {
     group.nodes.iter().filter(move |node| several && node.name != middle.name).filter_map(move |node| {
         let compared = compared(middle, node);
         let times = node.times / middle.times;
-        let way = if times > 1.0 { Verdict::Slower } else { Verdict::Faster };
-        let differs = compared.rows.iter().filter(|row| row.verdict == way).count();
+        let way = if times > 1.0 { Standing::Slower } else { Standing::Faster };
+        let differs = compared.rows.iter().filter(|row| row.standing == way).count();
         (2 * differs > compared.rows.len()).then(|| Odd {
             name: node.name.clone(),
             of: group.of.clone(),

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::answer::{SHARE, judged, pairs};
 use super::by_block::{is_referred, samples};
 use super::compare::RELEVANT;
-use super::judge::{ERROR, Family, Sample, Verdict};
+use super::judge::{ERROR, Family, Sample};
+use super::ratio::Standing;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
@@ -160,7 +161,7 @@ pub fn calibrate(noises: &[Noise], blocks: u32, surveys: u32, seed: u64) -> Opti
         let ratios = family.ratios(&noise.pairs, SHARE);
         let known = || noise.pairs.iter().zip(&ratios).filter_map(|(pair, ratio)| Some((*pair, (*ratio)?)));
         wrong += u32::from(known().any(|(_, ratio)| {
-            [ratio, ratio.inverse()].iter().any(|ratio| ratio.behind(RELEVANT) == Verdict::Slower)
+            [ratio, ratio.inverse()].iter().any(|ratio| ratio.behind(RELEVANT) == Standing::Slower)
         }));
         for ((a, b), ratio) in known() {
             let [a, b] = [a, b].map(|variant| &noise.variants[variant]);
@@ -199,9 +200,9 @@ pub fn compare_all(noises: &[Noise]) -> Option<Comparisons> {
             let samples: Vec<[Sample; 2]> = pairs.iter().map(|(a, b)| [a.sample(), b.sample()]).collect();
             let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
             let ratios = Family::apart(&samples).ratios(&places, ERROR / 2.0);
-            let verdicts = ratios.iter().map(|ratio| ratio.map(|ratio| ratio.verdict(RELEVANT)));
+            let verdicts = ratios.iter().map(|ratio| ratio.map(|ratio| ratio.standing(RELEVANT)));
             if plain(&second) {
-                let different = |verdict| matches!(verdict, Some(Verdict::Slower | Verdict::Faster));
+                let different = |verdict| matches!(verdict, Some(Standing::Slower | Standing::Faster));
                 found.equal += 1;
                 found.wrong += u32::from(verdicts.into_iter().any(different));
                 for ((variant, _), ratio) in pairs.iter().zip(&ratios) {
@@ -214,7 +215,7 @@ pub fn compare_all(noises: &[Noise]) -> Option<Comparisons> {
                 for ((variant, _), verdict) in pairs.iter().zip(verdicts) {
                     let [all, slower] = found.slowed.entry(variant.relation.clone()).or_default();
                     *all += 1;
-                    *slower += u32::from(verdict == Some(Verdict::Slower));
+                    *slower += u32::from(verdict == Some(Standing::Slower));
                 }
             }
         }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
-use super::by_block::{beside, family};
+use super::by_block::{Together, beside};
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
 use super::hung::hung;
-use super::judge::{self, Ratio, Verdict};
+use super::judge;
+use super::ratio::{Ratio, Standing};
+use super::verdict::Reason;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape, Traffic};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Notification, Subject};
 use doorbell_results::record::{Outcome, Record, ResultFile, SideCounters, Variant};
+use std::fmt;
 
 /// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,10 +26,11 @@ pub struct Picked {
     /// The mechanisms that serve the needs and have figures, the best first.
     pub ranked: Vec<Ranked>,
     /// The others, with the reason.
-    pub out: Vec<(String, String)>,
+    pub out: Vec<(String, Unfit)>,
     /// What the harness itself takes, nanoseconds.
     pub harness_ns: Option<f64>,
-    pub choice: Choice,
+    /// How many of the first of those ranked may be the best, or why that is not known.
+    pub choice: Result<usize, Reason>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +38,7 @@ pub struct Ranked {
     pub subject: String,
     pub wait: WaitPolicy,
     pub placement: Placement,
-    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](super::judge::Family::level) of its blocks, whose multiples
+    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](Together::level) of its blocks, whose multiples
     /// stand beside it.
     pub figures_ps: [u64; 3],
     /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.
@@ -42,20 +46,38 @@ pub struct Ranked {
     /// What it goes by, as a multiple of the best one's; none of the best, and of too few blocks.
     pub behind: Option<Ratio>,
     /// Against the best.
-    pub verdict: Verdict,
+    pub standing: Standing,
     /// Trials with figures, and those that met interference.
     pub trials: [usize; 2],
     pub count: u64,
     pub missed: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
-    /// The first of those ranked.
-    First,
-    /// One of the first so many: they are the same, or cannot be told apart.
-    OneOf(usize),
-    CannotTell(String),
+/// Why a mechanism is no candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unfit {
+    /// It takes more of a CPU than it may, shares of 1.
+    TooDear {
+        takes: f64,
+        most: f64,
+    },
+    Other(String),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooDear { takes, most } => {
+                write!(
+                    f,
+                    "takes {:.0} % of a CPU; {:.0} % is the most asked for",
+                    takes * 100.0,
+                    most * 100.0
+                )
+            }
+            Self::Other(why) => f.write_str(why),
+        }
+    }
 }
 
 /// What `result` says; an error in words if it is asked for a need that nothing here knows.
@@ -105,7 +127,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
                 }
             },
         };
-        out.push((name.to_owned(), why));
+        out.push((name.to_owned(), Unfit::Other(why)));
     }
     let ranked = rank(&entrants, quantity, question.by, First::Fastest, judge::error(&result.plan));
     let harness = here.iter().find(|variant| variant.subject().is_harness());
@@ -229,8 +251,9 @@ fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> R
         let why = (!lacks.is_empty())
             .then(|| lacks.join(", "))
             .or_else(|| unfit(variant, Quantity::Response))
+            .map(Unfit::Other)
             .or_else(|| too_dear(variant, question.gap_ns, traffic))
-            .or_else(|| too_few(variant));
+            .or_else(|| too_few(variant).map(Unfit::Other));
         match why {
             Some(why) => out.push((way_title(configuration), why)),
             None => entrants.push(variant),
@@ -240,14 +263,11 @@ fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> R
         let Subject::Mechanism(notification) = &left.subject else { continue };
         let lacks = lacks(question, notification).map_err(|unknown| unknown.to_string())?;
         let why = left.reason.clone().unwrap_or_else(|| lacks.join(", "));
-        out.push((left.name.clone(), why));
+        out.push((left.name.clone(), Unfit::Other(why)));
     }
     let ranked =
         rank(&entrants, Quantity::Response, question.by, First::Cheapest, judge::error(&result.plan));
-    let choice = match choose(&ranked, result) {
-        Choice::OneOf(_) => Choice::First,
-        other => other,
-    };
+    let choice = choose(&ranked, result).map(|_| 1);
     Ok(Picked {
         quantity: Quantity::Response,
         placement: ranked.first().map(|ranked| ranked.placement.clone()),
@@ -259,15 +279,13 @@ fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> R
 }
 
 /// Why something may not be used: it takes more of a CPU than it may, or that is not known.
-fn too_dear(variant: &Variant, gap_ns: u64, traffic: &Traffic) -> Option<String> {
+fn too_dear(variant: &Variant, gap_ns: u64, traffic: &Traffic) -> Option<Unfit> {
     let most = traffic.cpu_at_most?;
     let Some(cpu_ns) = variant.cpu_ns_per_wake() else {
-        return Some("its CPU time was not counted".to_owned());
+        return Some(Unfit::Other("its CPU time was not counted".to_owned()));
     };
-    let share = cpu_ns / gap_ns.max(1) as f64;
-    (share > most).then(|| {
-        format!("takes {:.0} % of a CPU; {:.0} % is the most asked for", share * 100.0, most * 100.0)
-    })
+    let takes = cpu_ns / gap_ns.max(1) as f64;
+    (takes > most).then_some(Unfit::TooDear { takes, most })
 }
 
 /// Why something cannot be held against others: it has figures of too few trials.
@@ -290,7 +308,7 @@ fn way_title(configuration: &Configuration) -> String {
 
 /// Why a variant may not be chosen, whatever its figures are.
 fn unfit(variant: &Variant, quantity: Quantity) -> Option<String> {
-    without_figures(variant, quantity).or_else(|| hung(variant))
+    without_figures(variant, quantity).or_else(|| hung(variant).map(|hung| hung.to_string()))
 }
 
 fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
@@ -318,7 +336,7 @@ enum First {
 }
 
 fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, error: f64) -> Vec<Ranked> {
-    let family = family(variants, quantity, by);
+    let family = Together::of(variants, quantity, by);
     let mut order: Vec<usize> =
         (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
     order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
@@ -331,15 +349,18 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
         let of = |pair| pairs.iter().position(|known| *known == pair).and_then(|pair| ratios[pair]);
         of((first, index)).or_else(|| of((index, first)).map(Ratio::inverse))
     };
-    let verdict = |index: usize| match against(best, index) {
-        _ if index == best => Verdict::Same { within: 0.0 },
-        ratio => ratio.map_or(Verdict::Inconclusive, |ratio| ratio.behind(RELEVANT)),
+    let found = family.best(&order, error);
+    let behind = |index: usize| found.as_ref()?.ranked.iter().find(|behind| behind.thing == index);
+    let verdict = |index: usize| match (behind(index), against(best, index)) {
+        _ if index == best => Standing::Same { within: 0.0 },
+        (Some(behind), _) => behind.standing,
+        (None, ratio) => ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(RELEVANT)),
     };
     let cpu_ns = |index: &usize| variants[*index].cpu_ns_per_wake().unwrap_or(f64::INFINITY);
     let first = match goes_first {
         First::Fastest => best,
         First::Cheapest => {
-            let open = order.iter().copied().filter(|index| verdict(*index) != Verdict::Slower);
+            let open = order.iter().copied().filter(|index| verdict(*index) != Standing::Slower);
             open.min_by(|a, b| cpu_ns(a).total_cmp(&cpu_ns(b))).unwrap_or(best)
         }
     };
@@ -363,8 +384,10 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
                 placement: variant.configuration.placement.clone(),
                 figures_ps,
                 cpu_ns: variant.cpu_ns_per_wake(),
-                behind: against(first, index),
-                verdict: verdict(index),
+                behind: behind(index)
+                    .filter(|_| first == best)
+                    .map_or_else(|| against(first, index), |behind| behind.ratio),
+                standing: verdict(index),
                 trials: [
                     variant.usable().count(),
                     variant.usable().filter(|record| record.had_interference()).count(),
@@ -375,26 +398,19 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
         })
         .collect();
     // Those that cannot be told apart stand together, whatever chance put between them.
-    ranked.sort_by_key(|ranked| ranked.verdict == Verdict::Slower);
+    ranked.sort_by_key(|ranked| ranked.standing == Standing::Slower);
     ranked
 }
 
-fn choose(ranked: &[Ranked], result: &ResultFile) -> Choice {
-    let open = ranked.iter().filter(|ranked| ranked.verdict != Verdict::Slower).count();
-    let fewest = ranked.iter().map(|ranked| ranked.trials[0]).min().unwrap_or(0);
-    if ranked.is_empty() {
-        return Choice::CannotTell("no mechanism that serves the needs has figures".to_owned());
-    }
+fn choose(ranked: &[Ranked], result: &ResultFile) -> Result<usize, Reason> {
+    let trials = ranked.iter().map(|ranked| ranked.trials[0]).min().ok_or(Reason::NothingServes)?;
     if result.emulated() {
-        return Choice::CannotTell("an emulator's times are no machine's".to_owned());
+        return Err(Reason::Emulated);
     }
-    if fewest < judge::FEWEST {
-        return Choice::CannotTell(format!(
-            "{fewest} trials of some mechanism are fewer than the {} it takes; run it with more --blocks",
-            judge::FEWEST
-        ));
+    if trials < judge::FEWEST {
+        return Err(Reason::FewTrials { trials, takes: judge::FEWEST });
     }
-    if open == 1 { Choice::First } else { Choice::OneOf(open) }
+    Ok(ranked.iter().filter(|ranked| ranked.standing != Standing::Slower).count())
 }
 
 #[cfg(test)]
@@ -423,7 +439,7 @@ mod tests {
         lost.outcome = Outcome::Hung { last_seen: Vec::new() };
         let picked = pick(&result, &question(&[])).unwrap();
         assert_eq!(picked.ranked[0].subject, "eventfd");
-        let out = ("futex".to_owned(), "in 1 of 10 trials a wait did not end".to_owned());
+        let out = ("futex".to_owned(), Unfit::Other("in 1 of 10 trials a wait did not end".to_owned()));
         assert!(picked.out.contains(&out), "{:?}", picked.out);
     }
 
@@ -450,16 +466,13 @@ mod tests {
     fn the_fastest_that_serves_the_needs_is_chosen_and_the_runner_up_told_by_how_much() {
         let run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd-epoll", 20e3), ("null", 100.0)], 10);
         let picked = ask(&run, &question(&[]));
-        assert_eq!(
-            (names(&picked), &picked.choice),
-            (vec!["futex", "eventfd-epoll", "pipe"], &Choice::First)
-        );
+        assert_eq!((names(&picked), &picked.choice), (vec!["futex", "eventfd-epoll", "pipe"], &Ok(1)));
         let behind = picked.ranked[1].behind.unwrap();
         assert!(behind.low < 1.25 && 1.25 < behind.high && behind.low > 1.2, "{behind:?}");
         assert!(picked.harness_ns.is_some());
         let picked = ask(&run, &question(&["epoll"]));
         assert_eq!(names(&picked), ["eventfd-epoll", "pipe"]);
-        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        let why = |name: &str| picked.out.iter().find(|(known, _)| known == name).unwrap().1.to_string();
         assert_eq!(why("futex"), "no descriptor");
         assert!(pick(&run, &question(&["tea"])).unwrap_err().contains("no need is called 'tea'"));
     }
@@ -516,18 +529,18 @@ mod tests {
     fn what_cannot_be_told_apart_is_not() {
         let picked =
             ask(&run(&[("futex", 16e3), ("sem-posix", 16.01e3), ("pipe", 22e3)], 10), &question(&[]));
-        assert_eq!(picked.choice, Choice::OneOf(2));
-        assert_eq!(picked.ranked[2].verdict, Verdict::Slower);
-        assert!(matches!(picked.ranked[1].verdict, Verdict::Same { within } if within < RELEVANT));
+        assert_eq!(picked.choice, Ok(2));
+        assert_eq!(picked.ranked[2].standing, Standing::Slower);
+        assert!(matches!(picked.ranked[1].standing, Standing::Same { within } if within < RELEVANT));
         let few = ask(&run(&[("futex", 16e3), ("pipe", 22e3)], 3), &question(&[]));
-        assert!(matches!(few.choice, Choice::CannotTell(why) if why.contains("--blocks")));
+        assert!(matches!(few.choice, Err(why) if why.to_string().contains("--blocks")));
     }
 
     #[test]
     fn another_gap_is_another_question() {
         let run = run(&[("futex", 16e3), ("pipe", 22e3)], 10);
         let picked = ask(&run, &question::Pick { gap_ns: 1000, ..question(&[]) });
-        assert!(picked.ranked.is_empty() && matches!(picked.choice, Choice::CannotTell(_)));
+        assert!(picked.ranked.is_empty() && picked.choice.is_err());
     }
 
     /// `bell-adaptive` was the answer to `--need sleep`, and both its sides had spun all the time.
@@ -598,14 +611,14 @@ mod tests {
         };
         let chosen = |cpu_at_most| {
             let picked = ask(&run, &asked(cpu_at_most));
-            assert_eq!(picked.choice, Choice::First);
+            assert_eq!(picked.choice, Ok(1));
             (picked.ranked[0].wait, picked.out.len())
         };
         assert_eq!(chosen(None), (WaitPolicy::Spin, 0));
         assert_eq!(chosen(Some(0.5)), (spin(5), 2), "as fast as a longer spin, and cheaper");
         assert_eq!(chosen(Some(0.25)), (WaitPolicy::Block, 4));
         let none = ask(&run, &asked(Some(0.1)));
-        assert!(matches!(none.choice, Choice::CannotTell(_)), "{:?}", none.choice);
+        assert!(none.choice.is_err(), "{:?}", none.choice);
         assert!(none.out.iter().any(|(_, why)| why == "takes 20 % of a CPU; 10 % is the most asked for"));
         let alone = question::Pick {
             traffic: Some(Traffic { schedule: Schedule::Exponential, beside: None, cpu_at_most: None }),

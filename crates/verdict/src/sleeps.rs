@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::samples;
-use super::judge::{Family, Ratio};
+use super::by_block::Together;
+use super::ratio::Ratio;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
@@ -15,7 +15,7 @@ use doorbell_results::record::series::Quantity;
 pub struct Sleeps {
     pub slept: Vec<Slept>,
     pub held: Vec<Held>,
-    /// What a wake of each configuration takes, nanoseconds: the [level](Family::level) of its blocks, by whose ratio it stands to others.
+    /// What a wake of each configuration takes, nanoseconds: the [level](Together::level) of its blocks, by whose ratio it stands to others.
     levels_ns: Vec<(Configuration, f64)>,
 }
 
@@ -81,7 +81,7 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
         });
         holds.extend(longest.next_back());
     }
-    let family = Family::alternated(&samples(&variants, Quantity::Wake, By::P50));
+    let family = Together::of(&variants, Quantity::Wake, By::P50);
     let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();
     let mut ratios = family.ratios(&pairs, error).into_iter();
     let wake_ns = |place: usize| family.level(place);

@@ -11,15 +11,16 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::{beside, samples};
+use super::by_block::{Together, beside};
 use super::conditions::other_conditions;
 use super::hung::hung;
-use super::judge::{self, Family, Ratio, Sample, Verdict};
+use super::judge::{self, Sample};
+use super::ratio::{Ratio, Standing};
+use super::verdict::{Least, Reason};
 use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
-use doorbell_results::written::{plain, time};
 
 /// Ways that cost the same within this share are as good as each other: the next longer spin costs more than that.
 const RELEVANT: f64 = 0.1;
@@ -45,7 +46,8 @@ pub struct Gap {
     pub gap_ns: u64,
     /// The ways to wait, the best first.
     pub ways: Vec<WaitCost>,
-    pub choice: Choice,
+    /// What to do; of ways that cost the same, the one that spins least.
+    pub choice: Result<WaitPolicy, Reason>,
 }
 
 /// One way to wait at one gap.
@@ -54,16 +56,16 @@ pub struct WaitCost {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// The [level](Family::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
+    /// The [level](Together::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
     pub percentiles_ns: [f64; 2],
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
-    /// The [level](Family::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
+    /// The [level](Together::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
     pub cost_ns: f64,
     /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
     pub behind: Option<Ratio>,
     /// Against the best, by the cost.
-    pub verdict: Verdict,
+    pub standing: Standing,
     /// Trials with figures, and notifications in them.
     pub trials: usize,
     pub seen: u64,
@@ -74,30 +76,14 @@ pub struct WaitCost {
 impl Gap {
     /// The way that was chosen.
     pub fn chosen(&self) -> Option<&WaitCost> {
-        self.ways.iter().find(|way| match (&self.choice, way.wait) {
-            (Choice::Sleep, WaitPolicy::Block) | (Choice::Spin, WaitPolicy::Spin) => true,
-            (Choice::SpinThenSleep(chosen), WaitPolicy::SpinThenBlock { spin_ns }) => *chosen == spin_ns,
-            _ => false,
-        })
+        self.ways.iter().find(|way| self.choice == Ok(way.wait))
     }
 
     /// How many times as much as the least the choice could cost, where it was not shown to cost the same.
     pub fn at_most(&self) -> Option<f64> {
-        let chosen = self.chosen().filter(|way| way.verdict == Verdict::Inconclusive)?;
+        let chosen = self.chosen().filter(|way| way.standing == Standing::Inconclusive)?;
         chosen.behind.map(|ratio| ratio.high)
     }
-}
-
-/// What to do at a gap.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
-    /// Sleep at once; spinning costs as much, or more.
-    Sleep,
-    /// Spin so long, then sleep; nanoseconds.
-    SpinThenSleep(u64),
-    /// Spin until the notification comes.
-    Spin,
-    CannotTell(String),
 }
 
 /// One block's figures of one way to wait.
@@ -175,18 +161,17 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
         .iter()
         .map(|trials| trials.iter().map(|(block, trial)| (*block, cost(trial))).collect())
         .collect();
-    let family = Family::alternated(&costs);
+    let family = Together::of_figures(variants, &costs);
     let mut order: Vec<usize> =
         (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
     order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
     let Some(&best) = order.first() else {
-        let choice = Choice::CannotTell("no trial at this gap has figures".to_owned());
-        return Gap { gap_ns, ways: Vec::new(), choice };
+        return Gap { gap_ns, ways: Vec::new(), choice: Err(Reason::NoFigures) };
     };
     let pairs: Vec<(usize, usize)> =
         order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
     let ratios = family.ratios(&pairs, error);
-    let middles = Family::alternated(&samples(variants, Quantity::Wake, By::P50));
+    let middles = Together::of(variants, Quantity::Wake, By::P50);
     let behind =
         |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
     let ways: Vec<WaitCost> = order
@@ -202,10 +187,10 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
                 cpu_ns: variant.cpu_ns_per_wake()?,
                 cost_ns: family.level(index)?,
                 behind: behind(index),
-                verdict: match behind(index) {
-                    _ if index == best => Verdict::Same { within: 0.0 },
+                standing: match behind(index) {
+                    _ if index == best => Standing::Same { within: 0.0 },
                     Some(ratio) => ratio.behind(RELEVANT),
-                    None => Verdict::Inconclusive,
+                    None => Standing::Inconclusive,
                 },
                 trials: trials[index].len(),
                 seen: variant.tally().seen,
@@ -214,7 +199,7 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
         })
         .collect();
     let choice = match variants.iter().find_map(|variant| hung(variant)) {
-        Some(why) => Choice::CannotTell(why),
+        Some(hung) => Err(hung),
         None => choose(&ways, gap_ns),
     };
     Gap { gap_ns, ways, choice }
@@ -230,17 +215,13 @@ fn trial(record: &Record) -> Option<Trial> {
 /// may cost the same or more; but where all that may be the best outlast the gap, the shortest of them, for until the notification comes they do the
 /// same; and where all of them end before it, to sleep at once, for the others sleep as well and have spun besides. For the same reason none of
 /// them is open where the best outlasts the gap and to sleep at once takes longer.
-fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
+fn choose(ways: &[WaitCost], gap_ns: u64) -> Result<WaitPolicy, Reason> {
     if ways.len() < 2 {
-        return Choice::CannotTell(
-            "there is only one way to wait with figures: nothing to compare".to_owned(),
-        );
+        return Err(Reason::OneWait);
     }
-    if ways.iter().any(|way| way.trials < judge::FEWEST) {
-        return Choice::CannotTell(format!(
-            "fewer than {} trials of some way to wait have figures; run it with more --blocks",
-            judge::FEWEST
-        ));
+    let trials = ways.iter().map(|way| way.trials).min().unwrap_or(0);
+    if trials < judge::FEWEST {
+        return Err(Reason::FewTrials { trials, takes: judge::FEWEST });
     }
     let spins_ns = |wait: &WaitPolicy| match wait {
         WaitPolicy::SpinThenBlock { spin_ns } => *spin_ns,
@@ -248,48 +229,31 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Choice {
         WaitPolicy::Block | WaitPolicy::Timeout { .. } => 0,
     };
     let sleeps_longer =
-        ways.iter().any(|way| way.wait == WaitPolicy::Block && way.verdict == Verdict::Slower);
+        ways.iter().any(|way| way.wait == WaitPolicy::Block && way.standing == Standing::Slower);
     let vain = sleeps_longer && ways.first().is_some_and(|best| spins_ns(&best.wait) >= gap_ns);
     let open =
-        ways.iter().filter(|way| way.verdict != Verdict::Slower && !(vain && spins_ns(&way.wait) < gap_ns));
+        ways.iter().filter(|way| way.standing != Standing::Slower && !(vain && spins_ns(&way.wait) < gap_ns));
     let outlast = open.clone().all(|way| spins_ns(&way.wait) >= gap_ns);
     let in_vain = open.clone().all(|way| spins_ns(&way.wait) < gap_ns);
     // What leads by chance is no answer while a spin that would hit could cost less by as much as matters.
     let may_cost_less = |way: &&WaitCost| {
-        way.verdict == Verdict::Inconclusive
+        way.standing == Standing::Inconclusive
             && spins_ns(&way.wait) >= gap_ns
             && way.behind.is_none_or(|ratio| ratio.low < 1.0 / (1.0 + RELEVANT))
     };
     let rival = open.clone().find(may_cost_less);
+    let could_cost =
+        |way: &WaitCost, what| Err(Reason::CouldCost { wait: way.wait, ratio: way.behind, what });
     match open.min_by_key(|way| spins_ns(&way.wait)) {
-        Some(WaitCost { wait: WaitPolicy::SpinThenBlock { spin_ns }, .. }) if outlast => {
-            Choice::SpinThenSleep(*spin_ns)
-        }
-        Some(WaitCost { wait: WaitPolicy::Block, .. }) if in_vain => Choice::Sleep,
-        Some(way) if way.verdict == Verdict::Inconclusive => could_cost(way, 1.0, "the least"),
+        Some(way) if outlast && matches!(way.wait, WaitPolicy::SpinThenBlock { .. }) => Ok(way.wait),
+        Some(way) if in_vain && way.wait == WaitPolicy::Block => Ok(way.wait),
+        Some(way) if way.standing == Standing::Inconclusive => could_cost(way, Least::Least),
         Some(way) => match rival.filter(|rival| rival.wait != way.wait) {
-            Some(rival) => could_cost(rival, 0.0, "what leads"),
-            None => match way.wait {
-                WaitPolicy::Spin => Choice::Spin,
-                WaitPolicy::SpinThenBlock { spin_ns } => Choice::SpinThenSleep(spin_ns),
-                _ => Choice::Sleep,
-            },
+            Some(rival) => could_cost(rival, Least::Leading),
+            None => Ok(way.wait),
         },
-        None => Choice::Sleep,
+        None => Ok(WaitPolicy::Block),
     }
-}
-
-/// Nothing can be told while `way` may cost so many times as much as `what`, and no less than `least` times.
-fn could_cost(way: &WaitCost, least: f64, what: &str) -> Choice {
-    let name = match way.wait {
-        WaitPolicy::Block => "to sleep at once".to_owned(),
-        WaitPolicy::SpinThenBlock { spin_ns } => format!("to spin {}", time(spin_ns as f64 * 1e3)),
-        _ => "to spin".to_owned(),
-    };
-    let could = way.behind.map_or_else(String::new, |ratio| {
-        format!(" could cost {} to {} times {what}", plain(ratio.low.max(least)), plain(ratio.high))
-    });
-    Choice::CannotTell(format!("{name}{could}; run it with more --blocks"))
 }
 
 #[cfg(test)]
@@ -342,19 +306,22 @@ mod tests {
         result
     }
 
-    fn choices(result: &ResultFile, worth: f64) -> Vec<Choice> {
+    fn choices(result: &ResultFile, worth: f64) -> Vec<Result<WaitPolicy, Reason>> {
         spin(result, worth).unwrap().gaps.into_iter().map(|gap| gap.choice).collect()
     }
 
     #[test]
     fn a_short_gap_is_spun_through_and_a_long_one_slept_through() {
         let result = result(&[10_000, 1_000_000], 0.02);
-        assert_eq!(choices(&result, 1.0), [Choice::SpinThenSleep(12_000), Choice::Sleep]);
+        assert_eq!(
+            choices(&result, 1.0),
+            [Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 }), Ok(WaitPolicy::Block)]
+        );
         let spun = spin(&result, 1.0).unwrap();
         let best = &spun.gaps[0].ways[0];
         assert!((best.cost_ns / 10_700.0 - 1.0).abs() < 0.02, "{best:?}");
         let ways = spun.gaps[0].ways[1..].iter();
-        assert!(ways.clone().all(|way| (way.verdict != Verdict::Slower) == (way.cost_ns < 11_000.0)));
+        assert!(ways.clone().all(|way| (way.standing != Standing::Slower) == (way.cost_ns < 11_000.0)));
     }
 
     /// A change of a configuration, and what it is a change of.
@@ -414,17 +381,23 @@ mod tests {
     #[test]
     fn what_latency_is_worth_moves_the_knee() {
         let result = result(&[10_000, 50_000], 0.02);
-        assert_eq!(choices(&result, 0.1), [Choice::Sleep, Choice::Sleep]);
-        assert_eq!(choices(&result, 20.0), [Choice::SpinThenSleep(12_000), Choice::SpinThenSleep(60_000)]);
+        assert_eq!(choices(&result, 0.1), [Ok(WaitPolicy::Block), Ok(WaitPolicy::Block)]);
+        assert_eq!(
+            choices(&result, 20.0),
+            [
+                Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 }),
+                Ok(WaitPolicy::SpinThenBlock { spin_ns: 60_000 })
+            ]
+        );
     }
 
     #[test]
     fn the_waiter_sleeps_where_that_was_shown_to_cost_as_much_and_not_where_nothing_was_shown() {
         // At 13.5 µs spinning costs 0.1 + 13.6 + 0.5, and sleeping 8 + 6 + 0.5.
-        assert_eq!(choices(&result(&[13_500], 0.02), 1.0), [Choice::Sleep]);
+        assert_eq!(choices(&result(&[13_500], 0.02), 1.0), [Ok(WaitPolicy::Block)]);
         let open = &choices(&result(&[12_600], 3.0), 1.0)[0];
         assert!(
-            matches!(open, Choice::CannotTell(why) if why.contains("to sleep at once could cost")),
+            matches!(open, Err(why) if why.to_string().contains("to sleep at once could cost")),
             "{open:?}"
         );
     }
@@ -446,8 +419,8 @@ mod tests {
         }
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
-        assert!(gap.ways.iter().any(|way| way.verdict == Verdict::Inconclusive), "{gap:?}");
-        assert!(matches!(gap.choice, Choice::SpinThenSleep(_)), "{gap:?}");
+        assert!(gap.ways.iter().any(|way| way.standing == Standing::Inconclusive), "{gap:?}");
+        assert!(matches!(gap.choice, Ok(WaitPolicy::SpinThenBlock { .. })), "{gap:?}");
     }
 
     #[test]
@@ -464,9 +437,9 @@ mod tests {
         }
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
-        let open = |way: &&WaitCost| way.verdict == Verdict::Inconclusive;
+        let open = |way: &&WaitCost| way.standing == Standing::Inconclusive;
         assert!(gap.ways.iter().filter(open).count() > 0, "{gap:?}");
-        assert_eq!(gap.choice, Choice::Sleep, "{gap:?}");
+        assert_eq!(gap.choice, Ok(WaitPolicy::Block), "{gap:?}");
     }
 
     /// "For gaps of 20 µs nothing can be told: to spin 2 µs could cost 1.00 to 2.27 times the least", where to sleep at once cost 1.15 times as
@@ -486,9 +459,9 @@ mod tests {
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
         let way = |wait| gap.ways.iter().find(|way| way.wait == wait).unwrap();
-        assert_eq!(way(WaitPolicy::SpinThenBlock { spin_ns: 5_000 }).verdict, Verdict::Inconclusive);
-        assert_eq!(way(WaitPolicy::Block).verdict, Verdict::Slower);
-        assert_eq!(gap.choice, Choice::SpinThenSleep(12_000), "{gap:?}");
+        assert_eq!(way(WaitPolicy::SpinThenBlock { spin_ns: 5_000 }).standing, Standing::Inconclusive);
+        assert_eq!(way(WaitPolicy::Block).standing, Standing::Slower);
+        assert_eq!(gap.choice, Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 }), "{gap:?}");
     }
 
     /// "For gaps of 10 µs sleep at once", and status 0, beside "spin 1.25 (0.01 to 160) inconclusive": on a busy machine to sleep led by chance.
@@ -510,10 +483,7 @@ mod tests {
         let gap = &spun.gaps[0];
         assert_eq!(gap.ways[0].wait, WaitPolicy::Block, "{gap:?}");
         assert!(gap.ways.iter().any(|way| way.behind.is_some_and(|ratio| ratio.low < 0.9)), "{gap:?}");
-        assert!(
-            matches!(&gap.choice, Choice::CannotTell(why) if why.contains("times what leads")),
-            "{gap:?}"
-        );
+        assert!(matches!(&gap.choice, Err(why) if why.to_string().contains("times what leads")), "{gap:?}");
     }
 
     /// "136 least" above "94.1, 1.82 times as much": the one was the mean of all samples, the other a ratio of levels. And p50 stood above p99, where
@@ -541,14 +511,14 @@ mod tests {
     fn a_wait_that_did_not_end_leaves_its_gap_open() {
         let mut result = result(&[10_000], 0.02);
         result.records[0].outcome = doorbell_results::record::Outcome::Hung { last_seen: Vec::new() };
-        assert!(matches!(&choices(&result, 1.0)[0], Choice::CannotTell(why) if why.contains("did not end")));
+        assert!(matches!(&choices(&result, 1.0)[0], Err(why) if why.to_string().contains("did not end")));
     }
 
     #[test]
     fn too_few_trials_tell_nothing() {
         let mut few = result(&[10_000], 0.02);
         few.records.retain(|record| record.block < 3);
-        assert!(matches!(&choices(&few, 1.0)[0], Choice::CannotTell(why) if why.contains("--blocks")));
+        assert!(matches!(&choices(&few, 1.0)[0], Err(why) if why.to_string().contains("--blocks")));
         assert_eq!(spin(&sample::result(&[sample::configuration("futex")], 4, |_, _| 16_000.0), 1.0), None);
     }
 }

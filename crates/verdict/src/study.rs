@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::{Comparison, RELEVANT};
-use super::judge::Verdict;
+use super::ratio::{Ratio, Standing};
 use doorbell_results::configuration::Configuration;
 
 /// The version of the layout of a study's file.
@@ -46,34 +46,18 @@ pub struct Finding {
     pub measured: f64,
     /// The ratio with the machine's own change taken out, and its interval.
     pub ratio: [f64; 3],
-    pub conclusion: Conclusion,
 }
 
-/// A verdict without its reasons.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Conclusion {
-    Slower,
-    Faster,
-    Same,
-    Inconclusive,
-}
-
-impl From<Verdict> for Conclusion {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Slower => Self::Slower,
-            Verdict::Faster => Self::Faster,
-            Verdict::Same { .. } => Self::Same,
-            Verdict::Inconclusive => Self::Inconclusive,
-        }
+impl Finding {
+    /// How the second run stands to the first.
+    pub fn standing(&self) -> Standing {
+        let [low, estimate, high] = self.ratio;
+        Ratio { estimate, low, high }.standing(RELEVANT)
     }
 }
 
-impl Conclusion {
-    fn is_different(self) -> bool {
-        matches!(self, Self::Slower | Self::Faster)
-    }
+fn differs(standing: Standing) -> bool {
+    matches!(standing, Standing::Slower | Standing::Faster)
 }
 
 impl Study {
@@ -93,7 +77,6 @@ impl Study {
                     measured: row.measured,
                     // JSON has no infinity, which an interval of too few blocks reaches to.
                     ratio: [row.p50.low, row.p50.estimate, row.p50.high.min(f64::MAX)],
-                    conclusion: Conclusion::from(row.verdict),
                 })
             })
             .collect()
@@ -158,13 +141,13 @@ impl Count {
             self.open += 1;
             return;
         }
-        let all = |which: fn(Conclusion) -> bool| chosen.iter().all(|finding| which(finding.conclusion));
+        let all = |which: fn(Standing) -> bool| chosen.iter().all(|finding| which(finding.standing()));
         let right = match wanted {
-            Wanted::Slower => !all(|conclusion| conclusion != Conclusion::Slower),
-            Wanted::NotDifferent => all(|conclusion| !conclusion.is_different()),
+            Wanted::Slower => !all(|standing| standing != Standing::Slower),
+            Wanted::NotDifferent => all(|standing| !differs(standing)),
         };
         let open =
-            all(|conclusion| !conclusion.is_different()) && !all(|conclusion| conclusion == Conclusion::Same);
+            all(|standing| !differs(standing)) && !all(|standing| matches!(standing, Standing::Same { .. }));
         self.right += u32::from(right);
         self.open += u32::from(open);
         self.ratios.extend(chosen.iter().map(|finding| finding.ratio[1].ln()));

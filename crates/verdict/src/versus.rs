@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the variants of one run stand to each other, every pair of them judged together.
 
-use super::by_block::family;
-use super::judge::{ERROR, Ratio};
+use super::by_block::Together;
+use super::judge::ERROR;
+use super::ratio::Ratio;
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
@@ -39,10 +40,10 @@ pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
 
 /// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the shorter their intervals.
 pub fn versus_of(variants: &[&Variant], quantity: Quantity, pairs: &[(usize, usize)]) -> Versus {
-    let family = family(variants, quantity, By::P50);
-    let ratios = family.ratios(pairs, ERROR);
+    let together = Together::of(variants, quantity, By::P50);
+    let ratios = together.ratios(pairs, ERROR);
     Versus {
-        levels_ns: (0..variants.len()).map(|place| family.level(place)).collect(),
+        levels_ns: (0..variants.len()).map(|place| together.level(place)).collect(),
         ratios: pairs.iter().copied().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect(),
     }
 }

@@ -4,7 +4,8 @@
 //! A test fails where more are wrong than one of a hundred series does whose true rate is 5 %. `DOORBELL_SIMULATED_RUNS=200` makes series of
 //! 200 runs and of everything in the grids, an hour or two on one core; `--nocapture` shows what came of each.
 
-use doorbell_verdict::judge::{ERROR, Family, Sample, Verdict};
+use doorbell_verdict::judge::{ERROR, Family, Sample};
+use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::statistics::clopper_pearson;
 
 /// How one trial's time comes about, in logarithms.
@@ -181,7 +182,7 @@ fn five_percent_is_found_within_three_looks_through_the_noise_of_multiples_of_a_
         THREE.iter().any(|look| {
             let seen = until(&samples, *look);
             let ratio = Family::alternated(&seen).ratios(&[(0, 1)], ERROR / 3.0)[0];
-            ratio.is_some_and(|ratio| ratio.verdict(0.025) == Verdict::Slower)
+            ratio.is_some_and(|ratio| ratio.standing(0.025) == Standing::Slower)
         })
     });
     let found = found.count() as f64;

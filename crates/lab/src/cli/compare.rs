@@ -101,7 +101,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     let names: Vec<String> = files.iter().zip(all()).map(|(file, path)| name(file, path)).collect();
     let relevant = f64::from(args.threshold) / 1e6;
-    let (mut regression, mut open) = (false, false);
     let mut text = String::new();
     let mut verdicts = Vec::new();
     for (candidate, name) in files.iter().zip(&names).skip(1) {
@@ -110,10 +109,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
         let compared = compare(&files[0], candidate, relevant);
         let interfered = [&files[0], candidate].into_iter().find_map(provisional);
-        regression |= compared.has_regression();
         let style = Style::of_stdout();
         let doubts = doubts([&files[0], candidate], interfered);
-        open |= compared.is_open() || compared.rows.is_empty() || !doubts.is_empty();
         let mut judged = verdict(&compared, interfered.is_some());
         if judged.status == Status::Passed && !doubts.is_empty() {
             judged.status = Status::Inconclusive;
@@ -124,15 +121,12 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         text.extend(doubts.iter().map(|doubt| style.wrap(doubt, 0)));
         text.push_str(&comparison(&compared, &names[0], name, &style));
     }
+    let whole = one(verdicts, &names[1..]);
     if let Some(write) = writer {
-        text = write(&format!("doorbell compare with {}", names[0]), &one(verdicts, &names[1..]));
+        text = write(&format!("doorbell compare with {}", names[0]), &whole);
     }
     std::io::stdout().write_all(text.as_bytes())?;
-    Ok(match (regression, open) {
-        (true, _) => Exit::Regression,
-        (false, true) => Exit::Unfit,
-        (false, false) => Exit::Done,
-    })
+    Ok(Exit::from(whole.status))
 }
 
 /// The machines that `files` were measured on.
@@ -160,7 +154,7 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
         }
     };
     std::io::stdout().write_all(text.as_bytes())?;
-    Ok(if verdict.status == Status::Inconclusive { Exit::Unfit } else { Exit::Done })
+    Ok(Exit::from(verdict.status))
 }
 
 /// What is said before a comparison of a baseline and a candidate.
@@ -240,12 +234,7 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let text = doubts.iter().map(|doubt| style.wrap(doubt, 0)).collect::<String>()
         + &comparison(&compared, &commands[0], &commands[1], &style);
     std::io::stdout().write_all(text.as_bytes())?;
-    let open = compared.is_open() || compared.rows.is_empty() || interfered.is_some();
-    Ok(match (compared.has_regression(), open) {
-        (true, _) => Exit::Regression,
-        (false, true) => Exit::Unfit,
-        (false, false) => Exit::Done,
-    })
+    Ok(Exit::from(compared.status(!doubts.is_empty())))
 }
 
 /// One block of `arguments` by `command`.

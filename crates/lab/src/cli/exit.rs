@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use doorbell_results::record::ResultFile;
+use doorbell_results::record::verdict::Status;
 use doorbell_verdict::unmeasured::unmeasured;
 
 /// What help and manual page say of the exit status.
@@ -51,6 +52,17 @@ impl Exit {
         match (self, verdict) {
             (Self::Done, verdict) | (Self::Failed, verdict @ Self::Regression) => verdict,
             (run, _) => run,
+        }
+    }
+}
+
+impl From<Status> for Exit {
+    /// How a verdict ends the command.
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Answered | Status::Passed => Self::Done,
+            Status::Failed => Self::Regression,
+            Status::Inconclusive => Self::Unfit,
         }
     }
 }

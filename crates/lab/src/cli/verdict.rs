@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::common::{Exit, RUN, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::usage::Usage;
-use doorbell_report::asked::{Answer, NoAnswer, Stands, answer};
+use doorbell_report::asked::{Answer, NoAnswer, answer};
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::screen::cautioned;
 use doorbell_report::shown::judged as judged_text;
@@ -119,7 +119,7 @@ impl Source {
         let judged = answer(question, result, others).map_err(refused);
         let text = |answer: &Answer, result: &ResultFile| match self.form.writer() {
             Some(write) => {
-                let verdict = cautioned(answer.verdict(question, result), result);
+                let verdict = cautioned(answer.verdict(result), result);
                 write(&format!("doorbell {}", result.plan.experiment), &verdict)
             }
             None => judged_text(answer, result, run.detail(), &Style::of_stdout()),
@@ -127,13 +127,13 @@ impl Source {
         if self.from.is_some() {
             let answer = judged?;
             std::io::stdout().write_all(text(&answer, result).as_bytes())?;
-            return Ok(exit(answer.stands));
+            return Ok(Exit::from(answer.status));
         }
         let (ended, verdict) = match judged {
             Ok(answer) => {
-                result.verdict = Some(answer.verdict(question, result));
+                result.verdict = Some(answer.verdict(result));
                 let ended = run.deliver_as(result, terminal, || text(&answer, result))?;
-                (ended, Ok(exit(answer.stands)))
+                (ended, Ok(Exit::from(answer.status)))
             }
             Err(error) => (run.deliver(result, terminal)?, Err(error)),
         };
@@ -141,14 +141,6 @@ impl Source {
             (Exit::Done, Err(error)) => Err(error),
             (ended, verdict) => Ok(ended.and_verdict(verdict.unwrap_or(ended))),
         }
-    }
-}
-
-fn exit(stands: Stands) -> Exit {
-    match stands {
-        Stands::Well => Exit::Done,
-        Stands::Broken => Exit::Regression,
-        Stands::Open => Exit::Unfit,
     }
 }
 

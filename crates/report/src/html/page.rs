@@ -73,7 +73,7 @@ impl Card {
         let verdict = result.verdict.clone().unwrap_or_else(|| asked::verdict(result, &[]));
         let lines = match subsection::said(&source.verdict) {
             Some(said) => vec![said.to_owned()],
-            None => screen::sentences(result, figures),
+            None => screen::sentences(result, figures).into_iter().map(|said| said.text).collect(),
         };
         Self {
             name: source.name.clone(),

@@ -135,7 +135,7 @@ fn the_card_of_a_provisional_gate_says_how_it_was_decided() {
     }
     let question = Question::Gate(Gate { limit_ns: 20_000, which: Which::Longest, confidence: 0.95 });
     let answer = answer(&question, &result, &[]).unwrap();
-    result.verdict = Some(answer.verdict(&question, &result));
+    result.verdict = Some(answer.verdict(&result));
     let page = report(&[Source { verdict: answer.subsections, ..source("gate", result) }]).unwrap();
     let card = page.split("<article class=\"card").nth(1).unwrap().split("</article>").next().unwrap();
     assert!(

@@ -4,11 +4,14 @@
 use super::{ComparedConfiguration, Ratio};
 use crate::judge;
 use crate::statistics::median;
+use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::record::populations::populations;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Outcome, Record, ResultFile};
+use doorbell_results::written::plain;
+use std::fmt;
 
 /// A bare system call: the speed of the CPU.
 const SPEED: &str = "system-call";
@@ -46,6 +49,32 @@ pub enum Obstacle {
         /// The share of the fastest population in each run.
         shares: [f64; 2],
     },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FewBlocks(blocks) => {
+                let many = if *blocks == 1 { "" } else { "s" };
+                write!(f, "{blocks} block{many} of {FEWEST_BLOCKS} at least (--blocks)")
+            }
+            Self::Broken { trials, of } => {
+                write!(f, "{trials} of {of} trials of the candidate hung, failed or cannot be true")
+            }
+            Self::PrimitivesDrifted { primitive, ratio } => {
+                write!(f, "the machine's primitive costs moved ({primitive} x {})", plain(*ratio))
+            }
+            Self::Interference { share } => {
+                write!(f, "{:.0} % of the trials met interference", share * 100.0)
+            }
+            Self::PopulationsShifted { shares: [before, after] } => write!(
+                f,
+                "the two modes shifted (the fast one from {:.0} % to {:.0} %)",
+                before * 100.0,
+                after * 100.0
+            ),
+        }
+    }
 }
 
 impl Obstacle {
@@ -162,14 +191,14 @@ fn shifted(variants: [&Variant; 2], quantity: Quantity) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{only, plain};
-    use super::super::{RELEVANT, Verdict, compare};
+    use super::super::{RELEVANT, Standing, compare};
     use super::*;
     use doorbell_results::record::{Histogram, Series, Warning, sample, warning};
 
     /// What keeps the one verdict open.
     fn open(first: &ResultFile, second: &ResultFile) -> Obstacle {
         let comparison = compare(first, second, RELEVANT);
-        assert_eq!(comparison.rows[0].verdict, Verdict::Inconclusive, "{:?}", comparison.rows[0]);
+        assert_eq!(comparison.rows[0].standing, Standing::Inconclusive, "{:?}", comparison.rows[0]);
         comparison.rows[0].doubt.clone().unwrap()
     }
 
@@ -190,7 +219,7 @@ mod tests {
         let mut calm = second.clone();
         calm.records = plain(16_000.0).records;
         calm.records.iter_mut().for_each(|record| record.warnings = second.records[0].warnings.clone());
-        assert!(matches!(only(&first, &calm), Verdict::Same { .. }));
+        assert!(matches!(only(&first, &calm), Standing::Same { .. }));
     }
 
     #[test]
@@ -228,7 +257,7 @@ mod tests {
         for record in &mut second.records {
             record.series.values_mut().for_each(|series| series.p50_ns *= 2.0);
         }
-        assert_eq!(only(&first, &second), Verdict::Slower);
+        assert_eq!(only(&first, &second), Standing::Slower);
     }
 
     #[test]
@@ -263,6 +292,6 @@ mod tests {
             }
             result
         };
-        assert_eq!(only(&both(1.0), &both(1.15)), Verdict::Slower);
+        assert_eq!(only(&both(1.0), &both(1.15)), Standing::Slower);
     }
 }

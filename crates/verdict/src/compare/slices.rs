@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two runs whose configurations took turns in slices.
+
+use crate::across::{Run, across};
+use crate::by_block::levels;
+use crate::slices::{Apart, Levels};
+use doorbell_results::configuration::Configuration;
+use doorbell_results::record::Variant;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// One configuration of both runs.
+pub(super) struct Both {
+    /// All levels of the baseline and of the candidate.
+    levels: [Rc<Levels>; 2],
+    /// Its place in them.
+    things: [usize; 2],
+    one_core: bool,
+}
+
+impl Both {
+    /// What it takes in each, nanoseconds.
+    pub(super) fn levels_ns(&self) -> Option<[f64; 2]> {
+        let of = |side: usize| self.levels[side].level_ns(self.things[side]);
+        Some([of(0)?, of(1)?])
+    }
+}
+
+/// What each of `configurations` took in both runs; none of what did not take turns in both.
+pub(super) fn both<'a>(
+    variants: [&[Variant<'a>]; 2],
+    configurations: impl Iterator<Item = [&'a Configuration; 2]>,
+) -> Vec<Option<Both>> {
+    let all = variants.map(|variants| levels(&variants.iter().collect::<Vec<_>>()).map(Rc::new));
+    let thing = |side: usize, configuration: &Configuration| {
+        let place = variants[side].iter().position(|variant| variant.configuration == configuration)?;
+        let levels = all[side].as_ref().filter(|levels| levels.pairs(place) > 0)?;
+        Some((Rc::clone(levels), place))
+    };
+    let row = |[first, second]: [&'a Configuration; 2]| {
+        let ((before, baseline), (after, candidate)) = (thing(0, first)?, thing(1, second)?);
+        Some(Both {
+            levels: [before, after],
+            things: [baseline, candidate],
+            one_core: first.placement.cpus.is_some_and(|[a, b]| a == b),
+        })
+    };
+    configurations.map(row).collect()
+}
+
+/// How much longer the second takes, of runs at different times: what sets it apart from all others of its class.
+pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
+    let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, row) in rows.iter().enumerate() {
+        classes.entry(row.levels[0].class(row.things[0])).or_default().push(place);
+    }
+    let mut found = vec![None; rows.len()];
+    for places in classes.into_values() {
+        let run = |side: usize| {
+            let of = |place: &usize| (&rows[*place].levels[side], rows[*place].things[side]);
+            let (levels, first) = of(&places[0]);
+            Run {
+                things: places.iter().map(|place| rows[*place].levels[side].of_thing(of(place).1)).collect(),
+                resemblance: levels.resemblance(first, first),
+            }
+        };
+        let share = error * places.len() as f64 / rows.len() as f64;
+        let aparts = across(&[run(0)], &run(1), rows[places[0]].one_core, share);
+        for (place, apart) in places.into_iter().zip(aparts) {
+            found[place] = apart;
+        }
+    }
+    found
+}
+
+/// How much longer the second takes, of runs whose pairs of one number were measured beside each other.
+pub(super) fn beside(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
+    let of = |row: &&Both| [0, 1].map(|side| row.levels[side].of_thing(row.things[side]).clone());
+    let levels = Levels::known(rows.iter().flat_map(of).collect());
+    let each = error / rows.len().max(1) as f64;
+    (0..rows.len()).map(|row| levels.apart(2 * row, 2 * row + 1, each)).collect()
+}

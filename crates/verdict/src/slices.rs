@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether one thing takes longer than another where things take turns every millisecond.
+//!
+//! SUMMARY: a run is some twenty *pairs* of processes, one after the other. In each, every thing stands in many *slices* of about a millisecond, in
+//! random order. What comes out is how many times as long one thing takes as another, with an interval ([`Levels::apart`]); which things may be the
+//! fastest, and how far the others are behind ([`best`](super::best)); what a run may say before its end ([`looks`](super::looks)); and how a run
+//! stands to runs of other days ([`across`](super::across)).
+//!
+//! DETAILS: everything is done in logarithms. A machine of two speeds, 1.6 apart, is what this must stand.
+//! - A slice is y, the logarithm of the mean time of its rounds.
+//! - *Neighbours* tell how fast the machine was just then: z = y − ½(e₋ + e₊), where e = y − μ of the slices before and behind in the same turn, one at
+//!   its ends. μ, the usual y of a thing, is the trimmed mean of its z: three passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour
+//!   des expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two speeds it would leave out one.
+//! - *Pairs*: D is the trimmed mean of a thing's z in one pair of processes. How two processes lie in memory lasts as long as they do, so that slices of
+//!   one pair say nothing of that, however many they are; the pair is what is counted (T. Kalibera, R. Jones, *Rigorous benchmarking in reasonable
+//!   time*, 2013). δ is the difference of the D of two things in one pair, d their mean, s its standard error over all B pairs.
+//! - What neighbours took out comes back as the mean of its class, the things that share turns with each other. Between two of one class it cancels.
+//!   Between classes, such as spinning and sleeping, it does not: nothing but the clock tells there which was the slow moment, and intervals are as
+//!   much wider as that makes them.
+//! - *Lasting speeds*: where pairs resemble the one before, they tell less than as many independent ones. r is that correlation, of all things of
+//!   the class together, plus what B pairs hide of it, (1 + 4r)/B (M. G. Kendall, *Note on bias in the estimation of autocorrelation*, 1954), within
+//!   0 and 0.8. With f = (1 + r)/(1 − r) (M. S. Bartlett, *Some aspects of the time-correlation problem*, 1935) half an interval is
+//!   h = t · s · √(f / max(0.2, (B − f)/(B − 1))), t being Student's with max(3, (B − 1)(1 − r²)/(1 + r²)) degrees of freedom.
+//! - *Together*: all intervals of a run hold in 95 of 100 runs, as t is that of the share of the error that each gets (C. E. Bonferroni, 1936). Two
+//!   things are the same within x if their interval lies within 1 + x: that they were not told apart says nothing.
+//!
+//! EXAMPLE: the machine is slow, 1.6 times, from the fourth slice of the turn on.
+//!
+//! ```text
+//! slice             futex   pipe  futex   pipe  futex   pipe
+//! time, ns           4000   5000   4040   8080   6400   8000
+//! y                 8.294  8.517  8.304  8.997  8.764  8.987
+//! z, third pass     8.294  8.516  8.067  8.870  8.295  8.523
+//! ```
+//!
+//! The two slices beside the step are half of it away, one up and one down, which trimmed means leave out as soon as there are five. Over six pairs
+//! D of pipe less D of futex was 0.223, 0.230, 0.219, 0.226, 0.221, 0.225: d = 0.2240, s = 0.0016. r = −0.70, and 0 with what six pairs hide; f = 1, t
+//! = 2.571 for one interval of 95 %, h = 0.0041. Pipe takes 1.251 times as long as futex, 1.246 to 1.256. The third speaks for the method: none of the
+//! times shows more than that the last three took long.
+//!
+//! Simulated (`cargo test -p doorbell-verdict --test slices -- --ignored --nocapture`): see `book/repeatability.md`.
+
+use std::collections::BTreeMap;
+
+use super::ratio::Ratio;
+use super::statistics::{median, student};
+
+/// The chance that some interval of a run does not hold.
+pub const ERROR: f64 = 0.05;
+
+/// The share of values that a trimmed mean leaves out at each end.
+const TRIMMED: f64 = 0.2;
+
+/// How often neighbours are taken out.
+const PASSES: usize = 3;
+
+/// Fewer pairs than this are no evidence.
+pub const FEWEST_PAIRS: usize = 6;
+
+/// No more than this is believed of how much a pair resembles the one before: of more, no run of some pairs can tell anything.
+const MOST_RESEMBLANCE: f64 = 0.8;
+
+/// One slice of one thing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slice {
+    /// The number of the thing, from 0 on.
+    pub thing: usize,
+    /// The pair of processes that ran it.
+    pub pair: u32,
+    /// The turn within the pair, and the place within the turn.
+    pub turn: u32,
+    pub place: u32,
+    /// The mean time of its recorded rounds.
+    pub mean_ns: f64,
+}
+
+/// What each thing takes, pair by pair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Levels {
+    /// D of each thing by pair, in logarithms, with what the class of the thing shares.
+    by_pair: Vec<BTreeMap<u32, f64>>,
+    /// Of each thing the first of those it shares turns with.
+    class: Vec<usize>,
+}
+
+/// How far two things are apart, in logarithms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// By how much the second takes longer.
+    pub by: f64,
+    /// Half the interval.
+    pub half: f64,
+}
+
+impl Apart {
+    /// The same as a multiple.
+    pub fn ratio(self) -> Ratio {
+        let [low, estimate, high] = [self.by - self.half, self.by, self.by + self.half].map(f64::exp);
+        Ratio { estimate, low, high }
+    }
+}
+
+impl Levels {
+    /// Of so many things; slices without a time above 0 say nothing.
+    pub fn of(things: usize, slices: &[Slice]) -> Self {
+        let mut slices: Vec<(Slice, f64)> = slices
+            .iter()
+            .map(|slice| (*slice, slice.mean_ns.ln()))
+            .filter(|(slice, y)| slice.thing < things && y.is_finite())
+            .collect();
+        slices.sort_by_key(|(slice, _)| (slice.pair, slice.turn, slice.place));
+        let z = without_neighbours(things, &slices);
+        let class = classes(things, &slices);
+        let mut own: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
+        let mut shared: BTreeMap<(usize, u32), (f64, f64)> = BTreeMap::new();
+        for ((slice, y), z) in slices.iter().zip(&z) {
+            own.entry((slice.thing, slice.pair)).or_default().push(*z);
+            let (sum, count) = shared.entry((class[slice.thing], slice.pair)).or_default();
+            (*sum, *count) = (*sum + (y - z), *count + 1.0);
+        }
+        // What stands in turns of its own has no neighbours, and raw times are not trimmed.
+        let alone = |thing: usize| class.iter().filter(|other| **other == class[thing]).count() == 1;
+        let mut by_pair = vec![BTreeMap::new(); things];
+        for ((thing, pair), mut values) in own {
+            let (sum, count) = shared[&(class[thing], pair)];
+            let out = if alone(thing) { 0.0 } else { TRIMMED };
+            by_pair[thing].insert(pair, trimmed_mean(&mut values, out) + sum / count);
+        }
+        Self { by_pair, class }
+    }
+
+    /// Of things whose levels in logarithms are known by pair, all of one class.
+    pub fn known(by_pair: Vec<BTreeMap<u32, f64>>) -> Self {
+        let class = vec![0; by_pair.len()];
+        Self { by_pair, class }
+    }
+
+    /// What a thing takes, nanoseconds; none of what has no slice.
+    pub fn level_ns(&self, thing: usize) -> Option<f64> {
+        Some(mean(self.by_pair[thing].values().copied())?.exp())
+    }
+
+    /// D of a thing by pair, in logarithms.
+    pub fn of_thing(&self, thing: usize) -> &BTreeMap<u32, f64> {
+        &self.by_pair[thing]
+    }
+
+    /// The first of those that a thing shares turns with.
+    pub fn class(&self, thing: usize) -> usize {
+        self.class[thing]
+    }
+
+    /// In how many pairs a thing was.
+    pub fn pairs(&self, thing: usize) -> usize {
+        self.by_pair[thing].len()
+    }
+
+    /// How much longer `b` takes than `a`, with an interval that fails in the share `error` of runs; none of fewer than [`FEWEST_PAIRS`] pairs that
+    /// have both.
+    pub fn apart(&self, a: usize, b: usize, error: f64) -> Option<Apart> {
+        let deltas = self.by_pair[a].iter().filter_map(|(pair, a)| Some(self.by_pair[b].get(pair)? - a));
+        let deltas: Vec<f64> = deltas.collect();
+        if deltas.len() < FEWEST_PAIRS {
+            return None;
+        }
+        let by = mean(deltas.iter().copied())?;
+        Some(Apart { by, half: half(&deltas, self.resemblance(a, b), error) })
+    }
+
+    /// How much each pair resembles the one before in what sets the things of the classes of `a` and `b` apart from each other.
+    pub fn resemblance(&self, a: usize, b: usize) -> f64 {
+        let of = |thing: &usize| [self.class[a], self.class[b]].contains(&self.class[*thing]);
+        let things: Vec<usize> = (0..self.by_pair.len()).filter(of).collect();
+        let mut all: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (pair, level) in things.iter().flat_map(|thing| &self.by_pair[*thing]) {
+            all.entry(*pair).or_default().push(*level);
+        }
+        let shared: BTreeMap<u32, f64> =
+            all.into_iter().filter_map(|(pair, levels)| Some((pair, mean(levels.into_iter())?))).collect();
+        let series = things.iter().map(|thing| {
+            self.by_pair[*thing].iter().map(|(pair, level)| level - shared[pair]).collect::<Vec<f64>>()
+        });
+        resemblance(&series.collect::<Vec<_>>())
+    }
+}
+
+/// z of slices in the order of time.
+fn without_neighbours(things: usize, slices: &[(Slice, f64)]) -> Vec<f64> {
+    let together = |a: usize, b: usize| {
+        let [a, b] = [a, b].map(|at| slices.get(at).map(|(slice, _)| (slice.pair, slice.turn)));
+        a.is_some() && a == b
+    };
+    let mut of: Vec<Vec<f64>> = vec![Vec::new(); things];
+    slices.iter().for_each(|(slice, y)| of[slice.thing].push(*y));
+    let mut usual: Vec<f64> = of.iter().map(|values| median(values).unwrap_or(0.0)).collect();
+    let mut z = Vec::new();
+    for _ in 0..PASSES {
+        let above = |at: usize| slices[at].1 - usual[slices[at].0.thing];
+        z = (0..slices.len())
+            .map(|at| {
+                let before = (at > 0 && together(at - 1, at)).then(|| above(at - 1));
+                let behind = together(at, at + 1).then(|| above(at + 1));
+                slices[at].1 - mean(before.into_iter().chain(behind)).unwrap_or(0.0)
+            })
+            .collect();
+        of.iter_mut().for_each(Vec::clear);
+        slices.iter().zip(&z).for_each(|((slice, _), z)| of[slice.thing].push(*z));
+        usual = of.iter_mut().map(|values| trimmed_mean(values, TRIMMED)).collect();
+    }
+    z
+}
+
+/// Of each thing the first of those that it shares turns with.
+fn classes(things: usize, slices: &[(Slice, f64)]) -> Vec<usize> {
+    let mut class: Vec<usize> = (0..things).collect();
+    for turn in slices.chunk_by(|(a, _), (b, _)| (a.pair, a.turn) == (b.pair, b.turn)) {
+        let known: Vec<usize> = turn.iter().map(|(slice, _)| class[slice.thing]).collect();
+        let first = known.iter().copied().min().unwrap_or(0);
+        if known.iter().any(|known| *known != first) {
+            class.iter_mut().filter(|class| known.contains(class)).for_each(|class| *class = first);
+        }
+    }
+    class
+}
+
+/// Half the interval of the mean of `deltas`, neighbours of which resemble each other by `r`.
+pub(super) fn half(deltas: &[f64], r: f64, error: f64) -> f64 {
+    let count = deltas.len() as f64;
+    let middle = mean(deltas.iter().copied()).unwrap_or(0.0);
+    let squares: f64 = deltas.iter().map(|delta| (delta - middle).powi(2)).sum();
+    let standard_error = (squares / (count * (count - 1.0))).sqrt();
+    let f = (1.0 + r) / (1.0 - r);
+    let freedom = ((count - 1.0) * (1.0 - r * r) / (1.0 + r * r)).max(3.0);
+    let seen = ((count - f) / (count - 1.0)).max(0.2);
+    student(1.0 - error / 2.0, freedom) * standard_error * (f / seen).sqrt()
+}
+
+/// The correlation of neighbours in all `series` together, with what series of their length hide of it.
+fn resemblance(series: &[Vec<f64>]) -> f64 {
+    let (mut next, mut all, mut longest) = (0.0, 0.0, 0);
+    for values in series {
+        let middle = mean(values.iter().copied()).unwrap_or(0.0);
+        next += values.windows(2).map(|two| (two[0] - middle) * (two[1] - middle)).sum::<f64>();
+        all += values.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
+        longest = longest.max(values.len());
+    }
+    let seen = if all > 0.0 { next / all } else { 0.0 };
+    (seen + (1.0 + 4.0 * seen) / longest.max(1) as f64).clamp(0.0, MOST_RESEMBLANCE)
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
+}
+
+/// The mean without the share `out` of the values at each end; 0 of nothing.
+fn trimmed_mean(values: &mut [f64], out: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let out = (out * values.len() as f64) as usize;
+    mean(values[out..values.len() - out].iter().copied()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(times: &[(usize, f64)]) -> Vec<Slice> {
+        let slices = (0..).zip(times);
+        slices
+            .map(|(place, (thing, mean_ns))| Slice {
+                thing: *thing,
+                pair: 0,
+                turn: 0,
+                place,
+                mean_ns: *mean_ns,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_example_of_the_page_is_what_is_computed() {
+        let page = include_str!("slices.rs");
+        let slices: Vec<(Slice, f64)> =
+            turn(&[(0, 4000.0), (1, 5000.0), (0, 4040.0), (1, 8080.0), (0, 6400.0), (1, 8000.0)])
+                .into_iter()
+                .map(|slice| (slice, slice.mean_ns.ln()))
+                .collect();
+        let line = |name: &str, values: &[f64]| {
+            let values: Vec<String> = values.iter().map(|value| format!("{value:.3}")).collect();
+            format!("//! {name:<17} {}\n", values.join("  "))
+        };
+        let y: Vec<f64> = slices.iter().map(|(_, y)| *y).collect();
+        for told in [line("y", &y), line("z, third pass", &without_neighbours(2, &slices))] {
+            assert!(page.contains(&told), "{told}");
+        }
+        let deltas = [0.223, 0.230, 0.219, 0.226, 0.221, 0.225];
+        let levels =
+            |of: &dyn Fn(f64) -> f64| (0..).zip(deltas).map(|(pair, delta)| (pair, of(delta))).collect();
+        let levels = Levels::known(vec![levels(&|_| 0.0), levels(&|delta| delta)]);
+        let apart = levels.apart(0, 1, ERROR).unwrap();
+        let ratio = apart.ratio();
+        let told = [
+            format!("d = {:.4}", apart.by),
+            format!("h = {:.4}", apart.half),
+            format!("{:.3} times as long as futex, {:.3} to {:.3}", ratio.estimate, ratio.low, ratio.high),
+        ];
+        for told in told {
+            assert!(page.contains(&told), "{told}");
+        }
+    }
+}
