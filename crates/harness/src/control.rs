@@ -16,6 +16,18 @@ use doorbell_results::record::LastSeen;
 /// second-level cache.
 pub const STAMPS: usize = 4096;
 
+/// What the side that notifies first of a slice tells with a notification.
+pub(crate) mod told {
+    /// Nothing: go on.
+    pub(crate) const GO_ON: u32 = 0;
+    /// What follows is recorded.
+    pub(crate) const RECORD: u32 = 1;
+    /// This is the slice's last round.
+    pub(crate) const LAST: u32 = 2;
+    /// A side could not take an end: nobody uses it.
+    pub(crate) const BROKEN: u32 = 3;
+}
+
 /// What a side is doing; the watchdog names it when nothing moves any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
@@ -108,6 +120,8 @@ pub struct Control {
     pub arrived: Word,
     /// Set by the side that ends the trial, before its last notification.
     pub stop: Word,
+    /// What the side that notifies first tells in slices.
+    pub told: Word,
     /// Set by the first side of a ping-pong while a slice of the reference is to follow the round under way.
     pub reference: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.

@@ -9,20 +9,21 @@ use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
 use super::no_task;
-use super::order::{Order, REPORT, Report};
+use super::order::{Order, REPORT, Report, Task};
 use super::part::Role;
 use super::run_dir::RunDir;
 use super::shares::Shares;
 use super::side::{Side, SideReport};
 use super::tracer::Tracer;
 use super::watchdog::Watchdog;
-use crate::entry::Links;
 use crate::futex::FutexLink;
 use crate::mechanism::Link;
-use crate::site::Site;
+use crate::site::{Site, Word};
 use doorbell_machine::pinned::together;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::record::LastSeen;
 use doorbell_results::record::subject::Contexts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
@@ -54,7 +55,7 @@ pub fn main(families: Families) -> io::Result<()> {
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(order.parent) {
         return Ok(());
     }
-    let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause });
+    let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause, at: None });
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     io::stdout().write_all(&line)
@@ -70,32 +71,43 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Runs the trial, under the load that its configuration asks for.
+/// Runs what was ordered; a trial under the load that its configuration asks for.
 fn under_load(order: &Order, families: Families) -> Result<Report, String> {
+    // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
+    let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
+    let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
+    let configuration = match &order.task {
+        Task::Trial(configuration) => configuration,
+        Task::Bench(bench) => return super::bench::run(order, bench, families, &run_dir),
+    };
     let hold =
         |limit| LatencyLimit::hold(limit).map_err(|error| format!("{}: {error}", latency_limit::DEVICE));
     // Held until the trial is over: it ends with the value.
-    let _held = order.configuration.latency_limit_us.map(hold).transpose()?;
-    let Some(load) = &order.configuration.load else { return run(order, families, None) };
+    let _held = configuration.latency_limit_us.map(hold).transpose()?;
+    let Some(load) = &configuration.load else {
+        return run(order.clock, configuration, families, &run_dir, None);
+    };
     let topology = doorbell_machine::topology::read(&Root::live(), None);
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
     session.begin();
-    let mut report = run(order, families, Some(&mut session))?;
+    let mut report = run(order.clock, configuration, families, &run_dir, Some(&mut session))?;
     if let Report::Done { load, .. } = &mut report {
         *load = Some(session.end().map_err(|error| format!("the load: {error}"))?);
     }
     Ok(report)
 }
 
-fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<Report, String> {
-    let configuration = &order.configuration;
-    // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
-    let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
-    let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
+fn run(
+    clock: Clock,
+    configuration: &Configuration,
+    families: Families,
+    run_dir: &RunDir,
+    load: Option<&mut Session>,
+) -> Result<Report, String> {
     let family = family::of(families, configuration.pattern)
         .ok_or("nothing here runs a configuration of this pattern")?;
     if let Some(fan) = family.fan_out(configuration) {
-        return super::fanout::run(order, fan?, &run_dir, load);
+        return super::fanout::run(clock, configuration, fan?, run_dir, load);
     }
     let message = family.message_bytes(configuration);
     let words = family.own_bytes(configuration);
@@ -110,30 +122,26 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         Some(_) => Some(Journal::place(arena).map_err(|error| error.to_string())?),
         None => None,
     };
-    let site = Site::new(configuration.contexts, arena, &run_dir);
-    let Cast { roles, links, contexts, reference } = family.open(&Stage {
-        configuration,
-        clock: order.clock,
-        site: &site,
-        arena,
-        control,
-        run_dir: &run_dir,
-    })?;
+    let site = Site::new(configuration.contexts, arena, run_dir);
+    let Cast { roles, links, contexts, reference } =
+        family.open(&Stage { configuration, clock, site: &site, arena, control, run_dir })?;
     let reference_lines = if reference {
         let link = || FutexLink::open(&site).map_err(|error| error.to_string());
         Some([link()?, link()?])
     } else {
         None
     };
-    let side = |role| Side {
-        reference_lines,
-        journal: journal.clone(),
-        ..Side::new(role, order.clock, configuration.clone(), control, payload)
+    let life = |role| {
+        let side = Side {
+            reference_lines,
+            journal: journal.clone(),
+            ..Side::new(role, clock, configuration.clone(), control, payload)
+        };
+        serde_json::to_vec(&side.play(|role, side| links.play(role, side))).unwrap_or_default()
     };
-    let mut running =
-        RunningSides::fork(contexts, roles, links.as_ref(), &side).map_err(|error| error.to_string())?;
-    let tracer = match configuration.trace.zip(journal) {
-        Some((trace, journal)) => match Tracer::begin(configuration, trace, order.clock, control, journal) {
+    let mut running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
+    let tracer = match configuration.trace.zip(journal.clone()) {
+        Some((trace, journal)) => match Tracer::begin(configuration, trace, clock, control, journal) {
             Ok(tracer) => Some(tracer),
             Err(error) => {
                 running.end();
@@ -142,27 +150,83 @@ fn run(order: &Order, families: Families, load: Option<&mut Session>) -> Result<
         },
         None => None,
     };
-    let report = running.watch(control, configuration, roles, load, tracer);
+    let told = |text: &[u8]| serde_json::from_slice::<SideReport>(text).ok().map(|report| report.error);
+    let gap_ns = configuration.pattern.gap_ns();
+    let watched = Watched { controls: &[control], now: None, roles, gap_ns, told: &told };
+    let home = running.watch(&watched, load, tracer).map_err(|error| error.to_string());
     run_dir.clear_notes();
-    report.map_err(|error| error.to_string())
+    let (texts, interrupted, tracer) = match home? {
+        Home::Ended(report) => return Ok(report),
+        Home::Came { texts, interrupted, tracer } => (texts, interrupted, tracer),
+    };
+    let sides = texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>();
+    let anatomy = tracer.map(|tracer| tracer.end()).transpose().map_err(|error| error.to_string())?;
+    let sides = sides.map_err(|error| error.to_string())?;
+    Ok(Report::Done { sides, interrupted, load: None, anatomy: anatomy.map(Box::new) })
 }
 
 /// How a process ends that could not have both of its threads: an error of the system (sysexits(3), `EX_OSERR`).
 const NO_THREAD: i32 = 71;
 
+/// Whom a host watches.
+pub(crate) struct Watched<'host> {
+    /// The words of each configuration.
+    pub(crate) controls: &'host [&'static Control],
+    /// Which of them it is now; none where there is but one.
+    pub(crate) now: Option<&'static Word>,
+    pub(crate) roles: [Role; 2],
+    /// The longest time between two steps that is nobody's fault.
+    pub(crate) gap_ns: u64,
+    /// What a side's report says of an error; none of what is no report.
+    pub(crate) told: &'host dyn Fn(&[u8]) -> Option<Option<String>>,
+}
+
+impl Watched<'_> {
+    fn now(&self) -> usize {
+        self.now.map_or(0, |now| now.load(Relaxed) as usize).min(self.controls.len().saturating_sub(1))
+    }
+
+    fn control(&self) -> Option<&'static Control> {
+        self.controls.get(self.now()).copied()
+    }
+
+    /// Where both sides are: in which configuration, at which step and number.
+    fn places(&self) -> (usize, [(u32, u64); 2]) {
+        (self.now(), self.control().map(|control| control.places()).unwrap_or_default())
+    }
+
+    fn last_seen(&self) -> Vec<LastSeen> {
+        self.control().map(|control| control.last_seen(self.roles)).unwrap_or_default()
+    }
+}
+
+/// How two sides ended.
+pub(crate) enum Home {
+    /// Both made their reports.
+    Came { texts: [Vec<u8>; 2], interrupted: bool, tracer: Option<Tracer> },
+    /// They hung, or one failed.
+    Ended(Report),
+}
+
+impl Home {
+    fn failed(cause: String) -> Self {
+        Self::Ended(Report::Failed { cause, at: None })
+    }
+}
+
 /// The sides at work: their processes and the pipes they report through.
 #[derive(Debug)]
-struct RunningSides {
+pub(crate) struct RunningSides {
     processes: Vec<Pid>,
     pipes: Vec<File>,
 }
 
 impl RunningSides {
-    fn fork(
+    /// `life` is what a side does, and the report that it makes.
+    pub(crate) fn fork(
         contexts: Contexts,
         roles: [Role; 2],
-        links: &dyn Links,
-        side: &dyn Fn(Role) -> Side,
+        life: &(dyn Fn(Role) -> Vec<u8> + Sync),
     ) -> io::Result<Self> {
         let mut running = Self { processes: Vec::new(), pipes: Vec::new() };
         let mut pipe = || -> io::Result<OwnedFd> {
@@ -174,19 +238,15 @@ impl RunningSides {
         match contexts {
             Contexts::Processes => {
                 for role in roles {
-                    let (write, own) = (pipe()?, side(role));
-                    running.processes.push(fork(|| act(links, own, &write))?);
+                    let write = pipe()?;
+                    running.processes.push(fork(|| act(life, role, &write))?);
                 }
             }
             Contexts::Threads => {
-                let sides = roles.map(side);
                 let [first, second] = [pipe()?, pipe()?];
                 running.processes.push(fork(|| {
-                    let [initiator, responder] = sides;
-                    let done = together(
-                        move || act(links, initiator, &first),
-                        move || act(links, responder, &second),
-                    );
+                    let done =
+                        together(move || act(life, roles[0], &first), move || act(life, roles[1], &second));
                     if done.is_err() {
                         // SAFETY: ends this process at once, as `fork` does when its work is done.
                         // JUSTIFICATION: `std::process::exit` would run what the parent has registered for its own end.
@@ -199,19 +259,18 @@ impl RunningSides {
     }
 
     /// Gathers both reports, or finds out why there are none.
-    fn watch(
+    pub(crate) fn watch(
         mut self,
-        control: &Control,
-        configuration: &Configuration,
-        roles: [Role; 2],
+        watched_sides: &Watched<'_>,
         mut load: Option<&mut Session>,
         mut tracer: Option<Tracer>,
-    ) -> io::Result<Report> {
-        let patience = PATIENCE + 4 * Duration::from_nanos(configuration.pattern.gap_ns());
+    ) -> io::Result<Home> {
+        let roles = watched_sides.roles;
+        let patience = PATIENCE + 4 * Duration::from_nanos(watched_sides.gap_ns);
         let mut texts = [Vec::new(), Vec::new()];
         let mut open = [true, true];
         let mut interrupted = false;
-        let mut watchdog = Watchdog::new(patience, REPORT, control.places(), Instant::now());
+        let mut watchdog = Watchdog::new(patience, REPORT, watched_sides.places(), Instant::now());
         let mut shares = Shares::new(Instant::now());
         let stdin = io::stdin();
         while open.contains(&true) {
@@ -236,12 +295,12 @@ impl RunningSides {
             let readable: Vec<bool> = watched[..reports].iter().map(|fd| !fd.revents().is_empty()).collect();
             if asked {
                 interrupted = true;
-                control.interrupted.store(1, Relaxed);
+                watched_sides.controls.iter().for_each(|control| control.interrupted.store(1, Relaxed));
             }
             if called && let Some(tracer) = &mut tracer {
                 if let Err(error) = tracer.catch() {
                     self.end();
-                    return Ok(Report::Failed { cause: error.to_string() });
+                    return Ok(Home::failed(error.to_string()));
                 }
                 watchdog.calm(Instant::now());
             }
@@ -257,13 +316,11 @@ impl RunningSides {
                         continue;
                     }
                     // Without this one, the other side would wait until patience runs out.
-                    let cause = match serde_json::from_slice::<SideReport>(&texts[index]) {
-                        Ok(report) => report.error,
-                        Err(_) => Some(self.cause_of_death(roles[index])),
-                    };
+                    let told = (watched_sides.told)(&texts[index]);
+                    let cause = told.unwrap_or_else(|| Some(self.cause_of_death(roles[index])));
                     if let Some(cause) = cause {
                         self.end();
-                        return Ok(Report::Failed { cause });
+                        return Ok(Home::failed(cause));
                     }
                 }
             }
@@ -274,28 +331,22 @@ impl RunningSides {
                 if let Some(tracer) = &mut tracer {
                     tracer.look();
                 }
-                let (places, now) = (control.places(), Instant::now());
-                if shares.starve(control, now) {
+                let (places, now) = (watched_sides.places(), Instant::now());
+                if watched_sides.control().is_some_and(|control| shares.starve(control, now)) {
                     watchdog.starved(now);
                 }
-                let reports = (0..2).any(|side| open[side] && places[side].0 == Step::Reports as u32);
+                let reports = (0..2).any(|side| open[side] && places.1[side].0 == Step::Reports as u32);
                 if watchdog.hangs(places, reports, now) {
-                    let last_seen = control.last_seen(roles);
+                    let last_seen = watched_sides.last_seen();
                     self.end();
-                    return Ok(Report::Hung { last_seen });
+                    return Ok(Home::Ended(Report::Hung { last_seen, at: None }));
                 }
             }
         }
         for process in self.processes.drain(..) {
             waitpid(Some(process), WaitOptions::empty())?;
         }
-        let sides =
-            texts.iter().map(|text| serde_json::from_slice(text)).collect::<Result<Vec<SideReport>, _>>()?;
-        let anatomy = match tracer.map(Tracer::end).transpose() {
-            Ok(anatomy) => anatomy.map(Box::new),
-            Err(error) => return Ok(Report::Failed { cause: error.to_string() }),
-        };
-        Ok(Report::Done { sides, interrupted, load: None, anatomy })
+        Ok(Home::Came { texts, interrupted, tracer })
     }
 
     fn cause_of_death(&mut self, role: Role) -> String {
@@ -351,9 +402,9 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
     }
 }
 
-/// One side's whole life.
-fn act(links: &dyn Links, side: Side, pipe: impl AsFd) {
-    let report = serde_json::to_vec(&side.play(|role, side| links.play(role, side))).unwrap_or_default();
+/// One side's whole life, and its report into `pipe`.
+fn act(life: &(dyn Fn(Role) -> Vec<u8> + Sync), role: Role, pipe: impl AsFd) {
+    let report = life(role);
     let mut rest = report.as_slice();
     while !rest.is_empty() {
         match rustix::io::write(&pipe, rest) {

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::no_task;
-use super::order::{Order, Report};
+use super::order::{Order, Report, Task};
 use super::run_dir::RunDir;
-use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::Clock;
 
 /// The hidden verb under which this program is a host.
@@ -23,21 +22,13 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// This very program, even if its file was replaced while the run goes on (proc(5)).
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Runs one configuration in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
-pub fn launch(
-    configuration: &Configuration,
-    clock: Clock,
-    run_dir: &RunDir,
-    interrupted: &AtomicBool,
-) -> io::Result<Report> {
+/// Runs `task` in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
+pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
+    let traced = matches!(&task, Task::Trial(configuration) if configuration.trace.is_some());
     let order = Order {
-        configuration: configuration.clone(),
+        task,
         // Beside the kernel's events it must be a clock that they are stamped by too (Documentation/trace/ftrace.rst, trace_clock).
-        clock: if configuration.trace.is_some() && !clock.source.stamps_events() {
-            Clock::MONOTONIC
-        } else {
-            clock
-        },
+        clock: if traced && !clock.source.stamps_events() { Clock::MONOTONIC } else { clock },
         run_dir: run_dir.path().to_owned(),
         lock: run_dir.lock().as_raw_fd(),
         parent: std::process::id(),
@@ -62,7 +53,8 @@ pub fn launch(
     let (text, complaint) = report?;
     serde_json::from_str(&text).or_else(|_| {
         let complaint = complained(&complaint);
-        Ok(Report::Failed { cause: format!("the trial's host left without a report ({status}) {complaint}") })
+        let cause = format!("the trial's host left without a report ({status}) {complaint}");
+        Ok(Report::Failed { cause, at: None })
     })
 }
 

@@ -36,6 +36,8 @@ pub mod bare {
         AddressLink as Link, AddressNotifier as Notifier, AddressWaiter as Waiter,
     };
 }
+#[cfg(target_os = "linux")]
+pub mod bench;
 #[cfg(any(test, feature = "sample"))]
 pub mod conformance;
 pub mod control;

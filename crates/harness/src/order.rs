@@ -20,7 +20,7 @@ use crate::side::SideReport;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// What to run.
-    pub configuration: Configuration,
+    pub task: Task,
     /// The clock of the run.
     pub clock: Clock,
     /// The run's folder.
@@ -33,6 +33,43 @@ pub struct Order {
     #[cfg(target_os = "linux")]
     /// The process that gave the order; without it the trial is nobody's.
     pub parent: u32,
+}
+
+/// What a host is to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// One configuration in a trial of its own.
+    Trial(Box<Configuration>),
+    /// Several in turns between the same two sides.
+    #[cfg(target_os = "linux")]
+    Bench(Bench),
+}
+
+/// What takes turns, and for how long.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bench {
+    /// All of one kind of sides; each until its own end.
+    pub configurations: Vec<Configuration>,
+    /// Which follow one another, by place.
+    pub turns: Vec<Vec<u32>>,
+    /// How time is cut up.
+    pub cut: Cut,
+    /// Of the order.
+    pub seed: u64,
+}
+
+/// How the time of two sides is cut into slices, nanoseconds.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// A slice, its head included.
+    pub slice_ns: u64,
+    /// What of it is not recorded.
+    pub head_ns: u64,
+    /// What is not recorded where another class begins.
+    pub washout_ns: u64,
 }
 
 /// What a host says on its standard output.
@@ -51,13 +88,41 @@ pub enum Report {
         #[serde(default)]
         anatomy: Option<Box<Anatomy>>,
     },
+    /// Both sides of a bench came home, perhaps early because of an interrupt.
+    #[cfg(target_os = "linux")]
+    Sliced {
+        /// What came of each configuration.
+        came: Vec<Sliced>,
+        /// Whether the user interrupted.
+        interrupted: bool,
+    },
     /// Nothing moved any more.
     Hung {
         /// Where each side was.
         last_seen: Vec<LastSeen>,
+        /// On a bench the place of the configuration whose turn it was.
+        #[serde(default)]
+        at: Option<u32>,
     },
     /// It could not be run, or a side died.
     Failed {
+        /// What happened.
+        cause: String,
+        /// On a bench the place of the configuration whose turn it was.
+        #[serde(default)]
+        at: Option<u32>,
+    },
+}
+
+/// What came of a configuration on a bench.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sliced {
+    /// The reports of both sides, the one that notifies first at the front.
+    Sides { sides: Vec<SideReport> },
+    /// It could not be opened beside the others.
+    NotOpened {
         /// What happened.
         cause: String,
     },

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
+use super::bench::account::{Account, Seen};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
@@ -79,6 +81,9 @@ pub struct Side {
     pub journal: Option<Journal>,
     /// What the device and the kernel counted while blocks were transferred.
     pub io: Option<Io>,
+    /// What is counted over slices.
+    #[cfg(target_os = "linux")]
+    pub(crate) account: Account,
 }
 
 /// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
@@ -103,6 +108,25 @@ pub struct Times {
 }
 
 impl Times {
+    /// With the memory of what a ping-pong times, and of nothing else, already there.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn of_slices(initiates: bool) -> Self {
+        let used = || if initiates { Histogram::new() } else { Histogram::untouched() };
+        Self {
+            round_trip: used(),
+            notify: used(),
+            around_wait: used(),
+            wake: Histogram::untouched(),
+            response: Histogram::untouched(),
+            operation: Histogram::untouched(),
+            hand_off: Histogram::untouched(),
+            create: Histogram::untouched(),
+            reap: Histogram::untouched(),
+            life: Histogram::untouched(),
+            transfer: Histogram::untouched(),
+        }
+    }
+
     /// Forgets the times of the warm-up.
     pub fn clear(&mut self) {
         let Self {
@@ -165,6 +189,10 @@ pub struct SideReport {
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
+    /// Its slices, where it was measured in slices.
+    #[cfg(target_os = "linux")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Seen>,
     /// Why it gave up, if it did.
     pub error: Option<String>,
 }
@@ -206,6 +234,8 @@ impl Side {
             figures: Vec::new(),
             journal: None,
             io: None,
+            #[cfg(target_os = "linux")]
+            account: Account::default(),
         }
     }
 
@@ -249,8 +279,13 @@ impl Side {
             |Refused { call, cause, cure }| SideError::Setup { call, cause: cause.to_string(), cure },
         )?;
         self.reading_ns = Usage::reading_ns();
-        self.control.progress[self.role.index()].task.store(task::number(), Release);
+        self.announce_task();
         Ok(())
+    }
+
+    /// Tells the host and the other side which task it is.
+    pub(crate) fn announce_task(&self) {
+        self.control.progress[self.role.index()].task.store(task::number(), Release);
     }
 
     /// Opens the measured window: everything before it is warm-up.
@@ -356,6 +391,8 @@ impl Side {
             reference: self.reference,
             work: self.work.as_ref().filter(|work| work.count() > 0).map(Series::from),
             io: self.io.clone(),
+            #[cfg(target_os = "linux")]
+            slices: self.account.slices.clone(),
             error: error.map(ToString::to_string),
         }
     }

@@ -2,7 +2,7 @@
 //! What the kernel counts for a thread. How it is asked stands in `task`, in a file for each system.
 
 /// What is counted of the calling thread, times in nanoseconds; on Linux what getrusage(2) tells.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
     /// See [`SideCounters::voluntary_switches`](doorbell_results::record::SideCounters::voluntary_switches).
     pub voluntary_switches: u64,

@@ -42,6 +42,8 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         fanout,
         reference: None,
         work: None,
+        #[cfg(target_os = "linux")]
+        slices: Vec::new(),
         io: None,
         error: None,
     };

@@ -7,10 +7,11 @@ use std::time::Duration;
 use self::fan::FanEntry;
 use self::table::{Part, Table};
 use super::control::Step;
-use super::order::Order;
 use super::side::SideReport;
 use doorbell_machine::clock::Now;
+use doorbell_results::configuration::Configuration;
 use doorbell_results::configuration::Pattern;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::pinning::Spread;
 use doorbell_results::record::LastSeen;
 
@@ -57,20 +58,23 @@ pub(super) const STACK: usize = 128 << 10;
 /// Most receivers whose whereabouts a hang tells.
 pub(super) const TOLD: usize = 4;
 
-pub(super) fn part(order: &Order, entry: &dyn FanEntry) -> Result<Part, String> {
-    let configuration = &order.configuration;
+pub(super) fn part(
+    clock: Clock,
+    configuration: &Configuration,
+    entry: &dyn FanEntry,
+) -> Result<Part, String> {
     let Pattern::FanOut { receivers, interval_ns } = configuration.pattern else {
         return Err("this is no fan-out".to_owned());
     };
     let part = Part {
-        clock: order.clock,
+        clock,
         wait: configuration.wait,
         receivers,
         warmup: WARMUP,
         rounds: configuration.until.count.unwrap_or(1),
         interval_ns,
         // Another order in each trial; none of them is special.
-        seed: order.clock.now(),
+        seed: clock.now(),
         shared: entry.shared(),
     };
     Ok(part)

@@ -31,12 +31,14 @@ use crate::arena::Arena;
 use crate::control::Step;
 use crate::fork::fork;
 use crate::load::session::Session;
-use crate::order::{Order, REPORT, Report};
+use crate::order::{REPORT, Report};
 use crate::run_dir::RunDir;
 use crate::side::{SideReport, pin};
 use crate::site::Site;
 use crate::watchdog::Watchdog;
 use doorbell_machine::root::Root;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::pinning::{Pinning, Spread};
 use doorbell_results::record::subject::Contexts;
 
@@ -56,27 +58,28 @@ impl Failure {
     }
 }
 
-/// Runs the fan-out that `order` asks for.
+/// Runs the fan-out that `configuration` asks for.
 pub(crate) fn run(
-    order: &Order,
+    clock: Clock,
+    configuration: &Configuration,
     entry: &dyn FanEntry,
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, String> {
-    let report = play(order, entry, run_dir, load);
+    let report = play(clock, configuration, entry, run_dir, load);
     run_dir.clear_notes();
     report.map_err(|failure| failure.to_string())
 }
 
 fn play(
-    order: &Order,
+    clock: Clock,
+    configuration: &Configuration,
     entry: &dyn FanEntry,
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, Failure> {
-    let configuration = &order.configuration;
     let said = |text: &dyn ToString| Failure::Said(text.to_string());
-    let part = part(order, entry).map_err(|text| said(&text))?;
+    let part = part(clock, configuration, entry).map_err(|text| said(&text))?;
     let topology = doorbell_machine::topology::read(&Root::live(), None);
     let pinning = Pinning::named(&configuration.placement.relation).ok_or_else(|| {
         said(&format!("no way of pinning is called '{}'", configuration.placement.relation))
@@ -90,9 +93,7 @@ fn play(
     let arena = Arena::map(size).map_err(|error| said(&error))?;
     let table = Table::place(arena, part, configuration.size).map_err(|error| said(&error))?;
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let fan = entry
-        .open(&site, &Hall { receivers: part.receivers, clock: order.clock })
-        .map_err(|error| said(&error))?;
+    let fan = entry.open(&site, &Hall { receivers: part.receivers, clock }).map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
     let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
     let outcome = running.watch(&table, before, spread.as_ref(), load);
@@ -257,23 +258,26 @@ impl RunningReceivers {
                     }
                     Err(error) => {
                         let cause = self.cause_of_end(table)?;
-                        Report::Failed { cause: cause.unwrap_or_else(|| no_report(text.len(), &error)) }
+                        Report::Failed {
+                            cause: cause.unwrap_or_else(|| no_report(text.len(), &error)),
+                            at: None,
+                        }
                     }
                 });
             }
             if ready[1]
                 && let Some(cause) = self.complaint()?
             {
-                return Ok(Report::Failed { cause });
+                return Ok(Report::Failed { cause, at: None });
             }
             if ready[2]
                 && let Some(cause) = self.obituary(table)?
             {
-                return Ok(Report::Failed { cause });
+                return Ok(Report::Failed { cause, at: None });
             }
             let places = progress(table);
             if watchdog.hangs(places, places.0 == Step::Reports as u32, Instant::now()) {
-                return Ok(Report::Hung { last_seen: last_seen(table) });
+                return Ok(Report::Hung { last_seen: last_seen(table), at: None });
             }
         }
     }
@@ -412,7 +416,6 @@ mod tests {
     use crate::fanout::WARMUP;
     use crate::fanout::table::Part;
     use doorbell_results::configuration::WaitPolicy;
-    use doorbell_results::machine::clock::Clock;
 
     /// Such a fan-out would have gone on for ever: the death was one that had been asked for, and no report could come.
     #[test]
@@ -446,7 +449,7 @@ mod tests {
             };
             running.add(notifier.unwrap(), "the notifier".to_owned());
             let report = running.watch(&table, 0, None, None).unwrap();
-            let Report::Failed { cause } = report else { panic!("{report:?}") };
+            let Report::Failed { cause, .. } = report else { panic!("{report:?}") };
             assert!(cause.contains(&format!("without a whole report: {} bytes", said.len())), "{cause}");
             assert!(running.processes.is_empty());
         }

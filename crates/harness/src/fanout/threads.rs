@@ -15,20 +15,26 @@ use super::{
 };
 use crate::arena::Arena;
 use crate::control::Step;
-use crate::order::{Order, REPORT, Report};
+use crate::order::{REPORT, Report};
 use crate::run_dir::RunDir;
 use crate::side::{SideError, SideReport, pin};
 use crate::site::Site;
 use crate::watchdog::Watchdog;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::pinning::Pinning;
 
 /// What the notifier brings home, or why somebody cannot go on.
 type Told = Result<Vec<SideReport>, String>;
 
-/// Runs the fan-out that `order` asks for.
-pub(crate) fn run(order: &Order, entry: &dyn FanEntry, run_dir: &RunDir) -> Result<Report, String> {
-    let configuration = &order.configuration;
-    let part = part(order, entry)?;
+/// Runs the fan-out that `configuration` asks for.
+pub(crate) fn run(
+    clock: Clock,
+    configuration: &Configuration,
+    entry: &dyn FanEntry,
+    run_dir: &RunDir,
+) -> Result<Report, String> {
+    let part = part(clock, configuration, entry)?;
     let pinning = Pinning::named(&configuration.placement.relation)
         .ok_or_else(|| format!("no way of pinning is called '{}'", configuration.placement.relation))?;
     let topology = doorbell_machine::system::topology();
@@ -40,9 +46,8 @@ pub(crate) fn run(order: &Order, entry: &dyn FanEntry, run_dir: &RunDir) -> Resu
     // Never given back: whoever hangs still holds them when the host leaves.
     let table: &'static Table = Box::leak(Box::new(table));
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let fan = entry
-        .open(&site, &Hall { receivers: part.receivers, clock: order.clock })
-        .map_err(|error| error.to_string())?;
+    let fan =
+        entry.open(&site, &Hall { receivers: part.receivers, clock }).map_err(|error| error.to_string())?;
     let fan: &'static dyn OpenFan = Box::leak(fan);
     crate::input::when_input_ends(|| table.control.interrupted.store(1, Relaxed));
 
@@ -93,7 +98,7 @@ pub(crate) fn run(order: &Order, entry: &dyn FanEntry, run_dir: &RunDir) -> Resu
                 receivers.into_iter().for_each(|receiver| drop(receiver.join()));
                 return Ok(Report::Done { sides, interrupted, load: None, anatomy: None });
             }
-            Ok(Err(cause)) => return Ok(Report::Failed { cause }),
+            Ok(Err(cause)) => return Ok(Report::Failed { cause, at: None }),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err("all threads left without a report".to_owned());
@@ -101,7 +106,7 @@ pub(crate) fn run(order: &Order, entry: &dyn FanEntry, run_dir: &RunDir) -> Resu
         }
         let places = progress(table);
         if watchdog.hangs(places, places.0 == Step::Reports as u32, Instant::now()) {
-            return Ok(Report::Hung { last_seen: last_seen(table) });
+            return Ok(Report::Hung { last_seen: last_seen(table), at: None });
         }
     }
 }

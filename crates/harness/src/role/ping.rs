@@ -47,7 +47,7 @@ pub(super) fn initiate<M: Mechanism>(
 
 /// Whether a waiter may be awake again some hundred nanoseconds after it rang, of which clock readings would be a good part: all of these are
 /// timed in one way, so that what is ranked together holds the same.
-fn keeps_its_cpu<M: Mechanism>(policy: WaitPolicy) -> bool {
+pub(super) fn keeps_its_cpu<M: Mechanism>(policy: WaitPolicy) -> bool {
     match M::WAITS {
         Waits::Spins | Waits::Yields | Waits::Adapts => true,
         Waits::Blocks => policy == WaitPolicy::Spin,
@@ -102,7 +102,7 @@ fn ring_to_ring(
 
 /// One round in so many has a reading between the call and the wait where rounds follow one another at once: what the call and the wait
 /// take is known from some hundred of them, and a reading in each would be a third of what the harness adds to a round trip.
-const PARTED: u64 = 16;
+pub(super) const PARTED: u64 = 16;
 
 /// Every round with a reading before the call and after the wait, some with one in between.
 fn stamped<M: Mechanism>(

@@ -17,10 +17,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch the CPUs on which `configuration` is measured.
-    pub fn begin(configuration: &Configuration, topology: &Topology) -> Self {
-        let cpus = match configuration.placement.cpus {
-            Some(cpus) => cpus.into_iter().collect(),
+    /// Begins to watch the CPUs on which one of `configurations` is measured.
+    pub fn begin(configurations: &[&Configuration], topology: &Topology) -> Self {
+        let pinned: Option<Vec<[u32; 2]>> = configurations.iter().map(|one| one.placement.cpus).collect();
+        let cpus = match pinned {
+            Some(cpus) => cpus.into_iter().flatten().collect(),
             None => topology.usable.clone(),
         };
         let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);

@@ -15,7 +15,7 @@ use super::arena::Arena;
 use super::control::{Control, Step};
 use super::family::{self, Cast, Families, Stage};
 use super::load::session::Session;
-use super::order::{Order, REPORT, Report};
+use super::order::{Order, REPORT, Report, Task};
 use super::part::Role;
 use super::run_dir::RunDir;
 use super::side::{Side, SideReport};
@@ -23,6 +23,8 @@ use super::watchdog::Watchdog;
 use crate::entry::Links;
 use crate::input::when_input_ends;
 use crate::site::Site;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::subject::Contexts;
 
 /// Without a step forward for this long, plus four gaps, a trial hangs; as in a host of processes.
@@ -36,7 +38,7 @@ pub fn main(families: Families) -> io::Result<()> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     let order: Order = serde_json::from_str(&line)?;
-    let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause });
+    let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause, at: None });
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     io::stdout().write_all(&line)?;
@@ -47,19 +49,19 @@ pub fn main(families: Families) -> io::Result<()> {
 
 /// Runs the trial, under the load that its configuration asks for.
 fn under_load(order: &Order, families: Families) -> Result<Report, String> {
-    let Some(load) = &order.configuration.load else { return run(order, families) };
+    let Task::Trial(configuration) = &order.task;
+    let Some(load) = &configuration.load else { return run(order.clock, configuration, families) };
     let topology = doorbell_machine::system::topology();
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
     session.begin();
-    let mut report = run(order, families)?;
+    let mut report = run(order.clock, configuration, families)?;
     if let Report::Done { load, .. } = &mut report {
         *load = Some(session.end().map_err(|error| format!("the load: {error}"))?);
     }
     Ok(report)
 }
 
-fn run(order: &Order, families: Families) -> Result<Report, String> {
-    let configuration = &order.configuration;
+fn run(clock: Clock, configuration: &Configuration, families: Families) -> Result<Report, String> {
     if configuration.trace.is_some() || configuration.latency_limit_us.is_some() {
         return Err("traced events and limits of idle states are had on Linux alone so far".to_owned());
     }
@@ -70,7 +72,7 @@ fn run(order: &Order, families: Families) -> Result<Report, String> {
     let family = family::of(families, configuration.pattern)
         .ok_or("nothing here runs a configuration of this pattern")?;
     if let Some(fan) = family.fan_out(configuration) {
-        return super::fanout::run(order, fan?, &run_dir);
+        return super::fanout::run(clock, configuration, fan?, &run_dir);
     }
     let message = family.message_bytes(configuration);
     // As in a host of processes.
@@ -80,12 +82,12 @@ fn run(order: &Order, families: Families) -> Result<Report, String> {
     let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
     let site = Site::new(configuration.contexts, arena, &run_dir);
-    let stage = Stage { configuration, clock: order.clock, site: &site, arena, control, run_dir: &run_dir };
+    let stage = Stage { configuration, clock, site: &site, arena, control, run_dir: &run_dir };
     let Cast { roles, links, .. } = family.open(&stage)?;
     when_input_ends(|| control.interrupted.store(1, Relaxed));
     // Never given back: a side that hangs still holds it when the host leaves.
     let links: &'static dyn Links = Box::leak(links);
-    let side = |role| Side::new(role, order.clock, configuration.clone(), control, payload);
+    let side = |role| Side::new(role, clock, configuration.clone(), control, payload);
     play(roles, links, &side, control, configuration.pattern.gap_ns())
 }
 
@@ -118,7 +120,7 @@ fn play(
                 let report = report?;
                 if let Some(cause) = &report.error {
                     // Without this one, the other side would wait until patience runs out.
-                    return Ok(Report::Failed { cause: cause.clone() });
+                    return Ok(Report::Failed { cause: cause.clone(), at: None });
                 }
                 home[index] = Some(report);
                 watchdog.calm(Instant::now());
@@ -128,7 +130,7 @@ fn play(
                 let reports =
                     (0..2).any(|side| home[side].is_none() && places[side].0 == Step::Reports as u32);
                 if watchdog.hangs(places, reports, Instant::now()) {
-                    return Ok(Report::Hung { last_seen: control.last_seen(roles) });
+                    return Ok(Report::Hung { last_seen: control.last_seen(roles), at: None });
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return Err("both sides left without a report".to_owned()),

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use super::order::{Order, Report};
+use super::order::{Order, Report, Task};
 use super::run_dir::RunDir;
-use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::Clock;
 
 /// The hidden verb under which this program is a host.
@@ -22,13 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LONGEST_COMPLAINT: usize = 2000;
 
 /// Runs one configuration in a process of its own; ends it early once `interrupted` is set.
-pub fn launch(
-    configuration: &Configuration,
-    clock: Clock,
-    _: &RunDir,
-    interrupted: &AtomicBool,
-) -> io::Result<Report> {
-    let order = Order { configuration: configuration.clone(), clock };
+pub fn launch(task: Task, clock: Clock, _: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
+    let order = Order { task, clock };
     let mut child = Command::new(std::env::current_exe()?)
         .arg(HOST_VERB)
         .stdin(Stdio::piped())
@@ -44,7 +38,7 @@ pub fn launch(
     let (text, complaint) = report?;
     serde_json::from_str(&text).or_else(|_| {
         let cause = format!("the trial's host left without a report ({status}) {}", complaint.trim());
-        Ok(Report::Failed { cause })
+        Ok(Report::Failed { cause, at: None })
     })
 }
 

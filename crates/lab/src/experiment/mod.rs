@@ -3,6 +3,8 @@
 
 #[cfg(target_os = "linux")]
 pub mod anatomy;
+#[cfg(target_os = "linux")]
+mod bench;
 pub mod fanout;
 #[cfg(target_os = "linux")]
 pub mod gate;

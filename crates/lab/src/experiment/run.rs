@@ -8,12 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[cfg(target_os = "linux")]
+use super::bench;
+#[cfg(target_os = "linux")]
 use super::idle;
 use super::live::Told;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
 use doorbell_harness::launch::launch;
-use doorbell_harness::order::Report;
+#[cfg(target_os = "linux")]
+use doorbell_harness::order::{Bench, Cut, Sliced};
+use doorbell_harness::order::{Report, Task};
 use doorbell_harness::primitives::{self, Moved};
 use doorbell_harness::run_dir::RunDir;
 use doorbell_harness::side::SideReport;
@@ -24,6 +28,8 @@ use doorbell_results::machine::topology::Relation;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::Primitives;
 use doorbell_results::record::result::SCHEMA_VERSION;
+#[cfg(target_os = "linux")]
+use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_results::written::time_ns;
@@ -86,9 +92,14 @@ pub fn run(
         run_dir: &run_dir,
         interrupted: &conditions.interrupted,
         repeats: plan.repeats(),
+        #[cfg(target_os = "linux")]
+        cut: bench::cut(&plan),
+        #[cfg(target_os = "linux")]
+        struck: Vec::new(),
     };
     let most_blocks = plan.most_blocks();
     let total = plan.configurations.len() * most_blocks as usize;
+    let plan = with_bench(plan, &machine);
     let mut told = Told::begin(&run_dir, &plan, total, &conditions.command_line);
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
@@ -98,36 +109,45 @@ pub fn run(
     warnings.extend(scheduled_otherwise(&machine));
     // Primitive costs read once more for a single record, by its place.
     let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
-    let mut readings = Readings { machine: &machine, cpus: primitive_cpus(&machine), primitives: Vec::new() };
+    let mut readings = Readings {
+        machine: &machine,
+        cpus: primitive_cpus(&machine),
+        primitives: Vec::new(),
+        last: Instant::now(),
+    };
     let begun = Instant::now();
     let mut block = 0;
     'blocks: while block < most_blocks && !interrupted() {
         if block == 0 {
             warnings.extend(readings.read(block));
         }
-        let mut order: Vec<&Configuration> = plan.configurations.iter().collect();
+        let mut order = parties(&plan, &machine);
         random.shuffle(&mut order);
-        for configuration in order {
+        let trials_apart = order.iter().any(|party| matches!(party, Party::Alone(_)));
+        for party in order {
             if interrupted() {
                 break 'blocks;
             }
-            observer.starts(records.len() + 1, total, configuration);
-            let record = trials.run(configuration, block)?;
-            observer.ends(&record);
-            told.ended(&record);
-            if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
-                witnesses.extend(
-                    primitives::measure(machine.clock, readings.cpus, block)
-                        .map(|primitives| (records.len(), primitives)),
-                );
+            observer.starts(records.len() + 1, total, party.first());
+            for record in trials.run(&party, block, &mut random)? {
+                observer.ends(&record);
+                told.ended(&record);
+                if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
+                    witnesses.extend(
+                        primitives::measure(machine.clock, readings.cpus, block)
+                            .map(|primitives| (records.len(), primitives)),
+                    );
+                }
+                records.push(record);
             }
-            records.push(record);
         }
         block += 1;
         if interrupted() {
             break;
         }
-        warnings.extend(readings.read(block));
+        if trials_apart || block == most_blocks || plan.looks.contains(&block) || readings.are_old() {
+            warnings.extend(readings.read(block));
+        }
         if plan.looks.contains(&block) && block < most_blocks {
             let plan = Plan { blocks: block, ..plan.clone() };
             let mut records = records.clone();
@@ -192,15 +212,25 @@ struct Readings<'run> {
     machine: &'run Machine,
     cpus: [u32; 2],
     primitives: Vec<Primitives>,
+    last: Instant,
 }
 
+/// Where pairs of sides follow one another on the bench, primitive costs are read again after so long: a reading takes a tenth of a
+/// second.
+const READ_AGAIN: Duration = Duration::from_secs(4);
+
 impl Readings<'_> {
+    fn are_old(&self) -> bool {
+        self.last.elapsed() > READ_AGAIN
+    }
+
     /// Reads them once more; a warning if they cannot be read.
     fn read(&mut self, block: u32) -> Option<Warning> {
         match primitives::measure(self.machine.clock, self.cpus, block) {
             Ok(reading) => self.primitives.push(reading),
             Err(error) => return Some(no_primitives(&error)),
         }
+        self.last = Instant::now();
         None
     }
 }
@@ -270,10 +300,11 @@ fn judge(
     machine: &Machine,
 ) {
     for (place, record) in records.iter_mut().enumerate() {
-        let around = |block| primitives.iter().find(|reading| reading.block == block);
         let witness = witnesses.get(&place);
-        if let Some(before) = around(record.block).filter(|_| !machine.virtualisation.emulated) {
-            for after in around(record.block + 1).into_iter().chain(witness) {
+        let before = primitives.iter().rfind(|reading| reading.block <= record.block);
+        let after = primitives.iter().find(|reading| reading.block > record.block);
+        if let Some(before) = before.filter(|_| !machine.virtualisation.emulated) {
+            for after in after.into_iter().chain(witness) {
                 record.warnings.extend(primitives::moved(before, after).iter().map(primitives_drifted));
             }
         }
@@ -315,22 +346,190 @@ struct Trials<'run> {
     interrupted: &'run AtomicBool,
     /// Repetitions of trials with interference the run can still afford.
     repeats: usize,
+    #[cfg(target_os = "linux")]
+    cut: Cut,
+    /// Configurations that hung on the bench: their records say so, and the others go on without them.
+    #[cfg(target_os = "linux")]
+    struck: Vec<Configuration>,
+}
+
+/// Who is measured together.
+#[derive(Debug)]
+enum Party<'plan> {
+    /// One configuration, in a trial of its own.
+    Alone(&'plan Configuration),
+    /// Several that take turns between the same two sides.
+    #[cfg(target_os = "linux")]
+    Bench(Vec<&'plan Configuration>),
+}
+
+impl<'plan> Party<'plan> {
+    fn first(&self) -> &'plan Configuration {
+        match self {
+            Self::Alone(one) => one,
+            #[cfg(target_os = "linux")]
+            Self::Bench(members) => members[0],
+        }
+    }
+}
+
+/// Whether `configuration` takes turns with others.
+#[cfg(target_os = "linux")]
+fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
+    doorbell_harness::bench::fits(configuration) && lacks(configuration, machine).is_none()
+}
+
+/// The plan, with what the result says of the bench.
+#[cfg(target_os = "linux")]
+fn with_bench(plan: Plan, machine: &Machine) -> Plan {
+    let bench = bench::bench(&plan, |one| takes_turns(one, machine), subject);
+    Plan { bench, ..plan }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn with_bench(plan: Plan, _: &Machine) -> Plan {
+    plan
+}
+
+/// A block of `plan`: what takes turns together, for each kind of sides, and each other configuration.
+#[cfg(target_os = "linux")]
+fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
+    let (sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
+        plan.configurations.iter().partition(|one| takes_turns(one, machine));
+    let of = |contexts: Contexts| {
+        let members: Vec<_> = sliced.iter().copied().filter(|one| one.contexts == contexts).collect();
+        (!members.is_empty()).then_some(Party::Bench(members))
+    };
+    let benches = [Contexts::Processes, Contexts::Threads].into_iter().filter_map(of);
+    alone.into_iter().map(Party::Alone).chain(benches).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn parties<'plan>(plan: &'plan Plan, _: &Machine) -> Vec<Party<'plan>> {
+    plan.configurations.iter().map(Party::Alone).collect()
 }
 
 /// Most tries for a trial that meets interference.
 const TRIES: u32 = 3;
 
 impl Trials<'_> {
+    #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "nothing takes turns there"))]
+    fn run(&mut self, party: &Party<'_>, block: u32, random: &mut fastrand::Rng) -> io::Result<Vec<Record>> {
+        match party {
+            Party::Alone(configuration) => Ok(vec![self.alone(configuration, block)?]),
+            #[cfg(target_os = "linux")]
+            Party::Bench(members) => Ok(self.bench(members, block, random)),
+        }
+    }
+
+    /// A pair of sides between which `members` take turns. Whoever hangs or fails ends alone: the pair is made anew without it.
+    #[cfg(target_os = "linux")]
+    fn bench(&mut self, members: &[&Configuration], block: u32, random: &mut fastrand::Rng) -> Vec<Record> {
+        let mut records = Vec::new();
+        let mut together: Vec<Vec<&Configuration>> =
+            vec![members.iter().copied().filter(|one| !self.struck.contains(one)).collect()];
+        while let Some(mut pair) = together.pop() {
+            if pair.is_empty() {
+                continue;
+            }
+            let (report, environment, attempts) = self.pair(&pair, random.u64(..));
+            let ended = |configuration: &Configuration, outcome| Record {
+                attempts,
+                environment: environment.clone(),
+                ..record(configuration, block, outcome)
+            };
+            let (at, outcome) = match report {
+                Report::Sliced { came, interrupted } => {
+                    let outcome = if interrupted { Outcome::Partial } else { Outcome::Done };
+                    let alone = pair.len() == 1;
+                    for (configuration, came) in pair.into_iter().zip(came) {
+                        match came {
+                            Sliced::Sides { sides } => {
+                                let slices = bench::slices(&sides);
+                                if slices.is_empty() && interrupted {
+                                    // Its turn had not come.
+                                    continue;
+                                }
+                                let mut record = gather(configuration, block, sides, outcome.clone());
+                                if let Some(family) = family(configuration) {
+                                    family.derive(&mut record, self.machine);
+                                }
+                                record.slices = slices;
+                                record.attempts = attempts;
+                                record.warnings.extend(interference(&environment));
+                                record.environment = environment.clone();
+                                records.push(record);
+                            }
+                            // What cannot be opened beside the others may be by itself.
+                            Sliced::NotOpened { .. } if !alone => together.push(vec![configuration]),
+                            Sliced::NotOpened { cause } => {
+                                records.push(ended(configuration, Outcome::Failed { cause }));
+                            }
+                        }
+                    }
+                    continue;
+                }
+                Report::Hung { last_seen, at } => (at, Outcome::Hung { last_seen }),
+                Report::Failed { cause, at } => (at, Outcome::Failed { cause }),
+                Report::Done { .. } => (None, Outcome::Failed { cause: "a trial's report came".to_owned() }),
+            };
+            match at.map(|at| at as usize).filter(|at| *at < pair.len()) {
+                Some(at) => {
+                    let configuration = pair.remove(at);
+                    if matches!(outcome, Outcome::Hung { .. }) {
+                        self.struck.push(configuration.clone());
+                    }
+                    records.push(ended(configuration, outcome));
+                    if !self.interrupted.load(Relaxed) {
+                        together.push(pair);
+                    }
+                }
+                None => records.extend(pair.into_iter().map(|one| ended(one, outcome.clone()))),
+            }
+        }
+        records
+    }
+
+    /// Runs `members` between two sides until they were left alone, or as often as the run can afford.
+    #[cfg(target_os = "linux")]
+    fn pair(&mut self, members: &[&Configuration], seed: u64) -> (Report, Environment, u32) {
+        let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
+        let configurations = members.iter().copied().cloned().collect();
+        let bench = Bench { configurations, turns, cut: self.cut, seed };
+        let mut attempts = 1;
+        loop {
+            let watch = Watch::begin(members, &self.machine.topology);
+            let task = Task::Bench(bench.clone());
+            let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
+                .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
+            let mut environment = watch.end();
+            if members.len() > 1 {
+                // Counted for all of them together, they are of none.
+                environment.interrupts.clear();
+                environment.idle_states.clear();
+                environment.idle_entries.clear();
+            }
+            let whole = matches!(report, Report::Sliced { interrupted: false, .. });
+            let interfered = !interference(&environment).is_empty();
+            if !(whole && interfered && attempts < TRIES && self.repeats > 0) {
+                return (report, environment, attempts);
+            }
+            attempts += 1;
+            self.repeats = self.repeats.saturating_sub(members.len());
+        }
+    }
+
     /// Runs one configuration until it was left alone, or as often as the run can afford; the last try is kept, marked.
-    fn run(&mut self, configuration: &Configuration, block: u32) -> io::Result<Record> {
+    fn alone(&mut self, configuration: &Configuration, block: u32) -> io::Result<Record> {
         if let Some(reason) = lacks(configuration, self.machine) {
             return Ok(record(configuration, block, Outcome::Skipped { reason }));
         }
         let mut attempts = 1;
         loop {
-            let watch = Watch::begin(configuration, &self.machine.topology);
-            let report = launch(configuration, self.machine.clock, self.run_dir, self.interrupted)
-                .unwrap_or_else(|error| Report::Failed { cause: error.to_string() });
+            let watch = Watch::begin(&[configuration], &self.machine.topology);
+            let task = Task::Trial(Box::new(configuration.clone()));
+            let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
+                .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
             let environment = watch.end();
             let interfered = interference(&environment);
             let whole = matches!(report, Report::Done { interrupted: false, .. });
@@ -348,8 +547,13 @@ impl Trials<'_> {
                         ..gather(configuration, block, sides, outcome)
                     }
                 }
-                Report::Hung { last_seen } => record(configuration, block, Outcome::Hung { last_seen }),
-                Report::Failed { cause } => record(configuration, block, Outcome::Failed { cause }),
+                Report::Hung { last_seen, .. } => record(configuration, block, Outcome::Hung { last_seen }),
+                Report::Failed { cause, .. } => record(configuration, block, Outcome::Failed { cause }),
+                #[cfg(target_os = "linux")]
+                Report::Sliced { .. } => {
+                    let cause = "a bench's report came".to_owned();
+                    record(configuration, block, Outcome::Failed { cause })
+                }
             };
             if let Some(family) = family(configuration) {
                 family.derive(&mut record, self.machine);
@@ -448,6 +652,8 @@ mod tests {
             reference: None,
             work: None,
             io: None,
+            #[cfg(target_os = "linux")]
+            slices: Vec::new(),
             error: None,
         };
         vec![side(Tally { sent, ..Tally::default() }), side(Tally { seen, ..Tally::default() })]

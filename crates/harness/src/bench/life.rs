@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The life of a side that takes turns with everything a plan has, between the same two processes or threads.
+
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::account::Place;
+use super::course::{Course, Entry};
+use super::resident::{Resident, Span};
+use crate::bare;
+use crate::control::{Control, Step, told};
+use crate::mechanism::{Fault, Link, Notifier, Waiter};
+use crate::order::Cut;
+use crate::role::Role;
+use crate::side::{Side, SideError, SideReport, Times, pin};
+use crate::site::Word;
+use doorbell_machine::clock::Now;
+use doorbell_machine::system;
+use doorbell_results::machine::clock::{Clock, Ticks};
+use doorbell_results::machine::cpu_list::CpuList;
+
+/// Words that both sides and the host share.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Words {
+    /// Which configuration comes next; [`OVER`] after the last.
+    pub(super) next: Word,
+    /// Which configuration it is now, for the host.
+    pub(super) now: Word,
+}
+
+// SAFETY: atomics only; all are valid at zero.
+unsafe impl crate::arena::Zeroed for Words {}
+
+/// What comes after the last slice.
+const OVER: u32 = u32::MAX;
+
+/// After so long another class of configurations has its turn.
+const TURN: Duration = Duration::from_millis(250);
+
+/// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time.
+const FEWEST: u32 = 100;
+const LONGEST: u32 = 8;
+
+/// What a side says when it is done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Told {
+    /// For each configuration.
+    pub(super) sides: Vec<SideReport>,
+    /// The place of the configuration in which it gave up, and why.
+    pub(super) gave_up: Option<(u32, String)>,
+}
+
+/// One side of the bench.
+pub(super) struct Life<'links> {
+    role: Role,
+    clock: Clock,
+    words: &'static Words,
+    /// Where the sides meet.
+    control: &'static Control,
+    members: Vec<Member<'links>>,
+    gate: (bare::Waiter, bare::Notifier),
+    everywhere: Option<CpuList>,
+    /// The CPU it is kept on; none where it may run everywhere.
+    kept_on: Option<u32>,
+}
+
+/// A configuration with this side's ends of it.
+pub(super) struct Member<'links> {
+    side: Side,
+    resident: Box<dyn Resident + 'links>,
+    error: Option<SideError>,
+    /// What is still to be recorded.
+    left: Left,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    time: Ticks,
+    rounds: u64,
+}
+
+impl Left {
+    fn none(self) -> bool {
+        self.time == 0 || self.rounds == 0
+    }
+}
+
+impl<'links> Member<'links> {
+    pub(super) fn new(mut side: Side, resident: Box<dyn Resident + 'links>) -> Self {
+        side.times = Times::of_slices(side.role == Role::Initiate);
+        side.received = vec![u8::MAX; side.configuration.size as usize];
+        let until = side.configuration.until;
+        let time = until.time_ns.map_or(Ticks::MAX, |ns| side.clock.ticks(Duration::from_nanos(ns)));
+        let left = Left { time, rounds: until.count.unwrap_or(u64::MAX) };
+        Self { side, resident, error: None, left }
+    }
+
+    fn is_broken(&self) -> bool {
+        self.side.control.told.load(Acquire) == told::BROKEN
+    }
+
+    /// Notes what came of taking an end; with an error neither side uses the mechanism.
+    fn took(&mut self, taken: Result<(), SideError>) {
+        if let Err(error) = taken {
+            self.error = Some(error);
+            self.side.control.told.store(told::BROKEN, Release);
+        }
+    }
+}
+
+impl<'links> Life<'links> {
+    /// The side of `role`; `gate` holds the bare links there and back.
+    pub(super) fn new(
+        role: Role,
+        words: &'static Words,
+        control: &'static Control,
+        gate: &[bare::Link; 2],
+        members: Vec<Member<'links>>,
+    ) -> Result<Self, SideError> {
+        let [there, back] = gate;
+        let (out, home) = if role == Role::Initiate { (there, back) } else { (back, there) };
+        let clock = members.first().map_or(Clock::MONOTONIC, |member| member.side.clock);
+        let gate = (home.waiter()?, out.notifier()?);
+        let everywhere = system::affinity();
+        Ok(Self { role, clock, words, control, members, gate, everywhere, kept_on: None })
+    }
+
+    /// Its whole life.
+    pub(super) fn live(mut self, turns: Vec<Vec<usize>>, cut: Cut, seed: u64) -> Told {
+        let mut gave_up = None;
+        let reading_ns = crate::usage::Usage::reading_ns();
+        for member in &mut self.members {
+            member.side.reading_ns = reading_ns;
+            member.side.announce_task();
+            member.side.step(Step::Meets, 0);
+            let taken = member.resident.take_waiter();
+            member.took(taken);
+        }
+        self.control.meet(2, 1);
+        for member in self.members.iter_mut().filter(|member| !member.is_broken()) {
+            let taken = member.resident.take_notifier();
+            member.took(taken);
+        }
+        self.control.meet(2, 2);
+        let played = match self.role {
+            Role::Initiate => self.initiate(turns, cut, seed),
+            _ => self.respond(),
+        };
+        if let Err((member, error)) = played {
+            gave_up = Some((member as u32, error.to_string()));
+        }
+        for member in &mut self.members {
+            member.side.step(Step::Reports, 0);
+            member.side.settle_account();
+        }
+        let sides = self.members.iter().map(|member| member.side.report(member.error.as_ref())).collect();
+        Told { sides, gave_up }
+    }
+
+    /// Goes where the configuration of `member` is measured.
+    fn go(&mut self, member: usize) -> Result<(), SideError> {
+        let cpus = self.members[member].side.configuration.placement.cpus;
+        let cpu = cpus.map(|cpus| cpus[self.role.index()]);
+        if cpu != self.kept_on {
+            match (cpu, &self.everywhere) {
+                (Some(cpu), _) => pin(cpu)?,
+                (None, Some(everywhere)) => super::unpin(everywhere)?,
+                (None, None) => {}
+            }
+            self.kept_on = cpu;
+        }
+        Ok(())
+    }
+
+    fn initiate(&mut self, turns: Vec<Vec<usize>>, cut: Cut, seed: u64) -> Result<(), (usize, SideError)> {
+        let clock = self.clock;
+        let ticks = |ns: u64| clock.ticks(Duration::from_nanos(ns));
+        let slice = ticks(cut.slice_ns);
+        let head = ticks(cut.head_ns).min(slice);
+        let mut course = Course::new(turns, seed, ticks(cut.washout_ns), clock.ticks(TURN));
+        let mut entry = self.choose(&mut course);
+        self.write_next(entry);
+        // What comes first is written.
+        self.control.meet(2, 3);
+        while let Some(Entry { member, at }) = entry {
+            let here = |error| (member, error);
+            self.go(member).map_err(here)?;
+            self.words.now.store(member as u32, Release);
+            let Member { side, resident, left, .. } = &mut self.members[member];
+            let span = Span {
+                head: if at.is_some() { head } else { slice },
+                recorded: at.map(|_| (slice - head).min(left.time)),
+                longest: slice.saturating_mul(LONGEST.into()),
+                fewest: FEWEST,
+                most: left.rounds,
+            };
+            side.account.at = at.unwrap_or(Place { turn: 0, place: 0 });
+            let begun = clock.now();
+            let rounds = resident.run(side, &span).map_err(here)?;
+            if at.is_some() {
+                let took = clock.now().saturating_sub(begun).saturating_sub(head);
+                left.time = left.time.saturating_sub(took);
+                left.rounds = left.rounds.saturating_sub(rounds.into());
+            }
+            let lonely = resident.is_lonely();
+            entry = self.choose(&mut course);
+            self.write_next(entry);
+            let Member { side, resident, .. } = &mut self.members[member];
+            resident.part(side).map_err(here)?;
+            if lonely {
+                self.gate
+                    .1
+                    .notify()
+                    .and_then(|()| self.gate.0.wait())
+                    .map_err(|fault| (member, fault.into()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn choose(&self, course: &mut Course) -> Option<Entry> {
+        if self.members.iter().any(|member| member.side.interrupted()) {
+            return None;
+        }
+        let open = |one: usize| {
+            self.members.get(one).is_some_and(|member| !member.left.none() && !member.is_broken())
+        };
+        course.next(self.clock.now(), open)
+    }
+
+    fn write_next(&self, entry: Option<Entry>) {
+        let next = entry.map_or(OVER, |entry| u32::try_from(entry.member).unwrap_or(OVER));
+        // Pairs with the Acquire loads of the other side.
+        self.words.next.store(next, Release);
+    }
+
+    fn respond(&mut self) -> Result<(), (usize, SideError)> {
+        self.control.meet(2, 3);
+        let mut next = self.words.next.load(Acquire);
+        while next != OVER {
+            let member = next as usize;
+            let here = |error| (member, error);
+            if member >= self.members.len() {
+                return Err((0, Fault::new("a slice", format!("{next} is none of them")).into()));
+            }
+            self.go(member).map_err(here)?;
+            let Member { side, resident, .. } = &mut self.members[member];
+            next = if resident.is_lonely() {
+                self.gate.0.wait().map_err(|fault| (member, fault.into()))?;
+                // Before the answer, behind which the other side may write down what comes after that.
+                let next = self.words.next.load(Acquire);
+                self.gate.1.notify().map_err(|fault| (member, fault.into()))?;
+                next
+            } else {
+                resident.answer(side, &self.words.next).map_err(here)?
+            };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bench: two resident sides that hold everything open and take turns with it, slice by slice.
+//!
+//! WHY: a machine is fast now and slow then, for milliseconds to seconds at a time. What takes turns every millisecond meets the same
+//! machine; what has a trial of its own, seconds from the next, does not.
+//!
+//! HOW: the host opens all links and forks two sides, which take all their ends. The side that notifies first chooses what comes
+//! next ([`course`]) and writes it down before the last notification of a slice, so that a change costs no meeting ([`life`]). A
+//! mechanism plays a slice by its [`resident::Resident`], compiled for it as a trial's loop is.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::arena::Arena;
+use crate::bare;
+use crate::control::Control;
+use crate::entry::Links;
+use crate::family::{self, Cast, Families, Stage};
+use crate::host::{self, RunningSides, Watched};
+use crate::mechanism::Link;
+use crate::order::{Bench, Order, Report, Sliced};
+use crate::role::Role;
+use crate::run_dir::RunDir;
+use crate::side::{Side, SideError};
+use crate::site::Site;
+use doorbell_results::configuration::{Configuration, Pattern, Scheduler, Timing};
+use doorbell_results::machine::cpu_list::CpuList;
+use doorbell_results::record::subject::Contexts;
+use life::{Life, Member, Told, Words};
+
+pub(crate) mod account;
+mod course;
+mod life;
+pub(crate) mod resident;
+
+/// Whether `configuration` can be measured in slices: there and back at once, timed around the wait, under the usual scheduler, and with
+/// nothing that a trial has a host of its own for.
+pub fn fits(configuration: &Configuration) -> bool {
+    configuration.pattern == Pattern::PingPong { gap_ns: 0 }
+        && configuration.timing == Timing::Around
+        && configuration.scheduler == Scheduler::Other
+        && configuration.load.is_none()
+        && configuration.trace.is_none()
+        && configuration.latency_limit_us.is_none()
+        && configuration.beside.is_none()
+}
+
+/// Memory for the words of one mechanism; whoever needs more is told to be run alone, where there is a megabyte more.
+const OWN: usize = 128 << 10;
+
+/// Lets the calling thread run on `cpus`.
+fn unpin(cpus: &CpuList) -> Result<(), SideError> {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.iter().for_each(|cpu| set.set(cpu as usize));
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| SideError::Setup {
+        call: "sched_setaffinity",
+        cause: format!("CPUs {cpus}: {error}"),
+        cure: "run it once more: the CPUs that this process may use have changed",
+    })
+}
+
+/// A configuration that could be opened.
+struct Opened {
+    place: usize,
+    control: &'static Control,
+    payload: [&'static [std::sync::atomic::AtomicU8]; 2],
+    links: Box<dyn Links>,
+}
+
+/// Runs `bench` and tells what came of each of its configurations.
+pub(crate) fn run(
+    order: &Order,
+    bench: &Bench,
+    families: Families,
+    run_dir: &RunDir,
+) -> Result<Report, String> {
+    let contexts = bench.configurations.first().map_or(Contexts::default(), |first| first.contexts);
+    let each =
+        |configuration: &Configuration| size_of::<Control>() + 2 * (configuration.size as usize + 4096) + OWN;
+    let size = bench.configurations.iter().map(each).sum::<usize>() + (1 << 20);
+    let arena = Arena::map(size).map_err(|error| error.to_string())?;
+    let words: &'static Words = arena.place().map_err(|error| error.to_string())?;
+    let meeting = Control::place(arena).map_err(|error| error.to_string())?;
+    let site = Site::new(contexts, arena, run_dir);
+    let line = || bare::Link::open(&site).map_err(|error| error.to_string());
+    let gate = [line()?, line()?];
+    let mut opened = Vec::new();
+    let mut came: Vec<Option<Sliced>> = Vec::new();
+    for (place, configuration) in bench.configurations.iter().enumerate() {
+        match open(order, configuration, families, arena, &site, run_dir) {
+            Ok((control, payload, links)) => {
+                opened.push(Opened { place, control, payload, links });
+                came.push(None);
+            }
+            Err(cause) => came.push(Some(Sliced::NotOpened { cause })),
+        }
+    }
+    let turns: Vec<Vec<usize>> = bench
+        .turns
+        .iter()
+        .map(|turn| {
+            let opened = |place: &u32| opened.iter().position(|one| one.place == *place as usize);
+            turn.iter().filter_map(opened).collect()
+        })
+        .collect();
+    let life = |role: Role| {
+        let side = |one: &Opened| {
+            let configuration = bench.configurations[one.place].clone();
+            Side::new(role, order.clock, configuration, one.control, one.payload)
+        };
+        let members = opened.iter().filter_map(|one| {
+            let side = side(one);
+            let resident = one.links.resident(role, &side)?;
+            Some(Member::new(side, resident))
+        });
+        let told = Life::new(role, words, meeting, &gate, members.collect())
+            .map(|life| life.live(turns.clone(), bench.cut, bench.seed))
+            .unwrap_or_else(|error| Told { sides: Vec::new(), gave_up: Some((0, error.to_string())) });
+        serde_json::to_vec(&told).unwrap_or_default()
+    };
+    let roles = [Role::Initiate, Role::Respond];
+    let running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
+    let controls: Vec<&'static Control> = opened.iter().map(|one| one.control).collect();
+    let told = |text: &[u8]| {
+        let told = serde_json::from_slice::<Told>(text).ok()?;
+        Some(told.gave_up.map(|(_, cause)| cause))
+    };
+    let watched = Watched { controls: &controls, now: Some(&words.now), roles, gap_ns: 0, told: &told };
+    let home = running.watch(&watched, None, None).map_err(|error| error.to_string());
+    run_dir.clear_notes();
+    let at = || {
+        let now = words.now.load(Relaxed) as usize;
+        opened.get(now).and_then(|one| u32::try_from(one.place).ok())
+    };
+    let home = match home? {
+        host::Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at: at() }),
+        host::Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at: at() }),
+        host::Home::Ended(other) => return Ok(other),
+        host::Home::Came { texts, interrupted, .. } => (texts, interrupted),
+    };
+    let (texts, interrupted) = home;
+    let mut sides: [Told; 2] = [parsed(&texts[0])?, parsed(&texts[1])?];
+    let [first, second] = &mut sides;
+    let pairs = opened.iter().zip(first.sides.drain(..).zip(second.sides.drain(..)));
+    for (one, (first, second)) in pairs {
+        let broken = first.error.clone().or(second.error.clone());
+        came[one.place] = Some(match broken {
+            Some(cause) => Sliced::NotOpened { cause },
+            None => Sliced::Sides { sides: vec![first, second] },
+        });
+    }
+    let lacking = || Sliced::NotOpened { cause: "nothing here measures it in slices".to_owned() };
+    Ok(Report::Sliced {
+        came: came.into_iter().map(|one| one.unwrap_or_else(lacking)).collect(),
+        interrupted,
+    })
+}
+
+fn parsed(text: &[u8]) -> Result<Told, String> {
+    serde_json::from_slice(text).map_err(|error| format!("a side's report: {error}"))
+}
+
+type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], Box<dyn Links>);
+
+fn open(
+    order: &Order,
+    configuration: &Configuration,
+    families: Families,
+    arena: &'static Arena,
+    site: &Site<'_>,
+    run_dir: &RunDir,
+) -> Result<Parts, String> {
+    let family = family::of(families, configuration.pattern)
+        .ok_or("nothing here runs a configuration of this pattern")?;
+    let message = family.message_bytes(configuration);
+    let control = Control::place(arena).map_err(|error| error.to_string())?;
+    let bytes = || arena.bytes(message).map_err(|error| error.to_string());
+    let payload = [bytes()?, bytes()?];
+    let Cast { links, .. } =
+        family.open(&Stage { configuration, clock: order.clock, site, arena, control, run_dir })?;
+    Ok((control, payload, links))
+}
