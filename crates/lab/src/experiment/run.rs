@@ -432,9 +432,8 @@ impl Trials<'_> {
             if pair.is_empty() {
                 continue;
             }
-            let (report, environment, attempts) = self.pair(&pair, random.u64(..));
+            let (report, environment) = self.pair(&pair, random.u64(..));
             let ended = |configuration: &Configuration, outcome| Record {
-                attempts,
                 environment: environment.clone(),
                 ..record(configuration, block, outcome)
             };
@@ -455,7 +454,6 @@ impl Trials<'_> {
                                     family.derive(&mut record, self.machine);
                                 }
                                 record.slices = slices;
-                                record.attempts = attempts;
                                 record.warnings.extend(interference(&environment));
                                 record.environment = environment.clone();
                                 records.push(record);
@@ -490,33 +488,24 @@ impl Trials<'_> {
         records
     }
 
-    /// Runs `members` between two sides until they were left alone, or as often as the run can afford.
+    /// Runs `members` between two sides. Met by interference they are not run again: of slices as short as these it takes some, whose
+    /// neighbours tell, and of a whole pair all.
     #[cfg(target_os = "linux")]
-    fn pair(&mut self, members: &[&Configuration], seed: u64) -> (Report, Environment, u32) {
+    fn pair(&self, members: &[&Configuration], seed: u64) -> (Report, Environment) {
         let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
-        let bench = Bench { configurations, turns, cut: self.cut, seed };
-        let mut attempts = 1;
-        loop {
-            let watch = Watch::begin(members, &self.machine.topology);
-            let task = Task::Bench(bench.clone());
-            let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
-                .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
-            let mut environment = watch.end();
-            if members.len() > 1 {
-                // Counted for all of them together, they are of none.
-                environment.interrupts.clear();
-                environment.idle_states.clear();
-                environment.idle_entries.clear();
-            }
-            let whole = matches!(report, Report::Sliced { interrupted: false, .. });
-            let interfered = !interference(&environment).is_empty();
-            if !(whole && interfered && attempts < TRIES && self.repeats > 0) {
-                return (report, environment, attempts);
-            }
-            attempts += 1;
-            self.repeats = self.repeats.saturating_sub(members.len());
+        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, seed });
+        let watch = Watch::begin(members, &self.machine.topology);
+        let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
+            .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
+        let mut environment = watch.end();
+        if members.len() > 1 {
+            // Counted for all of them together, they are of none.
+            environment.interrupts.clear();
+            environment.idle_states.clear();
+            environment.idle_entries.clear();
         }
+        (report, environment)
     }
 
     /// Runs one configuration until it was left alone, or as often as the run can afford; the last try is kept, marked.

@@ -196,7 +196,7 @@ pub struct LastSeen {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Tally {
-    /// Sent by the notifiers.
+    /// Sent by the notifiers. In slices one or two more in each than were timed: the counters of both sides cover them.
     pub sent: u64,
     /// Seen by the waiters, whatever woke them.
     pub seen: u64,
