@@ -203,7 +203,7 @@ impl Watched<'_> {
 /// How two sides ended.
 pub(crate) enum Home {
     /// Both made their reports.
-    Came { texts: [Vec<u8>; 2], interrupted: bool, tracer: Option<Tracer> },
+    Came { texts: [Vec<u8>; 2], interrupted: bool, tracer: Option<Box<Tracer>> },
     /// They hung, or one failed.
     Ended(Report),
 }
@@ -346,7 +346,7 @@ impl RunningSides {
         for process in self.processes.drain(..) {
             waitpid(Some(process), WaitOptions::empty())?;
         }
-        Ok(Home::Came { texts, interrupted, tracer })
+        Ok(Home::Came { texts, interrupted, tracer: tracer.map(Box::new) })
     }
 
     fn cause_of_death(&mut self, role: Role) -> String {

@@ -105,8 +105,8 @@ impl Side {
             user_ns: used.user_ns.saturating_sub(readings_ns.saturating_sub(used.system_ns)),
             system_ns: used.system_ns.saturating_sub(readings_ns),
             window_ns: self.clock.ps(account.window) / 1000,
-            call_ns: None,
             uncounted: !task::COUNTS,
+            ..SideCounters::default()
         };
     }
 }
