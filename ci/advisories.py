@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Holds every Cargo.lock of the tree to the security advisories known on the day below; `cargo audit` knows
-later ones, and needs its database. A row is a crate, the first version without the fault, and the advisory.
-When a crate is added, or a month has passed: read https://rustsec.org/advisories and put the day forward."""
+"""Holds what every Cargo.lock of the tree takes from others to the security advisories known on the day below, to licences that go
+with ours, to crates.io as the only source, and to what was taken back there (yanked), as far as Cargo's own copy of the index tells.
+A row is a crate, the first version without the fault, and the advisory. When a crate is added, or a month has passed: read
+https://rustsec.org/advisories and put the day forward. Where `cargo audit` is installed and can reach its database it is asked too."""
+import json
+import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -46,16 +51,90 @@ def faults(name, package, rows):
             yield f"{name}: {crate} {package['version']}: {advisory}, fixed in {fixed}"
 
 
+HOME = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo"))
+# Under any one of them a crate may be part of what is MIT or Apache-2.0.
+LICENCES = {
+    "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD", "BSL-1.0", "CC0-1.0",
+    "MIT-0", "Unicode-3.0", "Unicode-DFS-2016", "Unlicense", "MPL-2.0",
+}
+
+
+def fits(expression):
+    """Whether a licence expression (SPDX; `/` is an old OR) leaves one that fits."""
+    words = re.findall(r"[()]|[^\s()/]+|/", expression)
+    place = 0
+
+    def one():
+        nonlocal place
+        word = words[place]
+        place += 1
+        if word == "(":
+            inner = either()
+            place += 1
+            return inner
+        if words[place : place + 1] == ["WITH"]:
+            word, place = f"{word} WITH {words[place + 1]}", place + 2
+        return word in LICENCES
+
+    def both():
+        nonlocal place
+        left = one()
+        while words[place : place + 1] == ["AND"]:
+            place += 1
+            left = one() and left
+        return left
+
+    def either():
+        nonlocal place
+        left = both()
+        while words[place : place + 1] in (["OR"], ["/"]):
+            place += 1
+            left = both() or left
+        return left
+
+    return either()
+
+
+def index(crate):
+    """What Cargo's copy of the registry's index says of each version of a crate: whether it was taken back."""
+    folder = f"{crate[:2]}/{crate[2:4]}" if len(crate) > 3 else f"3/{crate[0]}" if len(crate) == 3 else str(len(crate))
+    told = {}
+    for copy in HOME.glob(f"registry/index/*/.cache/{folder}/{crate}"):
+        for line in copy.read_bytes().split(b"\0"):
+            if line.startswith(b"{"):
+                version = json.loads(line)
+                told[version["vers"]] = version["yanked"]
+    return told
+
+
+def licence(crate, version):
+    """The licence that a crate which Cargo has here names; none of one that it has not, as those of other systems."""
+    for manifest in HOME.glob(f"registry/src/*/{crate}-{version}/Cargo.toml"):
+        return tomllib.loads(manifest.read_text())["package"].get("license", "no expression")
+    return None
+
+
 rows = [row.split() for row in ADVISORIES.strip().splitlines()]
 locks = subprocess.check_output(["git", "ls-files", "*Cargo.lock"], text=True).split()
-# The check can fail: a version that is known to be at fault is found.
+packages = [(lock, package) for lock in locks for package in tomllib.loads(pathlib.Path(lock).read_text())["package"]]
+# The check can fail: what is known to be at fault is found.
 assert list(faults("planted", {"name": "shlex", "version": "1.2.9"}, rows))
-found = [
-    fault
-    for lock in locks
-    for package in tomllib.loads(pathlib.Path(lock).read_text())["package"]
-    for fault in faults(lock, package, rows)
-]
+assert fits("(MIT OR Apache-2.0) AND Unicode-3.0") and fits("MIT/GPL-3.0") and not fits("MIT AND GPL-3.0")
+found = [fault for lock, package in packages for fault in faults(lock, package, rows)]
+asked = {(package["name"], package["version"]) for _, package in packages if package.get("source")}
+named = {(crate, version): licence(crate, version) for crate, version in asked}
+found += [f"{crate} {version}: licence {text}" for (crate, version), text in sorted(named.items()) if text and not fits(text)]
+told = {crate: index(crate) for crate, _ in asked}
+found += [f"{crate} {version} was taken back (yanked)" for crate, version in sorted(asked) if told[crate].get(version)]
+without = sum(text is None for text in named.values())
+unknown = sum(version not in told[crate] for crate, version in asked)
+if shutil.which("cargo-audit"):
+    for lock in locks:
+        audit = subprocess.run(["cargo", "audit", "--quiet", "--file", lock], capture_output=True, text=True)
+        found += [f"{lock}: {audit.stdout}"] if audit.returncode == 1 and "error: couldn't" not in audit.stderr else []
 print(*found, sep="\n", end="\n" if found else "")
-print(f"advisories: {len(locks)} locks held to {len(rows)} advisories of {KNOWN_ON}: {len(found)} faults")
+print(
+    f"advisories: {len(locks)} locks, {len(asked)} crates held to {len(rows)} advisories of {KNOWN_ON}, to licences ({without} crates are "
+    f"not here) and to what was taken back ({unknown} are not in the index here): {len(found)} faults"
+)
 sys.exit(bool(found))
