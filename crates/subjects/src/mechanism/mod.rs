@@ -31,6 +31,7 @@ pub mod eventfd_count;
 pub mod eventfd_epoll;
 pub mod eventfd_epoll_et;
 pub mod eventfd_io_uring;
+pub mod eventfd_io_uring_poll;
 pub mod eventfd_poll;
 mod family;
 pub mod fifo;
@@ -108,6 +109,7 @@ pub fn all() -> &'static [&'static dyn Entry] {
         &eventfd_epoll::EventfdEpoll,
         &eventfd_epoll_et::EventfdEpollEt,
         &eventfd_io_uring::EventfdIoUring,
+        &eventfd_io_uring_poll::EventfdIoUringPoll,
         &io_uring_msg_ring::IoUringMsgRing,
         &pipe::Pipe,
         &fifo::Fifo,

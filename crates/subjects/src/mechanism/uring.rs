@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use io_uring::cqueue::more;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, squeue};
 use rustix::io::Errno;
@@ -54,12 +55,18 @@ impl Ring {
         }
     }
 
-    /// The next completion's result if there is one.
+    /// The next completion's result if there is one: see [`Ring::look_whole`].
+    #[inline]
+    pub(super) fn look(&mut self) -> Result<Option<i32>, Fault> {
+        Ok(self.look_whole()?.map(|completion| completion.result))
+    }
+
+    /// The next completion if there is one.
     ///
     /// Completions that found the ring full wait in the kernel until somebody enters it: a waiter that only looked would
     /// never see them.
     #[inline]
-    pub(super) fn look(&mut self) -> Result<Option<i32>, Fault> {
+    pub(super) fn look_whole(&mut self) -> Result<Option<Completion>, Fault> {
         let found = self.next();
         if found.is_some() || !self.0.submission().cq_overflow() {
             return Ok(found);
@@ -69,17 +76,24 @@ impl Ring {
     }
 
     #[inline]
-    fn next(&mut self) -> Option<i32> {
-        self.0.completion().next().map(|completion| completion.result())
+    fn next(&mut self) -> Option<Completion> {
+        let completion = self.0.completion().next()?;
+        Some(Completion { result: completion.result(), goes_on: more(completion.flags()) })
+    }
+
+    /// The result of what [`Ring::wait_whole`] waits for.
+    #[inline]
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<i32>, Fault> {
+        Ok(self.wait_whole(timeout)?.map(|completion| completion.result))
     }
 
     /// Tells the kernel what was queued and sleeps until something is completed; none when the time ran out.
     #[inline]
-    pub(super) fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<i32>, Fault> {
+    pub(super) fn wait_whole(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, Fault> {
         let deadline = timeout.map(Deadline::after);
         loop {
-            if let Some(result) = self.look()? {
-                return Ok(Some(result));
+            if let Some(found) = self.look_whole()? {
+                return Ok(Some(found));
             }
             let entered = match deadline {
                 None => self.0.submit_and_wait(1),
@@ -91,11 +105,18 @@ impl Ring {
             match entered {
                 Ok(_) => {}
                 Err(error) if interrupted(&error) => {}
-                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => return self.look(),
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => return self.look_whole(),
                 Err(error) => return Err(Fault::new("io_uring_enter", error)),
             }
         }
     }
+}
+
+/// What became of an operation.
+pub(super) struct Completion {
+    pub(super) result: i32,
+    /// Whether more of it will follow.
+    pub(super) goes_on: bool,
 }
 
 fn interrupted(error: &std::io::Error) -> bool {
