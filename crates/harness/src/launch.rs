@@ -22,6 +22,14 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// This very program, even if its file was replaced while the run goes on (proc(5)).
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
+/// A command of this very program, which lists of processes call by its name.
+pub fn own_program() -> Command {
+    let mut command = Command::new(OWN_PROGRAM);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, "doorbell");
+    command
+}
+
 /// Runs `task` in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
 pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
     let traced = matches!(&task, Task::Trial(configuration) if configuration.trace.is_some());
@@ -33,7 +41,7 @@ pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBo
         lock: run_dir.lock().as_raw_fd(),
         parent: std::process::id(),
     };
-    let mut child = Command::new(OWN_PROGRAM)
+    let mut child = own_program()
         .arg(HOST_VERB)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::histogram::Counters;
+use doorbell_results::record::rank;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::within_grid::within_grid;
@@ -52,18 +53,7 @@ impl Distribution {
 
     /// The reading at quantile `q`, picoseconds: on the steps of the clock, as a curve of all readings is drawn.
     pub fn reading(&self, q: f64) -> u64 {
-        let rank = (q * self.count as f64).ceil().max(1.0) as u64;
-        let mut seen = 0_u64;
-        for &(ps, count) in &self.buckets {
-            seen = seen.saturating_add(count);
-            if seen == self.count {
-                break;
-            }
-            if seen >= rank {
-                return ps.clamp(self.min_ps, self.max_ps);
-            }
-        }
-        self.max_ps
+        rank::at(self.buckets.iter().copied(), q, self.count, self.max_ps).max(self.min_ps)
     }
 
     /// A quantile above the median, in a table's unit, beside a level of `p50_ps` in the place of the median: no less than that, which weighs

@@ -10,6 +10,7 @@ use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use serde::Serialize;
 
 use super::chart::palette;
+use super::export::openmetrics::escape;
 use super::html::digest;
 use super::top::{assumes, before_of, waiter_before};
 use super::unit::time;
@@ -361,11 +362,6 @@ pub fn metrics(now: &Waiters, runs: &[Run], format: Format) -> String {
         out.push_str("# EOF\n");
     }
     out
-}
-
-/// A label's value, in which nothing ends it.
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -87,7 +87,6 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".into(),
         command_line: vec!["doorbell".into(), experiment.into(), "futex".into()],
-        repeat: ["doorbell", experiment, "futex", "--seed", "7"].map(str::to_owned).to_vec(),
         name: None,
         started_at_unix_ns,
         finished_at_unix_ns: started_at_unix_ns + 6_200_000_000,

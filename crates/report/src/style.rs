@@ -2,6 +2,7 @@
 //! What the terminal can show: width, colour, Unicode.
 
 use console::{Term, measure_text_width};
+use doorbell_results::written::{inert, is_command};
 
 /// How text is to be laid out and painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +76,15 @@ impl Style {
     ///
     /// Result files come from anywhere: an escape sequence in a name must not reach the terminal.
     pub fn text(&self, text: &str) -> String {
+        let text = inert(text);
+        if self.unicode {
+            return text;
+        }
         text.chars().fold(String::with_capacity(text.len()), |mut out, letter| {
-            match letter {
-                '\n' | '\t' => out.push(' '),
-                letter if letter.is_control() || is_reordering(letter) => {
-                    out.push_str(&letter.escape_unicode().to_string());
-                }
-                letter if letter.is_ascii() || self.unicode => out.push(letter),
-                letter => out.push_str(ascii(letter)),
+            if letter.is_ascii() {
+                out.push(letter);
+            } else {
+                out.push_str(ascii(letter));
             }
             out
         })
@@ -105,18 +107,15 @@ impl Style {
             }
         }
         let indent = " ".repeat(indent);
-        lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+        // A word that would be obeyed at the beginning of a line may come to stand there.
+        let guard = |line: &str| if is_command(line) { "'" } else { "" };
+        lines.iter().map(|line| format!("{indent}{}{line}\n", guard(line))).collect()
     }
 }
 
 /// Columns that `text` takes.
 pub fn width(text: &str) -> usize {
     measure_text_width(text)
-}
-
-/// Characters that change the direction of the text around them and so can make a line read as another.
-fn is_reordering(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn ascii(letter: char) -> &'static str {

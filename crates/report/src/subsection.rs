@@ -122,7 +122,10 @@ pub fn verdict(subsections: &[Subsection], result: &ResultFile, style: &Style) -
         out.push_str(&style.paint(Role::Warning, &style.wrap(&foreign, 0)));
     }
     out.push_str(text(subsections, style).trim_start_matches('\n'));
-    out.push_str(&format!("Again: {}\n", style.text(&repeat(result))));
+    let again = repeat(result);
+    if !again.is_empty() {
+        out.push_str(&format!("Again: {}\n", style.text(&again)));
+    }
     out
 }
 

@@ -3,6 +3,7 @@
 
 use super::wording::three;
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
+use doorbell_results::written::{inert, is_obeyed, pretty_json};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -21,7 +22,7 @@ fn json(name: &str, verdict: &Verdict) -> String {
         verdict: &'a Verdict,
     }
     // Text keys and finite numbers: writing to memory cannot fail.
-    let text = serde_json::to_string_pretty(&Document { name, verdict }).unwrap_or_default();
+    let text = pretty_json(&Document { name, verdict }).unwrap_or_default();
     text + "\n"
 }
 
@@ -84,7 +85,7 @@ fn junit(name: &str, verdict: &Verdict) -> String {
 
 /// `text` between tags and in attributes; characters that XML 1.0 has not are left out.
 fn xml(text: &str) -> String {
-    let there = |letter: &char| !letter.is_control() && !['\u{fffe}', '\u{ffff}'].contains(letter);
+    let there = |letter: &char| !is_obeyed(*letter) && !['\u{fffe}', '\u{ffff}'].contains(letter);
     text.chars().filter(there).fold(String::new(), |mut out, letter| {
         match letter {
             '&' => out.push_str("&amp;"),
@@ -118,7 +119,7 @@ fn github(name: &str, verdict: &Verdict) -> String {
 
 /// As the runner takes a message apart (actions/toolkit, packages/core/src/command.ts).
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    inert(&text.replace('%', "%25").replace('\n', "%0A"))
 }
 
 fn property(text: &str) -> String {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The warnings of a run: those that say the same are told once, with how often and of what.
 
+use std::collections::HashMap;
+
 use super::axis;
 use super::style::{Role, Style};
 use crate::wording::counted;
@@ -54,23 +56,23 @@ impl<'result> Group<'result> {
             .iter()
             .flat_map(|record| record.warnings.iter().map(move |warning| (Some(record), warning)));
         let mut groups: Vec<Self> = Vec::new();
+        // A file may hold as many that differ as it likes.
+        let (mut group_at, mut cause_at) = (HashMap::new(), HashMap::new());
         for (record, warning) in of_run.chain(of_records) {
             let trial = record.map(|record| {
                 format!("{}, block {}", axis::label(&record.configuration, &axes), record.block)
             });
-            let same = |group: &Self| {
-                let known = group.warning;
-                known.name == warning.name && known.effect == warning.effect && known.cure == warning.cure
-            };
-            let place = groups.iter().position(same).unwrap_or_else(|| {
+            let same = (&warning.name, &warning.effect, &warning.cure);
+            let place = *group_at.entry(same).or_insert_with(|| {
                 groups.push(Self { warning, causes: Vec::new() });
                 groups.len() - 1
             });
             let causes = &mut groups[place].causes;
-            match causes.iter_mut().find(|cause| cause.seen == warning.cause) {
-                Some(cause) => cause.trials.extend(trial),
-                None => causes.push(Cause { seen: &warning.cause, trials: trial.into_iter().collect() }),
-            }
+            let cause = *cause_at.entry((place, &warning.cause)).or_insert_with(|| {
+                causes.push(Cause { seen: &warning.cause, trials: Vec::new() });
+                causes.len() - 1
+            });
+            causes[cause].trials.extend(trial);
         }
         groups
     }

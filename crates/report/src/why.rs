@@ -68,7 +68,10 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
     if !result.machine.findings.is_empty() {
         out.push_str(&format!("\n{}", style.wrap(&doctor::verdict(&result.machine.findings), 0)));
     }
-    out.push_str(&format!("To repeat it: {}\n", style.text(&repeat(result))));
+    let again = repeat(result);
+    if !again.is_empty() {
+        out.push_str(&format!("To repeat it: {}\n", style.text(&again)));
+    }
     out
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::record::Series;
+use super::record::rank::rank;
 use super::record::series::Quantity;
 
 /// Bins of a doubling, of which a time seen lies within 1.1 % of the middle.
@@ -104,7 +105,7 @@ impl Run {
 impl Seen {
     /// The time at quantile `q`, nanoseconds.
     pub fn quantile_ns(&self, q: f64) -> f64 {
-        let wanted = (self.count as f64 * q).ceil().max(1.0) as u64;
+        let wanted = rank(q, self.count);
         let mut below = 0;
         let at = self.bins.iter().find(|(_, count)| {
             below += **count;

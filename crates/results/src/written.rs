@@ -127,9 +127,84 @@ pub fn grouped(digits: &str) -> String {
     out
 }
 
+/// Whether a terminal would obey `letter`, or would show the text around it in another order.
+pub fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a build server would obey a line of this text: `::error::` is GitHub's, `##vso[` Azure's, `##teamcity[` TeamCity's.
+pub fn is_command(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("::") || line.starts_with("##")
+}
+
+/// `text` on one line, with nothing in it that a terminal or a build server would obey.
+///
+/// Result files and names of processes come from anywhere, so every writer of text passes each of their words through this.
+pub fn inert(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    if is_command(text) {
+        out.push('\'');
+    }
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => out.push(' '),
+            letter if is_obeyed(letter) => out.extend(letter.escape_unicode()),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// `value` as JSON in which whatever a terminal would obey is escaped; a reader of JSON sees the same.
+///
+/// # Errors
+/// As of `serde_json`: a map with keys that are no texts.
+pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(escaped)
+}
+
+/// The same over several lines, for people.
+///
+/// # Errors
+/// As of [`json`].
+pub fn pretty_json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(escaped)
+}
+
+/// Outside of its texts JSON has no such letter but the ends of lines, which inside of them are escaped already.
+fn escaped(json: String) -> String {
+    let bare = |letter: char| letter != '\n' && is_obeyed(letter);
+    if !json.contains(bare) {
+        return json;
+    }
+    json.chars().fold(String::with_capacity(json.len()), |mut out, letter| {
+        if bare(letter) {
+            out.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            out.push(letter);
+        }
+        out
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_terminal_or_a_build_server_would_obey_is_shown_instead() {
+        assert_eq!(inert("a\u{1b}[2J\u{9b}\u{202e}b\r\nc"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d} c");
+        assert_eq!(
+            ["::error::x", " \u{a0}##vso[x]", "a::b"].map(inert),
+            ["'::error::x", "' \u{a0}##vso[x]", "a::b"]
+        );
+        let text = "\u{7f}\u{9b}\u{202e}\n\"";
+        let written = pretty_json(&[text]).unwrap();
+        assert!(!written.contains(|letter: char| letter != '\n' && is_obeyed(letter)), "{written:?}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&written).unwrap(), [text]);
+    }
 
     /// "To sleep at once could cost 1.00 to 1402.68 times the least."
     #[test]

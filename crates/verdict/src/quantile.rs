@@ -177,7 +177,9 @@ pub fn bounds<Blocks: Iterator<Item = Histogram>>(
     if whole.count() == 0 {
         return None;
     }
-    let counts: Vec<Count> = blocks().map(|block| above(&block, estimate_ps)).collect();
+    // A time is known to its bin: what lies in the same one is not above.
+    let bin_ends_ps = whole.inner().highest_equivalent(estimate_ps);
+    let counts: Vec<Count> = blocks().map(|block| above(&block, bin_ends_ps)).collect();
     let effect = alike(&whole, &counts, &blocks, confidence);
     let n = whole.count() as f64 / effect;
     let left = 1.0 - q;

@@ -47,6 +47,7 @@ const MOUNTS: [(&str, &str, bool); 8] = [
 ];
 
 /// The first process's life; fails at once in any other process.
+#[expect(clippy::disallowed_methods, reason = "a guest's console has no reader who may leave")]
 pub fn main() -> ExitCode {
     if rustix::process::getpid() != Pid::INIT {
         let _ = writeln!(io::stderr(), "{VERB} is the first process of a guest and nothing else");

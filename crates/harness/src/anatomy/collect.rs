@@ -8,6 +8,7 @@ use crate::trace::instance::Harvest;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Passed, Path, Rank, Wake};
 use doorbell_results::event::{Event, What};
 use doorbell_results::machine::clock::Clock;
+use doorbell_results::record::rank::rank;
 use doorbell_results::record::{Histogram, Series};
 
 /// Most events that are kept with a wake, under two hundred bytes each in the result file. The median one has some twenty, one of
@@ -113,7 +114,7 @@ impl Join {
 /// Which of `count` sorted wakes are kept.
 fn ranks(count: usize) -> Vec<(Rank, usize)> {
     let Some(last) = count.checked_sub(1) else { return Vec::new() };
-    let at = |quantile: f64| ((count as f64 * quantile).ceil() as usize).clamp(1, count) - 1;
+    let at = |q: f64| rank(q, count as u64) as usize - 1;
     vec![(Rank::Median, at(0.5)), (Rank::P99, at(0.99)), (Rank::Worst, last)]
 }
 

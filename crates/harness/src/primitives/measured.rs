@@ -2,14 +2,14 @@
 //! Primitive costs in a process of their own.
 
 use std::io::{self, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
 use super::{cache_line_hop, calls, same_core_switch, two_core_wake};
-use crate::launch::{OWN_PROGRAM, complained};
+use crate::launch::{complained, own_program};
 use doorbell_machine::pinned::on;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::{Primitive, Primitives};
@@ -29,7 +29,7 @@ struct Order {
 /// Primitive costs of two CPUs are left out where both are the same.
 pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitives> {
     let at_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
-    let output = Command::new(OWN_PROGRAM)
+    let output = own_program()
         .arg(PRIMITIVES_VERB)
         .arg(serde_json::to_string(&Order { clock, cpus })?)
         .stdin(Stdio::null())
@@ -53,7 +53,9 @@ pub fn main() -> io::Result<()> {
     let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
     let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let primitives = all(serde_json::from_str(&order)?)?;
-    io::stdout().write_all(&serde_json::to_vec(&primitives)?)
+    #[expect(clippy::disallowed_methods, reason = "the command reads it, and not a person")]
+    let mut out = io::stdout();
+    out.write_all(&serde_json::to_vec(&primitives)?)
 }
 
 fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Primitive>> {

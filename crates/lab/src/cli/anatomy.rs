@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell anatomy`.
 
-use std::io::Write;
 use std::time::Duration;
 
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
+use super::out::aside;
 use super::ping::mechanisms;
 use super::placements::PlacementArgs;
 use super::sides::Sides;
@@ -121,7 +121,7 @@ fn events_at_hand() -> anyhow::Result<bool> {
             Ok(true)
         }
         Err(error) => {
-            writeln!(std::io::stderr(), "doorbell: {error}")?;
+            aside!("doorbell: {error}");
             Ok(false)
         }
     }

@@ -120,15 +120,11 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
         ))
         .into());
     }
-    for cpu in
-        baseline.plan.configurations.iter().filter_map(|configuration| configuration.placement.cpus).flatten()
-    {
-        machine.topology.check(cpu).map_err(|error| {
-            Usage(format!(
-                "the baseline ran on CPUs that this machine has not: {error}; measure a baseline here"
-            ))
-        })?;
-    }
+    let placements =
+        baseline.plan.configurations.iter().filter_map(|configuration| configuration.placement.cpus);
+    machine.topology.check(&placements.flatten().collect::<Vec<_>>()).map_err(|error| {
+        Usage(format!("the baseline ran on CPUs that this machine has not: {error}; measure a baseline here"))
+    })?;
     let mut plan = baseline.plan.clone();
     // A baseline that was slowed to test this is repeated as it should have been.
     plan.configurations.iter_mut().for_each(|configuration| configuration.injected_slowdown_ppm = None);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell claims`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::common::{Exit, Terminal};
 use super::fleet::results::{each, files};
+use super::out;
 use doorbell_report::claims::{ledger, ledger_json};
 use doorbell_report::style::Style;
+use doorbell_results::written::pretty_json;
 use doorbell_verdict::claims::ledger::Ledger;
 
 /// Arguments of `doorbell claims`.
@@ -36,10 +37,10 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let left_out =
         each(&files(&args.paths)?, |path, result| Ok(claims.add(&path.display().to_string(), result)))?;
     let text = if args.json {
-        format!("{}\n", serde_json::to_string_pretty(&ledger_json(&claims, args.open, &left_out))?)
+        format!("{}\n", pretty_json(&ledger_json(&claims, args.open, &left_out))?)
     } else {
         ledger(&claims, args.open, &left_out, &Style::of_stdout())
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -2,7 +2,6 @@
 //! What several verbs share: the terminal, and the flags of every run.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,8 +10,8 @@ use clap::{Args, ValueEnum};
 pub use super::exit::Exit;
 use super::kept::{baseline_name, remember, save_baseline, state_folder};
 use super::load::{Asked, load};
+use super::out::{self, Out, aside};
 use super::plan_file::save;
-use super::repeat::repeat;
 use super::signals;
 use super::usage::Usage;
 use crate::experiment::run::{self, Conditions};
@@ -25,7 +24,8 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::write::{to_json, try_out, write};
+use doorbell_results::record::write::{to_json, try_out, write, write_to};
+use doorbell_results::written::pretty_json;
 use doorbell_verdict::unmeasured::unmeasured;
 
 /// How long the clock is calibrated: an error of 50 ns in either bracket then is one part in a million.
@@ -125,7 +125,7 @@ pub struct RunArgs {
     /// Seed of the random orders [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run the plan in this file: TOML or JSON as --save-plan writes it, or a result, whose plan is run again
+    /// Run the plan in this file (`-` for standard input): TOML or JSON as --save-plan writes it, or a result, whose plan is run again
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
     /// Write the plan to this file and stop: TOML, or JSON where its name ends in .json (`-` for standard output)
@@ -184,7 +184,7 @@ impl RunArgs {
         }
         if self.dry_run {
             let plan = self.loaded(plan, &machine);
-            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&plan)?)?;
+            out::say(&(pretty_json(&plan)? + "\n"))?;
             return Ok(Exit::Done);
         }
         let result = self.measure(plan, machine, terminal)?;
@@ -203,6 +203,8 @@ impl RunArgs {
     fn writable(&self) -> anyhow::Result<()> {
         match &self.output {
             Some(target) => try_out(target)?,
+            // What is printed whole needs no file.
+            None if self.json => {}
             None => try_out(&state_folder()?.join("result.json"))?,
         }
         Ok(())
@@ -215,10 +217,9 @@ impl RunArgs {
         let conditions = Conditions {
             name: self.name.clone(),
             command_line: command_line(),
-            repeat: repeat(Some(plan.seed)),
             interrupted: signals::listen()?,
         };
-        let shown = !terminal.quiet && std::io::stderr().is_terminal();
+        let shown = !terminal.quiet && console::Term::stderr().is_term();
         let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
         let result = run::run(plan, machine, &conditions, &mut progress);
         progress.end();
@@ -245,16 +246,26 @@ impl RunArgs {
         terminal: &Terminal,
         text: impl FnOnce() -> String,
     ) -> anyhow::Result<Exit> {
-        let target = match &self.output {
-            Some(target) => target.clone(),
-            None => fresh_file(result)?,
-        };
-        let saved = write(result, &target);
         let to_stdout = self.output.as_deref().is_some_and(|target| target.as_os_str() == "-");
+        let mut target = match &self.output {
+            Some(target) => Some(target.clone()),
+            None if self.json => fresh_file(result).ok(),
+            None => Some(fresh_file(result)?),
+        };
+        let saved = match &target {
+            Some(target) if to_stdout => write_to(result, target, &mut Out::new()),
+            Some(target) => write(result, target),
+            None => Ok(()),
+        };
+        if to_stdout && out::gone() {
+            // Nobody read it: it goes where it would have gone without being asked for.
+            target = Some(fresh_file(result)?);
+            target.iter().try_for_each(|target| write(result, target))?;
+        }
         let shown = match (to_stdout, self.json) {
             (true, _) => Ok(()),
-            (false, true) => std::io::stdout().write_all(to_json(result).as_bytes()),
-            (false, false) => std::io::stdout().write_all(text().as_bytes()),
+            (false, true) => out::say(&to_json(result)),
+            (false, false) => out::say(&text()),
         };
         match shown {
             // A terminal that hung up: what was measured is saved, and that it is partial is the answer.
@@ -264,31 +275,38 @@ impl RunArgs {
         if let Err(error) = saved {
             if error.rescued.is_none() && !self.json && !to_stdout {
                 // No folder took it: the terminal, or whatever stands behind it, is the last that can.
-                std::io::stdout().write_all(to_json(result).as_bytes())?;
+                out::say(&to_json(result))?;
             }
             return Err(error.into());
         }
-        if !to_stdout {
+        let ended = Exit::of_run(result);
+        let mut kept = String::new();
+        if let Some(name) = &self.save_baseline {
+            if ended == Exit::Done {
+                save_baseline(name, result)?;
+                kept = format!(", kept as baseline {name}");
+            } else {
+                // It may be all that later runs are held against.
+                aside!(
+                    "doorbell: not kept as baseline {name}, for the run did not come to its end: what was kept before stays"
+                );
+            }
+        }
+        if let Some(unmeasured) = unmeasured(result).filter(|_| !result.partial) {
+            aside!("doorbell: {unmeasured}");
+        }
+        let Some(target) = target else { return Ok(ended) };
+        if !to_stdout || out::gone() {
             remember(&target);
         }
-        let kept = self
-            .save_baseline
-            .as_deref()
-            .map(|name| save_baseline(name, result).map(|_| name))
-            .transpose()?;
         if !terminal.quiet && !to_stdout {
-            let kept = kept.map_or_else(String::new, |name| format!(", kept as baseline {name}"));
             // The path has a line of its own: with anything behind it a terminal of 80 columns breaks it.
-            let _ = writeln!(
-                std::io::stderr(),
+            aside!(
                 "Saved as {}{kept}\nAll of it: doorbell show --details; a page: doorbell report",
                 target.display()
             );
         }
-        if let Some(unmeasured) = unmeasured(result).filter(|_| !result.partial) {
-            let _ = writeln!(std::io::stderr(), "doorbell: {unmeasured}");
-        }
-        Ok(Exit::of_run(result))
+        Ok(ended)
     }
 }
 

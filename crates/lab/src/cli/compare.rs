@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell compare`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use anyhow::Context as _;
 
 use super::common::{Exit, Terminal};
 use super::kept;
+use super::out::{self, aside};
 use super::usage::Usage;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
@@ -125,7 +125,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if let Some(write) = writer {
         text = write(&format!("doorbell compare with {}", names[0]), &whole);
     }
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(Exit::from(whole.status))
 }
 
@@ -153,7 +153,7 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
             first + subsection::text(&machines_view::subsections(&laid), &style).trim_start_matches('\n')
         }
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(Exit::from(verdict.status))
 }
 
@@ -213,7 +213,7 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             }
         }
         if !terminal.quiet {
-            write!(std::io::stderr(), "\r{} of {} blocks ", block + 1, LOOKS[LOOKS.len() - 1])?;
+            out::aside_bytes(format!("\r{} of {} blocks ", block + 1, LOOKS[LOOKS.len() - 1]).as_bytes());
         }
         let [Some(before), Some(after)] = &both else { continue };
         let enough = LOOKS.contains(&(block + 1))
@@ -224,7 +224,7 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
     }
     if !terminal.quiet {
-        writeln!(std::io::stderr())?;
+        aside!();
     }
     let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
     let compared = compare_beside(before, after, relevant, LOOKS.len());
@@ -233,7 +233,7 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let doubts = doubts([before, after], interfered);
     let text = doubts.iter().map(|doubt| style.wrap(doubt, 0)).collect::<String>()
         + &comparison(&compared, &commands[0], &commands[1], &style);
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(Exit::from(compared.status(!doubts.is_empty())))
 }
 

@@ -2,6 +2,7 @@
 //! `doorbell completions`: from the same definition as `--help`.
 
 use super::common::{Exit, Terminal};
+use super::out;
 
 /// Arguments of `doorbell completions`.
 #[derive(Debug, clap::Args)]
@@ -13,6 +14,6 @@ pub struct Args {
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "doorbell", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    out::say_bytes(&script)?;
     Ok(Exit::Done)
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell doctor`: is this machine fit to measure?
 
-use std::io::Write;
-
 use super::common::{Exit, Terminal, machine_here};
+use super::out;
 use doorbell_report::doctor::{Detail, doctor};
 use doorbell_report::style::Style;
 use doorbell_results::machine::doctor::{Severity, worst};
+use doorbell_results::written::pretty_json;
 
 /// Arguments of `doorbell doctor`.
 #[derive(Debug, clap::Args)]
@@ -28,10 +28,10 @@ pub struct Args {
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let machine = machine_here();
     let text = if args.json {
-        serde_json::to_string_pretty(&machine)? + "\n"
+        pretty_json(&machine)? + "\n"
     } else {
         doctor(&machine, if args.brief { Detail::Brief } else { Detail::Full }, &Style::of_stdout())
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(if worst(&machine.findings) == Severity::Unfit { Exit::Unfit } else { Exit::Done })
 }

@@ -6,6 +6,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::common::{Exit, Terminal};
+use super::out::Out;
 use super::usage::Usage;
 use doorbell_harness::load;
 use doorbell_harness::primitives::PRIMITIVES;
@@ -19,6 +20,7 @@ use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::record::need;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::warning;
+use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism::{self, Explanation};
 #[cfg(target_os = "linux")]
@@ -198,11 +200,11 @@ fn explained(name: &str, kind: &'static str, explanation: Explanation) -> Topic 
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();
     let found = composed(&args.name, &topics);
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::new();
     match &found[..] {
         [] => return Err(Usage(unknown(&args.name, &topics)).into()),
-        [topic] if args.json => writeln!(out, "{}", serde_json::to_string_pretty(topic)?)?,
-        several if args.json => writeln!(out, "{}", serde_json::to_string_pretty(several)?)?,
+        [topic] if args.json => writeln!(out, "{}", pretty_json(topic)?)?,
+        several if args.json => writeln!(out, "{}", pretty_json(&several)?)?,
         found => {
             let texts: Vec<String> = found.iter().map(|topic| text(topic, &Style::of_stdout())).collect();
             out.write_all(texts.join("\n").as_bytes())?;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell export`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValue;
 use clap::builder::PossibleValuesParser;
 
 use super::common::{Exit, Terminal};
+use super::out;
 use doorbell_report::export;
-use doorbell_results::record::{read, write};
+use doorbell_results::record::read;
 
 /// Arguments of `doorbell export`.
 #[derive(Debug, clap::Args)]
@@ -38,12 +39,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let result = read::read(&args.file)?;
     let format = export::find(&args.format)
         .ok_or_else(|| super::usage::Usage(format!("no format is called '{}'", args.format)))?;
-    match &args.output {
-        Some(target) if target.as_os_str() != "-" => {
-            write::replace(target, |file| format.export(&result, file))
-                .map_err(|cause| write::WriteError { target: target.clone(), cause, rescued: None })?;
-        }
-        _ => format.export(&result, &mut std::io::stdout().lock())?,
-    }
+    out::put(args.output.as_deref().unwrap_or(Path::new("-")), |out| format.export(&result, out))?;
     Ok(Exit::Done)
 }

@@ -2,7 +2,6 @@
 //! `doorbell fanout`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -11,8 +10,9 @@ use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::load::Asked;
-use super::numbers::{Numbers, numbers};
+use super::numbers::{Numbers, message, numbers};
 use super::offered;
+use super::out::aside;
 use super::sides::{Sides, USUAL};
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]
     contexts: Vec<Sides>,
     /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
-    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
+    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = message)]
     size: u32,
     /// The whole table: every mechanism x 20, 200, 2000 receivers x no time-out and one of 100 ms x unpinned and pinned x
     /// idle and full load
@@ -138,19 +138,14 @@ impl Experiment for Args {
         }
         let lacking = lacking(&plan, &machine);
         // Before anything is started, so that the limits can be raised first.
-        let mut err = std::io::stderr();
         for lack in &lacking {
-            let _ = writeln!(err, "doorbell: {lack}");
+            aside!("doorbell: {lack}");
         }
         if lacking.iter().map(|lack| lack.configurations).sum::<usize>() == plan.configurations.len() {
             return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
         }
         if !terminal.quiet {
-            let _ = writeln!(
-                std::io::stderr(),
-                "This takes about {}.",
-                time(takes(&plan).as_nanos() as f64 * 1e3)
-            );
+            aside!("This takes about {}.", time(takes(&plan).as_nanos() as f64 * 1e3));
         }
         args.run.run(plan, machine, terminal)
     }

@@ -13,6 +13,7 @@ pub mod verdict;
 use std::ffi::OsString;
 
 use super::common::{Exit, Terminal};
+use super::out;
 use super::usage::Usage;
 use doorbell_results::nearest::{did_you_mean, nearest};
 
@@ -83,7 +84,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 Means::Kubernetes(args) => kubernetes::plan(&args)?,
                 Means::Ssh(args) => ssh::plan(&args)?,
             };
-            std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes())?;
+            out::say(&text)?;
             Ok(Exit::Done)
         }
         Step::Verdict(args) => verdict::run(&args),

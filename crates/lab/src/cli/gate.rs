@@ -14,7 +14,7 @@ use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{percentile, share, span};
+use doorbell_results::quantity::{percentile, refused, share, span};
 use doorbell_results::record::question::{self, Question, Which};
 use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
@@ -73,7 +73,7 @@ fn which(text: &str) -> Result<Which, String> {
 fn confidence(text: &str) -> Result<f64, String> {
     match share(text)? {
         confidence if (0.5..1.0).contains(&confidence) => Ok(confidence),
-        _ => Err(format!("'{text}' is no confidence from 50% to below 100%; write for example 95% or 99.9%")),
+        _ => Err(refused(format_args!("'{text}' is not from 50% to below 100%"), &["95%", "99.9%"])),
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell idle`.
 
-use std::io::Write;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -10,6 +9,7 @@ use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
+use super::out::aside;
 use super::usage::Usage;
 use crate::experiment::idle::{GAPS, Idle, lacks};
 use doorbell_results::configuration::{Placement, Until};
@@ -88,7 +88,7 @@ impl Experiment for Args {
             && let Some(reason) =
                 plan.configurations.iter().find_map(|configuration| lacks(configuration, &machine))
         {
-            let _ = writeln!(std::io::stderr(), "doorbell: idle states cannot be held off: {reason}");
+            aside!("doorbell: idle states cannot be held off: {reason}");
         }
         args.run.run(plan, machine, terminal)
     }
@@ -135,9 +135,7 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
         [first, second] => [first, second],
         _ => return Err(Usage("--cpus takes two CPUs: --cpus 0,1".to_owned()).into()),
     };
-    for cpu in [first, second] {
-        topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
-    }
+    topology.check(&[first, second]).map_err(|error| Usage(error.to_string()))?;
     if first == second {
         return Err(
             Usage("the waiter's CPU is not idle while the notifier runs on it; give two".to_owned()).into()

@@ -2,7 +2,7 @@
 //! `doorbell io`.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
+use super::out::aside;
 use super::usage::Usage;
 use doorbell_harness::family::Family;
 
@@ -22,7 +23,7 @@ use doorbell_results::configuration::{Direction, Placement, Target, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
-use doorbell_results::quantity::span;
+use doorbell_results::quantity::{bytes, refused, span};
 use doorbell_results::record::{Outcome, Record, ResultFile, fio};
 use doorbell_subjects::transfer::scratch::SECTOR;
 use doorbell_subjects::transfer::{self, CONTROL, target};
@@ -81,7 +82,7 @@ pub struct Args {
     /// Bytes of a block, comma separated; multiples of 512
     #[arg(long, value_delimiter = ',', default_value = "4K", value_name = "SIZE", value_parser = block_size)]
     size: Vec<u32>,
-    /// Read a result of fio (--output-format=json+) into the same table; may be repeated. Engines are then measured only if named
+    /// Read a result of fio (--output-format=json+; of json, which has percentiles alone, as far as they go) into the same table; may be repeated. Engines are then measured only if named
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Leave the page cache in: a demonstration of reads that no device sees
@@ -113,35 +114,18 @@ fn utf8(text: &str) -> Result<PathBuf, std::convert::Infallible> {
     Ok(text.into())
 }
 
-/// Bytes with a unit: `4096`, `4K`, `256M`, `1G`.
-fn bytes(text: &str) -> Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let upper = upper.strip_suffix("IB").unwrap_or(&upper);
-    let (digits, shift) = match upper.as_bytes().last() {
-        Some(b'K') => (&upper[..upper.len() - 1], 10),
-        Some(b'M') => (&upper[..upper.len() - 1], 20),
-        Some(b'G') => (&upper[..upper.len() - 1], 30),
-        _ => (upper, 0),
-    };
-    let number: u64 =
-        digits.parse().map_err(|_| format!("'{text}' is no size; write for example 4K or 256M"))?;
-    number.checked_shl(shift).filter(|bytes| bytes >> shift == number).ok_or(format!("'{text}' is too large"))
-}
-
 fn block_size(text: &str) -> Result<u32, String> {
-    let bytes = bytes(text)?;
-    if bytes == 0 || !bytes.is_multiple_of(SECTOR) || bytes > 1 << 20 {
-        return Err(format!("'{text}' is no size of a block: write a multiple of {SECTOR} up to 1M"));
+    match bytes(text, 512..=1 << 20)? {
+        size if size.is_multiple_of(SECTOR) => Ok(size as u32),
+        _ => Err(refused(format_args!("'{text}' is no multiple of {SECTOR}"), &["512", "4K", "1M"])),
     }
-    Ok(bytes as u32)
 }
 
 fn file_size(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
-    if bytes == 0 || !bytes.is_multiple_of(1 << 20) || bytes > 1 << 40 {
-        return Err(format!("'{text}' is no size of a file: write whole MiB up to 1024G, for example 256M"));
+    match bytes(text, 1 << 20..=1 << 40)? {
+        size if size.is_multiple_of(1 << 20) => Ok(size),
+        _ => Err(refused(format_args!("'{text}' is no whole number of MiB"), &["256M", "1G"])),
     }
-    Ok(bytes)
 }
 
 impl Experiment for Args {
@@ -260,7 +244,7 @@ fn tell(plan: &Plan, machine: &Machine) {
         if let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(configuration, machine)
             && told.insert(reason.clone())
         {
-            let _ = writeln!(std::io::stderr(), "doorbell: {}: {reason}", configuration.subject);
+            aside!("doorbell: {}: {reason}", configuration.subject);
         }
     }
 }
@@ -339,9 +323,7 @@ fn placement(cpus: &[u32], machine: &Machine) -> anyhow::Result<Placement> {
         [one, other] => [one, other],
         _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
     };
-    for cpu in [first, second] {
-        topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
-    }
+    topology.check(&[first, second]).map_err(|error| Usage(error.to_string()))?;
     let relation = topology.relation(first, second).name().to_owned();
     Ok(Placement { relation, cpus: Some([first, second]) })
 }
@@ -356,18 +338,4 @@ fn engines(names: &[String]) -> Result<Vec<String>, Usage> {
     chosen.insert(0, CONTROL.to_owned());
     once(&mut chosen);
     Ok(chosen)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read_with_their_units() {
-        assert_eq!((block_size("4K"), block_size("512"), file_size("1G")), (Ok(4096), Ok(512), Ok(1 << 30)));
-        for wrong in ["0", "100", "2M", "4X", "-1", "K", "18446744073709551615G"] {
-            assert!(block_size(wrong).is_err(), "{wrong}");
-            assert!(file_size(wrong).is_err() || wrong == "2M", "{wrong}");
-        }
-    }
 }

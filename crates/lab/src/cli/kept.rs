@@ -4,21 +4,42 @@
 use std::path::{Path, PathBuf};
 
 use super::usage::Usage;
+use doorbell_results::quantity::refused;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::write::write;
 
-/// The folder for results that were given no other (XDG Base Directory Specification), made if it is not there. Where neither
-/// variable names one, as in a service, it is one of this user's own among the temporary files.
-pub fn state_folder() -> std::io::Result<PathBuf> {
+/// The folders for results that were given no other, as the environment names them (XDG Base Directory Specification).
+fn named_folders() -> impl Iterator<Item = PathBuf> {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
     #[cfg(windows)]
-    let state = named("LOCALAPPDATA").or(state);
-    let Some(state) = state else { return without_home() };
-    let folder = state.join("doorbell");
-    // If it cannot be made, writing fails with the path and the cure.
-    let _ = std::fs::create_dir_all(&folder);
-    Ok(folder)
+    let first = named("LOCALAPPDATA");
+    #[cfg(not(windows))]
+    let first = None;
+    let home = named("HOME").map(|home| home.join(".local/state"));
+    [first, named("XDG_STATE_HOME"), home].into_iter().flatten().map(|state| state.join("doorbell"))
+}
+
+/// The folder for results that were given no other, made if it is not there: the first that is named and can be written, as `/` of an
+/// ordinary user without a home cannot. Where there is none, as in a service, it is one of this user's own among the temporary files.
+pub fn state_folder() -> std::io::Result<PathBuf> {
+    let takes = |folder: &PathBuf| std::fs::create_dir_all(folder).is_ok() && is_writable(folder);
+    named_folders().find(takes).map_or_else(without_home, Ok)
+}
+
+#[cfg(target_os = "linux")]
+fn is_writable(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_writable(_: &Path) -> bool {
+    true
+}
+
+/// The file `name` of the first folder that has it; where none has, its place in the one that is written to.
+fn kept(name: impl AsRef<Path>) -> std::io::Result<PathBuf> {
+    let there = named_folders().map(|folder| folder.join(name.as_ref())).find(|path| path.exists());
+    there.map_or_else(|| Ok(state_folder()?.join(name.as_ref())), Ok)
 }
 
 #[cfg(target_os = "linux")]
@@ -37,20 +58,21 @@ fn without_home() -> std::io::Result<PathBuf> {
 pub fn baseline_name(text: &str) -> Result<String, String> {
     let letter = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     if text.is_empty() || text.len() > 100 || text.starts_with(['.', '-']) || !text.chars().all(letter) {
-        return Err(format!(
-            "'{text}' cannot name a baseline: use letters, digits, dashes and dots, as in main or v1.2"
+        return Err(refused(
+            format_args!("'{text}' cannot name a baseline: that takes letters, digits, dashes and dots"),
+            &["main", "v1.2"],
         ));
     }
     Ok(text.to_owned())
 }
 
-fn baseline(name: &str) -> std::io::Result<PathBuf> {
-    Ok(state_folder()?.join("baselines").join(format!("{name}.json")))
+fn baseline(name: &str) -> PathBuf {
+    Path::new("baselines").join(format!("{name}.json"))
 }
 
 /// Keeps `result` as the baseline `name`.
 pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<PathBuf> {
-    let path = baseline(name)?;
+    let path = state_folder()?.join(baseline(name));
     // If it cannot be made, writing fails with the path and the cure.
     let _ = path.parent().map(std::fs::create_dir_all);
     write(result, &path)?;
@@ -66,7 +88,7 @@ pub fn find(named: &Path) -> Result<PathBuf, Usage> {
         // Reading it says what is wrong with it.
         return Ok(named.to_owned());
     };
-    let path = baseline(name).map_err(|error| {
+    let path = kept(baseline(name)).map_err(|error| {
         Usage(format!("there is no file '{name}', and no baseline can be looked for: {error}"))
     })?;
     if path.exists() {
@@ -87,13 +109,12 @@ pub fn find(named: &Path) -> Result<PathBuf, Usage> {
     )))
 }
 
-fn mark() -> std::io::Result<PathBuf> {
-    Ok(state_folder()?.join("last"))
-}
+/// The file in which the path of the last result is written down.
+const LAST: &str = "last";
 
 /// Remembers that the last result went to `path`. That it could not be is no failure of the run: `show` then says so.
 pub fn remember(path: &Path) {
-    let Ok(mark) = mark() else { return };
+    let Ok(mark) = state_folder().map(|folder| folder.join(LAST)) else { return };
     let Ok(path) = std::path::absolute(path) else { return };
     let new = mark.with_extension(format!("{}", std::process::id()));
     if std::fs::write(&new, path.as_os_str().as_encoded_bytes())
@@ -118,7 +139,7 @@ fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
 
 /// Where the last result went.
 pub fn last() -> Result<PathBuf, Usage> {
-    let mark = mark().map_err(|error| Usage(format!("the last result is not known: {error}")))?;
+    let mark = kept(LAST).map_err(|error| Usage(format!("the last result is not known: {error}")))?;
     let path = std::fs::read(mark).ok().and_then(path_of);
     match path {
         Some(path) if path.exists() => Ok(path),

@@ -6,9 +6,11 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::common::{Exit, Terminal};
+use super::out::Out;
 use doorbell_report::style::{Role, Style};
 use doorbell_report::table::{Align, Column, Table};
 use doorbell_results::record::need::NEEDS;
+use doorbell_results::written::pretty_json;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
 #[cfg(target_os = "linux")]
 use doorbell_subjects::{
@@ -133,9 +135,9 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             })
             .collect(),
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::new();
     if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&listing)?)?;
+        writeln!(out, "{}", pretty_json(&listing)?)?;
     } else {
         out.write_all(text(&listing, &Style::of_stdout()).as_bytes())?;
     }

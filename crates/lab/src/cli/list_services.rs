@@ -7,6 +7,7 @@ use doorbell::service::{ClientSeen, Folder, FolderState, Found, Occupancy, inspe
 use serde_json::{Value, json};
 
 use super::common::{Exit, Terminal};
+use super::out::Out;
 use doorbell_report::style::{Role, Style};
 use doorbell_report::table::{Align, Column, Table};
 use doorbell_report::unit::count;
@@ -31,9 +32,9 @@ pub struct Args {
 /// Lists services, their clients, occupancy and drops.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let found = inspect()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::new();
     if args.json {
-        writeln!(out, "{}", as_json(&found))?;
+        writeln!(out, "{}", doorbell_results::written::json(&as_json(&found))?)?;
     } else {
         out.write_all(text(&found, &Style::of_stdout()).as_bytes())?;
     }

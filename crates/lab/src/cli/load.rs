@@ -3,6 +3,7 @@
 
 use doorbell_harness::load;
 use doorbell_results::configuration::Load;
+use doorbell_results::quantity::refused;
 
 /// One condition of load, before the machine is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,9 +37,9 @@ pub fn load(text: &str) -> Result<Asked, String> {
             _ if part == "pinned" && !pinned => pinned = true,
             Ok(count @ 1..=MOST) if workers.is_none() && !pinned => workers = Some(count),
             _ => {
-                return Err(format!(
-                    "'{part}' is neither a number of workers (1 to {MOST}) nor 'pinned'; write for example \
-                     {kind}:4:pinned"
+                return Err(refused(
+                    format_args!("'{part}' is neither a number of workers (1 to {MOST}) nor 'pinned'"),
+                    &[format!("{kind}:4:pinned")],
                 ));
             }
         }

@@ -2,6 +2,7 @@
 //! `doorbell man`: the manual page, from the same definition as `--help`.
 
 use super::common::{Exit, Terminal};
+use super::out;
 
 /// Arguments of `doorbell man`.
 #[derive(Debug, clap::Args)]
@@ -22,6 +23,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff)?;
-    std::io::Write::write_all(&mut std::io::stdout(), &roff)?;
+    out::say_bytes(&roff)?;
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 //!
 //! Adding a verb is adding a file, its `mod` and its line in `verbs!`. What measures is an [`experiment::Experiment`].
 
-use std::io::Write;
+use out::aside;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -55,6 +55,7 @@ pub mod model {
 pub mod not_built;
 pub mod numbers;
 pub mod offered;
+pub mod out;
 #[cfg(target_os = "linux")]
 pub mod pairs;
 #[cfg(target_os = "linux")]
@@ -62,7 +63,6 @@ pub mod pick;
 pub mod ping;
 pub mod placements;
 pub mod plan_file;
-pub mod repeat;
 pub mod report;
 pub mod schema;
 pub mod show;
@@ -100,6 +100,8 @@ pub mod vm {
         args.refused("doorbell vm")
     }
 }
+#[cfg(all(test, target_os = "linux"))]
+mod walk;
 #[cfg(target_os = "linux")]
 pub mod why;
 
@@ -221,7 +223,7 @@ verbs! {
     Claims of claims,
     /// Write a result in another tool's format
     ///
-    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus or parquet.
+    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus, parquet, or for github-action-benchmark, Bencher and benchstat.
     Export of export,
     /// Print the JSON Schema of result files
     Schema of schema,
@@ -283,6 +285,9 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     signals::of_children();
     let hidden = std::env::args_os().nth(1);
+    // Executed by its link below /proc, it would be called "exe" where processes are listed.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(c"doorbell");
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
         #[cfg(target_os = "linux")]
@@ -322,7 +327,6 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(exit) => exit.into(),
-        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => complain(&error),
     }
 }
@@ -380,14 +384,8 @@ fn obeyed(argument: &std::ffi::OsStr) -> bool {
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
-    // Nothing can be done about a standard error that is closed.
-    let _ = writeln!(std::io::stderr(), "doorbell: {}", inert(&format!("{error:#}")));
+    aside!("doorbell: {}", inert(&format!("{error:#}")));
     if error.is::<usage::Usage>() { Exit::Usage.into() } else { Exit::Failed.into() }
-}
-
-/// The reader of our output left, as `head` does: not an error.
-fn broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::{Glyphs, svg};
 
 use super::common::{Exit, Terminal};
+use super::out::Out;
 use super::usage::Usage;
 
 /// Arguments of `doorbell model`.
@@ -43,7 +44,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         .find(|mechanism| mechanism.name() == args.mechanism)
         .ok_or_else(|| Usage(format!("there is no model of '{}'", args.mechanism)))?;
     let glyphs = if args.ascii { Glyphs::Ascii } else { Glyphs::Unicode };
-    let mut out = std::io::stdout();
+    let mut out = Out::new();
     let answer = match args.hazard.as_deref() {
         Some("list") => {
             out.write_all(list(mechanism).as_bytes())?;

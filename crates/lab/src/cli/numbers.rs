@@ -3,6 +3,11 @@
 
 use std::ops::RangeInclusive;
 
+use doorbell_results::quantity::{bytes, refused};
+
+/// The longest message.
+pub const LONGEST_MESSAGE: u32 = 1 << 26;
+
 /// One item of a comma-separated list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers(Vec<u32>);
@@ -24,19 +29,23 @@ impl Numbers {
 pub fn numbers(text: &str, allowed: RangeInclusive<u32>) -> Result<Numbers, String> {
     let number = |text: &str| match text.trim().parse::<u32>() {
         Ok(number) if allowed.contains(&number) => Ok(number),
-        _ => Err(format!(
-            "'{text}' is no number from {} to {}; write 20, or 20..2000 for 20, 200 and 2000",
-            allowed.start(),
-            allowed.end()
+        _ => Err(refused(
+            format_args!("'{text}' is no number from {} to {}", allowed.start(), allowed.end()),
+            &["20", "20..2000"],
         )),
     };
     let Some((from, to)) = text.split_once("..") else { return Ok(Numbers(vec![number(text)?])) };
     let (from, to) = (number(from)?, number(to.trim_start_matches('='))?);
     if from > to {
-        return Err(format!("'{text}' runs backwards; write {to}..{from}"));
+        return Err(refused(format_args!("'{text}' runs backwards"), &[format!("{to}..{from}")]));
     }
     let steps = std::iter::successors(Some(from), |last| last.checked_mul(10)).take_while(|step| *step < to);
     Ok(Numbers(steps.chain([to]).collect()))
+}
+
+/// Bytes of a message.
+pub fn message(text: &str) -> Result<u32, String> {
+    bytes(text, 0..=u64::from(LONGEST_MESSAGE)).map(|bytes| bytes as u32)
 }
 
 #[cfg(test)]

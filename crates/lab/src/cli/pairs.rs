@@ -88,10 +88,9 @@ fn sample(args: &Args, machine: &Machine) -> anyhow::Result<Sample> {
     once(&mut mechanisms);
     let cpus = match &args.cpus {
         Some(list) => {
-            for cpu in list.iter() {
-                topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
-            }
-            Some(list.iter().collect())
+            let cpus: Vec<u32> = list.iter().collect();
+            topology.check(&cpus).map_err(|error| Usage(error.to_string()))?;
+            Some(cpus)
         }
         None => None,
     };

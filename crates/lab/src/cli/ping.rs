@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::common::{RunArgs, named};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::numbers::message;
 use super::offered;
 use super::placements::PlacementArgs;
 use super::sides::{Policy, Sides, USUAL};
@@ -44,7 +45,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
     /// Bytes of message in shared memory, written before the notification and read after the wake-up
-    #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
+    #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
     /// What the two sides are, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]

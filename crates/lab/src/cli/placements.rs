@@ -52,9 +52,7 @@ impl PlacementArgs {
         let [a, b] = self.cpus[..] else {
             return Err(Usage("--cpus takes two CPUs, the notifier's first: --cpus 0,1".to_owned()));
         };
-        for cpu in [a, b] {
-            topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
-        }
+        topology.check(&[a, b]).map_err(|error| Usage(error.to_string()))?;
         Ok(Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) })
     }
 }

@@ -5,9 +5,11 @@
 //! held to the bounds that the flags have.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 
+use super::numbers::LONGEST_MESSAGE;
+use super::out;
 use super::placements;
 use super::usage::Usage;
 use crate::experiment::ping;
@@ -18,9 +20,9 @@ use doorbell_results::machine::topology::Topology;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
 use doorbell_results::record::question::Question;
-use doorbell_results::record::read::{LONGEST, read_from};
+use doorbell_results::record::read::{BYTE_ORDER_MARK, Foreign, LONGEST, read_from};
 use doorbell_results::record::schema::SCHEMA;
-use doorbell_results::record::write;
+use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism;
 #[cfg(target_os = "linux")]
@@ -29,8 +31,6 @@ use serde_json::Value;
 
 /// Numbers of blocks, as `--blocks` takes them.
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
-/// The longest message, as `--size` takes it.
-const LARGEST: u32 = 1 << 26;
 
 /// The plan in the file at `path`, for `doorbell VERB` on a machine with `topology`.
 pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage> {
@@ -72,25 +72,27 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
 /// Writes `plan` to the file at `path`, `-` being standard output: JSON where the name ends so, else TOML.
 pub fn save(plan: &Plan, path: &Path) -> anyhow::Result<()> {
     let text = if path.extension().is_some_and(|extension| extension == "json") {
-        serde_json::to_string_pretty(plan)? + "\n"
+        pretty_json(plan)? + "\n"
     } else {
         format!("# doorbell {} --plan FILE\n{}", plan.experiment, toml::to_string(plan)?)
     };
-    if path.as_os_str() == "-" {
-        std::io::stdout().write_all(text.as_bytes())?;
-        return Ok(());
-    }
-    let put = |file: &mut std::io::BufWriter<std::fs::File>| file.write_all(text.as_bytes());
-    let failed = |cause| write::WriteError { target: path.to_owned(), cause, rescued: None };
-    Ok(write::replace(path, put).map_err(failed)?)
+    out::put(path, |out| out.write_all(text.as_bytes()))
 }
 
 fn text(path: &Path) -> Result<String, Usage> {
     let mut text = String::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    let read = if path.as_os_str() == "-" {
+        std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+    };
     match read {
         Ok(length) if length as u64 > LONGEST => {
             Err(Usage(format!("{} is longer than {LONGEST} bytes: no plan file", path.display())))
+        }
+        Ok(_) if text.starts_with('\u{feff}') => {
+            let Foreign { looks_like, cure } = BYTE_ORDER_MARK;
+            Err(Usage(format!("{} is {looks_like}; {cure}", path.display())))
         }
         Ok(_) => Ok(text),
         Err(error) => Err(Usage(format!(
@@ -221,7 +223,7 @@ fn line_of(text: &str, at: usize) -> usize {
 /// Finds the CPUs of a placement that is only named, and refuses what the flags would refuse.
 fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
     known(configuration)?;
-    within("size", configuration.size, 0..=LARGEST)?;
+    within("size", configuration.size, 0..=LONGEST_MESSAGE)?;
     let ends = [configuration.until.count, configuration.until.time_ns];
     if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
         return Err("until needs a count or a time_ns above 0".to_owned());
@@ -342,9 +344,7 @@ fn place(configuration: &mut Configuration, topology: &Topology) -> Result<(), S
                 placements::by_relation(&relation, topology).map_err(|usage| usage.0)?;
         }
         Some([first, second]) => {
-            for cpu in [first, second] {
-                topology.check(cpu).map_err(|error| error.to_string())?;
-            }
+            topology.check(&[first, second]).map_err(|error| error.to_string())?;
             let here = topology.relation(first, second).name();
             if here != relation {
                 return Err(format!(
@@ -505,7 +505,7 @@ mod tests {
     fn a_result_is_a_plan_too() {
         let mut result = sample::result(&[sample::configuration("futex")], 3, |_, _| 16_000.0);
         result.plan.configurations[0].placement = placements::unpinned();
-        let file = file(&write::to_json(&result));
+        let file = file(&doorbell_results::record::write::to_json(&result));
         assert_eq!(read(file.path(), "ping", &machine().topology).unwrap(), result.plan);
     }
 

@@ -2,11 +2,10 @@
 //! `doorbell report`.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::common::{Exit, Terminal};
+use super::out::{self, aside};
 use doorbell_report::asked::answered;
 use doorbell_report::html::{Source, report};
 use doorbell_report::picture::{self, Name};
@@ -44,16 +43,13 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         None => report(&sources)?,
         Some(name) => picture::draw(name, &sources)?,
     };
+    out::put(&args.output, |out| out.write_all(text.as_bytes()))?;
     if args.output.as_os_str() == "-" {
-        std::io::stdout().write_all(text.as_bytes())?;
         return Ok(Exit::Done);
     }
-    save(&args.output, &text)
-        .map_err(|error| anyhow::anyhow!("cannot write {}: {error}", args.output.display()))?;
     if !terminal.quiet {
         let size = text.len().div_ceil(1000);
-        // The page is written: a standard error that is closed changes nothing about it.
-        let _ = writeln!(std::io::stderr(), "Wrote {} ({size} kB).", args.output.display());
+        aside!("Wrote {} ({size} kB).", args.output.display());
     }
     Ok(Exit::Done)
 }
@@ -67,22 +63,4 @@ pub(super) fn source(file: &Path) -> anyhow::Result<Source> {
     };
     let stem = || file.file_stem().unwrap_or(OsStr::new("result")).to_string_lossy().into_owned();
     Ok(Source { name: result.name.clone().unwrap_or_else(stem), verdict: Vec::new(), result })
-}
-
-/// Writes beside the target and renames: a full disk leaves the report that was there.
-pub(super) fn save(target: &Path, text: &str) -> std::io::Result<()> {
-    if target.exists() && !target.is_file() {
-        // A terminal, a pipe: nothing to rename.
-        return File::options().write(true).open(target)?.write_all(text.as_bytes());
-    }
-    let mut beside = target.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.and_then(|()| std::fs::rename(&beside, target)).inspect_err(|_| {
-        // What stopped the writing is the error to tell.
-        let _ = std::fs::remove_file(&beside);
-    })
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell schema`.
 
-use std::io::Write;
-
 use super::common::{Exit, Terminal};
+use super::out;
 
 /// Prints the JSON Schema of result files.
 /// Arguments of `doorbell schema`: none.
@@ -11,6 +10,6 @@ use super::common::{Exit, Terminal};
 pub struct Args {}
 
 pub fn run(_: Args, _: &Terminal) -> anyhow::Result<Exit> {
-    std::io::stdout().write_all(doorbell_results::record::schema::SCHEMA.as_bytes())?;
+    out::say(doorbell_results::record::schema::SCHEMA)?;
     Ok(Exit::Done)
 }

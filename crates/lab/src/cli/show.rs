@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell show`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::common::{Exit, Terminal};
 use super::kept;
+use super::out;
 use super::verdict::Form;
 use doorbell_report::asked;
 use doorbell_report::shown::{Detail, shown};
@@ -55,6 +55,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             write(&name, &asked::verdict(&result, &others))
         }
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(Exit::Done)
 }

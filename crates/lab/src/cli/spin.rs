@@ -14,7 +14,7 @@ use super::verdict::{Figures, Source};
 use crate::experiment::spin::Spin;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{gaps, span};
+use doorbell_results::quantity::{gaps, refused, span};
 use doorbell_results::record::question::{self, Question};
 use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
@@ -58,7 +58,7 @@ pub struct Args {
 fn worth(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(worth) if (0.0..=1e6).contains(&worth) => Ok(worth),
-        _ => Err(format!("'{text}' is no ratio from 0 to 1000000; write for example 1 or 0.1")),
+        _ => Err(refused(format_args!("'{text}' is no ratio from 0 to 1000000"), &["1", "0.1"])),
     }
 }
 

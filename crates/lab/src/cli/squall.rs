@@ -18,13 +18,13 @@ use serde::Deserialize;
 
 use super::common::command_line;
 use super::numbers::Numbers;
-use super::repeat::repeat;
 use super::usage::Usage;
 use doorbell_report::tasks::CONTROL;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::virtualisation::{TRANSLATOR, Virtualisation, Vm};
 use doorbell_results::plan::Plan;
+use doorbell_results::quantity::refused;
 use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{MadeOf, Measured, Subject};
@@ -77,6 +77,9 @@ const KINDS: &[Kind] = &[
     kind("life-fork-kernel-stack", "fork-copy-kernel-stack", Live),
     kind("life-spawn", "spawn", Live),
 ];
+
+/// Numbers of tasks where none is asked for: those that every kind can have.
+const USUAL_TASKS: [u32; 2] = [12, 1200];
 
 /// The study's own experiments, on its queue and on one that is O(1).
 const STUDY: [Kind; 4] = [
@@ -179,7 +182,7 @@ fn boots(tasks: &ArgMatches, chapter: bool) -> anyhow::Result<Vec<Boot>> {
 fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
     let or = |given: Vec<u32>, default: &[u32]| if given.is_empty() { default.to_vec() } else { given };
     let counts: Vec<Numbers> = tasks.get_many("tasks").into_iter().flatten().cloned().collect();
-    let counts = or(Numbers::of(&counts), &[10, 1000]);
+    let counts = or(Numbers::of(&counts), &USUAL_TASKS);
     let turns = or(tasks.get_many("yields").into_iter().flatten().copied().collect(), &[100]);
     let asked: Vec<&String> = tasks.get_many("kinds").into_iter().flatten().collect();
     for name in &asked {
@@ -194,27 +197,31 @@ fn words(tasks: &ArgMatches) -> anyhow::Result<String> {
         |kind: &&Kind| asked.is_empty() || asked.iter().any(|name| *name == "all" || *name == kind.lab);
     let mut words = Vec::new();
     for kind in KINDS.iter().filter(wanted) {
+        let named = asked.iter().any(|name| *name == kind.lab);
         for count in &counts {
-            if let Cross(spaces) = kind.does
-                && count % spaces != 0
-            {
+            let (spaces, fitting) = (kind.spaces(), kind.fitting(*count));
+            if named && fitting != *count {
                 let reason = format!(
                     "{} has as many tasks in each of {spaces} address spaces; {count} cannot be divided so",
                     kind.lab
                 );
-                return Err(Usage(reason).into());
+                return Err(Usage(refused(reason, &[format!("-n {fitting}")])).into());
             }
             let turns = if kind.does == Live { &[0][..] } else { &turns };
-            words.extend(turns.iter().flat_map(|turns| kind.words(*count, *turns)));
+            words.extend(turns.iter().flat_map(|turns| kind.words(fitting, *turns)));
         }
     }
     Ok(words.join(" "))
 }
 
 impl Kind {
-    /// A hundred tasks, or as many below that as there can be the same number of in each address space.
-    fn hundred(&self) -> u32 {
-        if let Cross(spaces) = self.does { 100 / spaces * spaces } else { 100 }
+    fn spaces(&self) -> u32 {
+        if let Cross(spaces) = self.does { spaces } else { 1 }
+    }
+
+    /// `tasks`, or as many below that as there can be the same number of in each address space.
+    fn fitting(&self, tasks: u32) -> u32 {
+        (tasks / self.spaces()).max(1) * self.spaces()
     }
 
     /// The words that run it, where address spaces change once with their translations kept and once without.
@@ -229,7 +236,7 @@ impl Kind {
 
 /// Every kind with a hundred tasks, and some with ten to as many as there may be.
 fn chapters_words() -> String {
-    let hundreds = KINDS.iter().flat_map(|kind| kind.words(kind.hundred(), CHAPTERS_TURNS));
+    let hundreds = KINDS.iter().flat_map(|kind| kind.words(kind.fitting(100), CHAPTERS_TURNS));
     let mut words: Vec<String> = hundreds.collect();
     for name in ["stackful", "future", "stackful-across", "process"] {
         words.extend(SIZES.iter().map(|tasks| format!("{name}:{tasks}:{CHAPTERS_TURNS}")));
@@ -317,7 +324,6 @@ pub(super) fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),
-        repeat: repeat(None),
         name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
         started_at_unix_ns: begin,
         finished_at_unix_ns: now(),
@@ -553,6 +559,23 @@ mod tests {
             moves: 0,
             frames_free,
         })
+    }
+
+    fn asked(words: &str) -> anyhow::Result<String> {
+        let command = <super::super::tasks::Args as clap::Args>::augment_args(clap::Command::new("tasks"));
+        super::words(&command.try_get_matches_from(words.split(' ')).unwrap())
+    }
+
+    /// "10 cannot be divided", of the command that its page and its help show.
+    #[test]
+    fn every_number_of_tasks_fits_every_kind_that_was_not_named() {
+        for words in ["tasks", "tasks -n 9", "tasks -n 2", "tasks -n 100", "tasks all -n 7"] {
+            let run = asked(words).unwrap();
+            assert!(run.contains("stackful-across-3-spaces:"), "{words}: {run}");
+        }
+        assert!(asked("tasks").unwrap().contains("stackful-across-3-spaces:1200:"), "the usual ones fit all");
+        let refused = asked("tasks stackful-across-3-spaces -n 10").unwrap_err().to_string();
+        assert!(refused.ends_with("10 cannot be divided so; write for example -n 9"), "{refused}");
     }
 
     #[test]

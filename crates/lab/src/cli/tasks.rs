@@ -2,7 +2,6 @@
 //! `doorbell tasks`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -12,6 +11,7 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::numbers::{Numbers, numbers};
 use super::offered;
+use super::out::aside;
 use super::switch::{Set, Where, placements, working_set, working_sets};
 use super::usage::Usage;
 use crate::experiment::tasks::{Tasks, of_the_study};
@@ -124,20 +124,15 @@ impl Experiment for Args {
         let run = RunArgs { load: Vec::new(), ..args.run };
         let without = left_out(&args.kinds, &plan);
         if !terminal.quiet && !without.is_empty() {
-            let _ = writeln!(
-                std::io::stderr(),
-                "doorbell: left out, for they take one turn a task (-y 1): {}",
-                without.join(", ")
-            );
+            aside!("doorbell: left out, for they take one turn a task (-y 1): {}", without.join(", "));
         }
         if run.only_planned() {
             return run.run(plan, machine, terminal);
         }
         // Before anything is started, so that the limits can be raised first.
-        let mut err = std::io::stderr();
         if !terminal.quiet {
             ceilings(&plan, &machine).iter().for_each(|line| {
-                let _ = writeln!(err, "{line}");
+                aside!("{line}");
             });
         }
         let mut lacking = 0;
@@ -146,15 +141,14 @@ impl Experiment for Args {
             let Some(reason) = tasks_limits::lacks(configuration, &machine) else { continue };
             lacking += 1;
             if told.insert((configuration.subject.clone(), reason.clone())) {
-                let _ = writeln!(err, "doorbell: {}: {reason}", configuration.subject);
+                aside!("doorbell: {}: {reason}", configuration.subject);
             }
         }
         if lacking > 0 && lacking == plan.configurations.len() {
             return Err(anyhow::anyhow!("nothing of this can be run here; see the limits above"));
         }
         if lacking > 0 {
-            let _ = writeln!(
-                err,
+            aside!(
                 "doorbell: {} of {} will be skipped",
                 counted(lacking as u64, "configuration"),
                 plan.configurations.len()

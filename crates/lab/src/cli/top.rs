@@ -18,12 +18,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::common::{Exit, Terminal};
+use super::out::{self, Out, aside};
 use crate::experiment::live::Runs;
 use doorbell_report::live::{Format, Look, metrics, page};
 use doorbell_report::style::Style;
 use doorbell_report::top::{BEGIN, END, screen, top};
 use doorbell_results::machine::waiters::Waiters;
 use doorbell_results::quantity::duration;
+use doorbell_results::written;
 use serve::{Admission, Content, Server};
 use token::Token;
 
@@ -73,7 +75,7 @@ pub struct Args {
 
 /// Shows the waiters of all processes, once or until interrupted.
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
-    let mut out = std::io::stdout();
+    let mut out = Out::new();
     if let Some(format) = args.metrics {
         let now = doorbell_machine::waiters::now().only(&args.pid);
         out.write_all(metrics(&now, &Runs::default().look(), format).as_bytes())?;
@@ -87,7 +89,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let ended = Ended::watch()?;
-    let live = out.is_terminal() && !args.json;
+    let live = rustix::stdio::stdout().is_terminal() && !args.json;
     let _screen = live.then(Screen::begin).transpose()?;
     let mut before: Option<Waiters> = None;
     loop {
@@ -100,7 +102,8 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         } else {
             write_look(&now, before.as_ref(), args.json)?;
         }
-        if ended.within(args.interval)? {
+        // Nobody reads on.
+        if out::gone() || ended.within(args.interval)? {
             return Ok(Exit::Done);
         }
         before = Some(now);
@@ -131,12 +134,11 @@ fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
     let address = format!("http://{shown}/{}/", token.text());
     let server = Server::begin(listener, content, Admission { token, hosts: args.host.clone() })?;
     if !bound.ip().is_loopback() {
-        writeln!(
-            std::io::stderr(),
+        aside!(
             "doorbell: {bound} can be reached from other machines, and what is sent is not encrypted: whoever sees it has the token"
-        )?;
+        );
     }
-    let mut out = std::io::stdout();
+    let mut out = Out::new();
     writeln!(out, "{address}")?;
     out.flush()?;
     let mut before: Option<Waiters> = None;
@@ -144,7 +146,7 @@ fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
         if server.is_watched() {
             let now = doorbell_machine::waiters::now().only(&args.pid);
             let runs = runs.lock().unwrap_or_else(PoisonError::into_inner).look();
-            server.publish(serde_json::to_string(&Look::of(&now, before.as_ref(), &runs))?);
+            server.publish(written::json(&Look::of(&now, before.as_ref(), &runs))?);
             before = Some(now);
         } else {
             // What was seen before a pause says nothing of the time since.
@@ -157,9 +159,9 @@ fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
 }
 
 fn write_look(now: &Waiters, before: Option<&Waiters>, json: bool) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::new();
     if json {
-        writeln!(out, "{}", serde_json::to_string(now)?)?;
+        writeln!(out, "{}", written::json(now)?)?;
     } else {
         out.write_all(top(now, before, &Style::of_stdout()).as_bytes())?;
     }
@@ -171,14 +173,14 @@ struct Screen;
 
 impl Screen {
     fn begin() -> std::io::Result<Self> {
-        std::io::stdout().write_all(BEGIN.as_bytes())?;
+        out::say(&BEGIN)?;
         Ok(Self)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let mut out = std::io::stdout();
+        let mut out = Out::new();
         // Nothing can be done about a terminal that is gone.
         let _ = out.write_all(END.as_bytes()).and_then(|()| out.flush());
     }

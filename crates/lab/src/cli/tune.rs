@@ -11,6 +11,7 @@ use doorbell::profile::{self, Profile};
 use super::common::{Exit, RUN, RunArgs, Terminal};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::out::{Out, aside};
 use super::placements::present;
 use crate::experiment::tune::{SLEEPER, SPINNER, plan};
 use doorbell_report::style::Style;
@@ -61,7 +62,7 @@ impl Experiment for Args {
         let result = args.run.measure(plan, machine, terminal)?;
         let exit = args.run.deliver(&result, terminal)?;
         if exit != Exit::Done {
-            writeln!(std::io::stderr(), "doorbell: no profile written: the run did not come to its end")?;
+            aside!("doorbell: no profile written: the run did not come to its end");
             return Ok(exit);
         }
         let tuned = tune(&result);
@@ -85,7 +86,7 @@ impl Experiment for Args {
         // What the library would make of it, asked of the library.
         Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
         if !args.run.json {
-            let mut out = std::io::stdout();
+            let mut out = Out::new();
             if result.emulated() {
                 writeln!(out, "\n{EMULATED}")?;
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::common::{RunArgs, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
+use super::numbers::message;
 use super::offered;
 use super::sides::Sides;
 use super::usage::Usage;
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
     gap: Vec<Duration>,
     /// Bytes of message, comma separated [default: 1,4096]
-    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
+    #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
     /// Time-outs of waits, comma separated [default: 100us,2500us,5ms,10ms]
     #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]

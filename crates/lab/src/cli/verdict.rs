@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the verbs that answer a question share: the doctor first, then a run or an old result, then the verdict.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::common::{Exit, RUN, RunArgs, Terminal};
 use super::experiment::Experiment;
+use super::out::{self, aside};
 use super::usage::Usage;
 use doorbell_report::asked::{Answer, NoAnswer, answer};
 use doorbell_report::doctor::{Detail, doctor};
@@ -81,10 +81,8 @@ impl Source {
         }
         let refused = worst(&machine.findings) == Severity::Unfit && !self.anyway;
         if refused || !terminal.quiet {
-            let mut err = std::io::stderr();
-            err.write_all(doctor(&machine, Detail::Brief, &Style::of_stdout()).as_bytes())?;
             let cure = if refused { "Fix that, or measure as it is with --anyway.\n" } else { "" };
-            writeln!(err, "{cure}")?;
+            aside!("{}{cure}", doctor(&machine, Detail::Brief, &Style::of_stdout()));
         }
         if refused {
             return Ok(Figures::None(Exit::Unfit));
@@ -126,7 +124,7 @@ impl Source {
         };
         if self.from.is_some() {
             let answer = judged?;
-            std::io::stdout().write_all(text(&answer, result).as_bytes())?;
+            out::say(&text(&answer, result))?;
             return Ok(Exit::from(answer.status));
         }
         let (ended, verdict) = match judged {

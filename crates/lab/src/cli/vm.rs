@@ -30,6 +30,7 @@ use doorbell_vm::run::{Guest, Report, RunError, Stop, USUAL_BYTES, run as boot};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::common::{Exit, Terminal};
+use super::out::{Out, aside};
 use super::usage::Usage;
 use doorbell_machine::root::Root;
 use doorbell_machine::virtualisation;
@@ -232,7 +233,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 }
 
 fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
-    let mut out = std::io::stdout();
+    let mut out = Out::new();
     let arch = args.arch;
     let kernel = args.kernel.unwrap_or_else(|| Kernel::usual(arch));
     let headers = args.headers || args.driver;
@@ -276,7 +277,7 @@ fn build(args: &BuildArgs) -> anyhow::Result<Exit> {
 }
 
 fn waiting() {
-    let _ = writeln!(std::io::stderr(), "doorbell vm: another build is at work; waiting for it to end");
+    aside!("doorbell vm: another build is at work; waiting for it to end");
 }
 
 fn file_of(part: Part, kernel: &'static Kernel, arch: &'static Architecture) -> Result<PathBuf, NotBuilt> {
@@ -365,7 +366,7 @@ fn run_squall(verb: &str, inner: &ArgMatches, args: &RunArgs, terminal: &Termina
     let tasks = super::tasks::Args::from_arg_matches(inner)?;
     let tell = |what: &str| {
         if !terminal.quiet {
-            let _ = writeln!(std::io::stderr(), "doorbell: {what}");
+            aside!("doorbell: {what}");
         }
     };
     let machine = super::common::machine_here();
@@ -397,7 +398,7 @@ fn run_shell(args: &ShellArgs, terminal: &Terminal) -> anyhow::Result<Exit> {
             Ok(Exit::Of(report.status))
         }
         None => {
-            let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
+            let (stdin, stdout) = (std::io::stdin(), rustix::stdio::stdout());
             if !stdin.is_terminal() || !stdout.is_terminal() {
                 let message = "a shell talks with a terminal, and this is none; give its commands with -c";
                 return Err(Usage(message.to_owned()).into());
@@ -439,8 +440,8 @@ fn order(command: Vec<String>, bring: Vec<PathBuf>, interactive: bool) -> anyhow
         environment: PASSED_ON.into_iter().filter_map(variable).collect(),
         folder,
         bring,
-        stdout: terminal_size(std::io::stdout()),
-        stderr: terminal_size(std::io::stderr()),
+        stdout: terminal_size(rustix::stdio::stdout()),
+        stderr: terminal_size(rustix::stdio::stderr()),
         interactive,
     })
 }

@@ -48,8 +48,6 @@ pub struct Conditions {
     pub name: Option<String>,
     /// The command line, to be stored.
     pub command_line: Vec<String>,
-    /// The command that does the run once more, to be stored.
-    pub repeat: Vec<String>,
     /// Set when the user interrupts.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -157,7 +155,6 @@ pub fn run(
                 schema_version: SCHEMA_VERSION,
                 tool_version: env!("CARGO_PKG_VERSION").to_owned(),
                 command_line: conditions.command_line.clone(),
-                repeat: conditions.repeat.clone(),
                 name: conditions.name.clone(),
                 started_at_unix_ns,
                 finished_at_unix_ns: unix_ns(),
@@ -184,7 +181,6 @@ pub fn run(
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: conditions.command_line.clone(),
-        repeat: conditions.repeat.clone(),
         name: conditions.name.clone(),
         started_at_unix_ns,
         finished_at_unix_ns: unix_ns(),

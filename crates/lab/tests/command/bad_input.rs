@@ -62,7 +62,7 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
         (&["ping", "--gap", "10"], "has no unit"),
         (&["ping", "--gap", "99999h"], "out of range"),
         (&["ping", "--wait", "timeout=0"], "never waits"),
-        (&["ping", "--wait", "nap"], "none of block, spin"),
+        (&["ping", "--wait", "nap"], "is no way to wait"),
         (&["ping", "--placement", "next-door"], "there are same-core"),
         (&["ping", "--cpus", "0"], "takes two CPUs"),
         (&["ping", "--cpus", "0,4095"], "there is no CPU 4095"),
@@ -306,14 +306,118 @@ fn a_run_that_measures_nothing_it_was_asked_for_ends_with_one_and_says_so() {
     assert!(complaint(&output).contains("nothing that was asked for was measured"), "{}", complaint(&output));
 }
 
-/// It was noticed when all was measured, and the result had to be saved elsewhere.
+/// `HOME=/` of an ordinary user stopped every run, those with `--json` too.
 #[test]
-fn a_home_that_is_none_is_refused_before_anything_is_measured() {
+fn where_home_cannot_be_written_a_result_goes_where_it_goes_without_one() {
     let stage = Stage::new();
-    let output =
-        stage.doorbell(&SHORT).env_remove("XDG_STATE_HOME").env("HOME", "/proc/none").output().unwrap();
+    let home = |args: &[&str]| {
+        let mut command = stage.doorbell(args);
+        command.env_remove("XDG_STATE_HOME").env("HOME", "/proc/none").env("TMPDIR", stage.path());
+        command
+    };
+    let output = home(&SHORT).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", everything(&output));
+    let uid = rustix::process::geteuid().as_raw();
+    let folder = stage.path().join(format!("doorbell-results-{uid}"));
+    assert!(complaint(&output).contains(folder.to_str().unwrap()), "{}", complaint(&output));
+    assert_eq!(home(&["show"]).output().unwrap().status.code(), Some(0));
+    // With --json not even that is needed.
+    let output = home(&[&SHORT[..], &["--json"]].concat()).env("TMPDIR", "/proc/none").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", everything(&output));
+    assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+}
+
+/// `report -o r1.json r2.json` made a page of the first result, and `export csv r.json -o r.json` a table.
+#[test]
+fn no_page_table_or_plan_takes_the_place_of_a_result() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
+    let (one, other, odd) = (path("one.json"), path("other.json"), path("odd.json"));
+    for result in [&one, &other] {
+        assert!(stage.doorbell(&[&SHORT[..], &["-o", result]].concat()).output().unwrap().status.success());
+    }
+    fs::write(&odd, "{}").unwrap();
+    let before = fs::read(&one).unwrap();
+    for args in [
+        &["report", "-o", &one, &other][..],
+        &["report", &one, "-o", &one],
+        &["export", "csv", &one, "-o", &one],
+        &["ping", "--save-plan", &one],
+    ] {
+        let output = stage.doorbell(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", everything(&output));
+        assert!(complaint(&output).contains("is a result"), "{}", complaint(&output));
+        assert_eq!(fs::read(&one).unwrap(), before, "{args:?}");
+    }
+    // Whatever else lies there is replaced, as ever.
+    assert!(stage.doorbell(&["export", "csv", &one, "-o", &odd]).output().unwrap().status.success());
+}
+
+/// It replaced the good one by a run without figures.
+#[test]
+fn a_run_without_figures_replaces_no_baseline() {
+    let stage = Stage::new();
+    let kept = stage.path().join("doorbell/baselines/main.json");
+    let good = stage.doorbell(&[&SHORT[..], &["--save-baseline", "main"]].concat()).output().unwrap();
+    assert!(good.status.success(), "{}", complaint(&good));
+    let before = fs::read(&kept).unwrap();
+    // With so few descriptors no trial of it can be run.
+    let output = under(
+        &stage,
+        "sh",
+        "ulimit -n 9",
+        &[
+            "ping",
+            "all",
+            "--gap",
+            "0",
+            "--count",
+            "10",
+            "--blocks",
+            "1",
+            "--placement",
+            "unpinned",
+            "--save-baseline",
+            "main",
+        ],
+    )
+    .output()
+    .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", everything(&output));
-    assert!(complaint(&output).contains("/proc/none") && output.stdout.is_empty(), "{}", everything(&output));
+    assert!(complaint(&output).contains("not kept as baseline main"), "{}", complaint(&output));
+    assert_eq!(fs::read(&kept).unwrap(), before);
+}
+
+#[test]
+fn a_plan_comes_on_standard_input_and_a_byte_order_mark_is_named() {
+    let stage = Stage::new();
+    let plan =
+        run(&stage, &["ping", "futex", "--gap", "0", "--count", "10", "--blocks", "1", "--save-plan", "-"]);
+    let with = |text: &[u8]| {
+        let path = stage.path().join("plan.toml");
+        fs::write(&path, text).unwrap();
+        let file = fs::File::open(&path).unwrap();
+        stage.doorbell(&["ping", "--plan", "-", "--dry-run"]).stdin(file).output().unwrap()
+    };
+    let output = with(&plan.stdout);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(everything(&output).contains("\"subject\": \"futex\""), "{}", everything(&output));
+    let output = with(&[b"\xef\xbb\xbf", &plan.stdout[..]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", everything(&output));
+    assert!(complaint(&output).contains("byte-order mark"), "{}", complaint(&output));
+}
+
+/// "start it with `taskset -c 1,…`".
+#[test]
+fn advice_about_cpus_that_are_not_allowed_is_complete() {
+    let stage = Stage::new();
+    let args = ["ping", "futex", "--cpus", "0,1", "--dry-run"];
+    let output = under(&stage, "sh", "taskset -pc 0 $$ >/dev/null", &args).output().unwrap();
+    if !fs::read_to_string("/sys/devices/system/cpu/online").is_ok_and(|online| online.trim() != "0") {
+        return doorbell_skipped::skip("this machine has one CPU");
+    }
+    assert_eq!(output.status.code(), Some(2), "{}", everything(&output));
+    assert!(complaint(&output).contains("`taskset -c 0,1 doorbell …`"), "{}", complaint(&output));
 }
 
 /// The words of the command are stored, and one that is not UTF-8 was a panic.

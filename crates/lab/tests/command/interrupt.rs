@@ -92,6 +92,25 @@ fn a_run_that_was_started_to_survive_its_terminal_goes_on() {
     stage.wait_until_empty();
 }
 
+/// They were called `exe`, as the link is by which the program starts itself.
+#[test]
+fn the_processes_of_a_trial_are_called_doorbell_where_processes_are_listed() {
+    let stage = Stage::new();
+    let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
+    let child = stage.doorbell(&args).spawn().unwrap();
+    wait_for_work(&stage, &child, 1);
+    let trial = stage.trial_processes();
+    for process in &trial {
+        let read = |what: &str| std::fs::read(format!("/proc/{process}/{what}")).unwrap();
+        assert_eq!(read("comm"), b"doorbell\n");
+        assert!(read("cmdline").starts_with(b"doorbell\0"), "{process}");
+    }
+    assert!(trial.len() >= 3, "a host and two sides: {trial:?}");
+    signal(pid(&child), Signal::INT);
+    child.wait_with_output().unwrap();
+    stage.wait_until_empty();
+}
+
 /// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept, which are as
 /// many as rounds had ended.
 fn samples_kept_after(ticks: u64) -> u64 {

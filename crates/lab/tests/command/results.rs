@@ -82,7 +82,7 @@ fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
         .assert()
         .code(1)
         .stdout("")
-        .stderr("doorbell: standard input is not a result of doorbell but one of fio; `doorbell ping --output FILE` writes results\n");
+        .stderr("doorbell: standard input is not a result of doorbell but one of fio; `doorbell io --import FILE` reads it and writes a result that stands in the same tables\n");
 }
 
 /// The two programs of a change are measured in turn, a block each, so that what the machine does meanwhile falls on both.

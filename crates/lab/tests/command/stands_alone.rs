@@ -78,7 +78,7 @@ fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
     let command = result.command_line.join(" ");
     // The command, the one that repeats the run, and the result itself, which the page holds packed and as a digest.
     let own = |line: &&str| {
-        ![command.as_str(), "--seed", "id=\"results\"", "result sha256-"]
+        ![command.as_str(), "--plan", "id=\"results\"", "result sha256-"]
             .iter()
             .any(|other| line.contains(other))
     };

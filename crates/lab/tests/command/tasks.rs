@@ -140,7 +140,7 @@ fn wrong_usage_exits_with_two_and_says_what_would_have_been_right() {
         (&["tasks", "-y", "0"], "0 is not in 1..=100000"),
         (&["tasks", "timer-ticks", "stackless", "-y", "4"], "timer-ticks takes one turn a task; write -y 1"),
         (&["tasks", "all", "process-pair", "-y", "4,7"], "process-pair takes one turn a task; write -y 1"),
-        (&["tasks", "--working-set", "4X"], "no unit of size"),
+        (&["tasks", "--working-set", "4X"], "is no size"),
         (&["tasks", "--document", "-n", "10"], "cannot be used with"),
         (&["tasks", "--series", "all"], "switching, making, board"),
         (&["tasks", "--cpus", "4095"], "there is no CPU 4095"),

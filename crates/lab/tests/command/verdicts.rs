@@ -414,8 +414,8 @@ fn what_makes_no_sense_is_refused_with_what_would() {
         (&["spin", "--worth", "much"], "is no ratio"),
         (&["spin", "futex-private"], "--contexts"),
         (&["gate"], "--max <TIME>"),
-        (&["gate", "--max", "20us", "--percentile", "99"], "is no percentile"),
-        (&["gate", "--max", "20us", "--confidence", "100%"], "is no confidence"),
+        (&["gate", "--max", "20us", "--percentile", "100"], "is no percentile"),
+        (&["gate", "--max", "20us", "--confidence", "100%"], "is not from 50%"),
         (&["gate", "--max", "20us", "--time", "1ms"], "is too short"),
         (&["check", "--baseline", &ping, "--fail-if", "p99>5%"], "p99>+5%"),
         (

@@ -9,6 +9,7 @@ use crate::axis;
 use crate::export::Export;
 use crate::figures::Figures;
 use crate::wording::foreign;
+use doorbell_results::written::inert;
 
 /// The eight lines, once per variant.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +28,7 @@ impl Export for Classic {
         let figures = Figures::of(result);
         let axes = axis::varying(figures.rows.iter().map(|row| row.configuration()));
         if let Some(foreign) = foreign(result) {
-            writeln!(out, "# {foreign}")?;
+            writeln!(out, "# {}", inert(&foreign))?;
         }
         for row in &figures.rows {
             let quantity = row.variant.headline();
@@ -35,7 +36,7 @@ impl Export for Classic {
             let (count, us) = (histogram.count(), |ps: f64| ps / 1e6);
             // As ipc-bench has it: the total is the sum of what was timed, and the rate follows from it.
             let total_ps = histogram.mean() * count as f64;
-            writeln!(out, "# {} ({})", axis::label(row.configuration(), &axes), quantity.name())?;
+            writeln!(out, "# {} ({})", inert(&axis::label(row.configuration(), &axes)), quantity.name())?;
             writeln!(out, "============ RESULTS ================")?;
             writeln!(out, "Message size:       {}", row.configuration().size)?;
             writeln!(out, "Message count:      {count}")?;

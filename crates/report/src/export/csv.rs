@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use crate::export::Export;
 use crate::long_table::{FIGURE, TRIAL, Value, lines};
 use doorbell_results::record::ResultFile;
+use doorbell_results::written::inert;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
@@ -33,7 +34,10 @@ impl Export for Csv {
 /// (OWASP, "CSV Injection").
 fn cell(value: &Value) -> String {
     match value {
-        Value::Text(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}"),
+        Value::Text(text) => match inert(text) {
+            text if text.trim_start().starts_with(['=', '+', '-', '@']) => format!("'{text}"),
+            text => text,
+        },
         value => value.to_string(),
     }
 }
@@ -54,7 +58,7 @@ mod tests {
         for name in ["=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "\t=1"] {
             let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
             result.name = Some(name.to_owned());
-            assert_eq!(table(&result)[0][0], format!("'{name}"));
+            assert_eq!(table(&result)[0][0], format!("'{}", name.replace('\t', " ")));
         }
         assert_eq!(cell(&Value::Real(-1.5)), "-1.5");
     }

@@ -7,6 +7,7 @@ use crate::axis;
 use crate::export::Export;
 use crate::figures::Figures;
 use doorbell_results::record::{Histogram, ResultFile};
+use doorbell_results::written::inert;
 
 /// Picoseconds to a microsecond, in which the plotter's users think.
 const PS_PER_UNIT: f64 = 1e6;
@@ -35,7 +36,7 @@ impl Export for HdrText {
                     writeln!(
                         out,
                         "#[{} {}, {unit}]",
-                        axis::label(row.configuration(), &axes),
+                        inert(&axis::label(row.configuration(), &axes)),
                         quantity.name()
                     )?;
                     section(&histogram, out)?;

@@ -12,6 +12,7 @@ use crate::warnings::{self, Cause};
 use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
+use doorbell_results::written::{inert, is_obeyed};
 use doorbell_verdict::provisional::provisional;
 
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +32,7 @@ impl Export for Markdown {
         let name = result.name.as_ref().map_or_else(String::new, |name| format!(": {}", escape(name)));
         writeln!(out, "## doorbell {}{name}\n", escape(&result.plan.experiment))?;
         // A command may contain anything but a line end; backquotes in it would end the code.
-        let command = command(&result.command_line).replace(['`', '\n'], " ");
+        let command = inert(&command(&result.command_line).replace(['`', '\r', '\n'], " "));
         writeln!(
             out,
             "`{command}`, version {}, {}{}\n",
@@ -115,7 +116,11 @@ pub fn escape(text: &str) -> String {
             '<' => plain.push_str("&lt;"),
             '>' => plain.push_str("&gt;"),
             '&' => plain.push_str("&amp;"),
-            '\n' | '\r' => plain.push(' '),
+            '\n' | '\r' | '\t' => plain.push(' '),
+            letter if is_obeyed(letter) => {
+                plain.push('\\');
+                plain.extend(letter.escape_unicode());
+            }
             _ => plain.push(letter),
         }
     }

@@ -11,6 +11,7 @@ use crate::figures::{Distribution, Figures, Row, supports};
 use crate::long_table::{TRIAL, Value, name, trial};
 use crate::notifications::IRREGULARITIES;
 use doorbell_results::record::ResultFile;
+use doorbell_results::written::is_obeyed;
 use doorbell_verdict::answer::trusted;
 
 #[derive(Debug, Clone, Copy)]
@@ -228,8 +229,17 @@ fn sum(series: &Distribution) -> f64 {
 }
 
 /// A label's value, or a help text, as the format wants it.
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+pub(crate) fn escape(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, letter| {
+        match letter {
+            '\\' | '"' => out.extend(['\\', letter]),
+            '\n' => out.push_str("\\n"),
+            // The format has no other escapes.
+            letter if is_obeyed(letter) => out.push_str(&format!("\\\\u{{{:x}}}", u32::from(letter))),
+            letter => out.push(letter),
+        }
+        out
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::sections::Chart;
 use super::tables::{Subsection, Table, TableRow, shown};
 use super::{Source, digest};
 use crate::chart::primitives;
-use crate::command_line::{command, repeat};
+use crate::command_line::repeat;
 use crate::extra::PrimitiveLine;
 use crate::figures::Figures;
 use crate::unit::{count, time};
@@ -197,7 +197,7 @@ fn share_block(source: &Source, figures: &Figures) -> String {
     let mut lines = vec![
         format!("doorbell {} · {} · {}", result.tool_version, source.name, date(result.started_at_unix_ns)),
         doctor::title(&result.machine),
-        format!("$ {}", command(&result.command_line)),
+        format!("$ {}", repeat(result)),
     ];
     for (row, series) in rows.iter().take(5) {
         lines.push(format!(

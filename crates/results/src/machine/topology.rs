@@ -176,14 +176,16 @@ pub enum CpuError {
     },
     /// It runs, and the affinity mask this process inherited leaves it out.
     #[error(
-        "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c {cpu},…`, or use \
-         one of {usable}"
+        "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c {wanted} doorbell …`, \
+         or use one of {usable}"
     )]
     OutsideAffinity {
         /// The number asked for.
         cpu: u32,
         /// The mask.
         affinity: CpuList,
+        /// The mask with every CPU that was asked for.
+        wanted: CpuList,
         /// CPUs that can be used.
         usable: CpuList,
     },
@@ -229,8 +231,12 @@ impl Topology {
         }
     }
 
-    /// Whether `cpu` can be used, and if not what to do about it.
-    pub fn check(&self, cpu: u32) -> Result<(), CpuError> {
+    /// Whether all of `cpus` can be used, and if not what to do about the first that cannot, and about those with it.
+    pub fn check(&self, cpus: &[u32]) -> Result<(), CpuError> {
+        cpus.iter().try_for_each(|cpu| self.check_one(*cpu, cpus))
+    }
+
+    fn check_one(&self, cpu: u32, asked: &[u32]) -> Result<(), CpuError> {
         let usable = self.usable.clone();
         if usable.contains(cpu) {
             return Ok(());
@@ -248,7 +254,9 @@ impl Topology {
                 Err(CpuError::OutsideCpuset { cpu, cpuset: cpuset.clone(), usable })
             }
             (_, affinity) => {
-                Err(CpuError::OutsideAffinity { cpu, affinity: affinity.clone().unwrap_or_default(), usable })
+                let affinity = affinity.clone().unwrap_or_default();
+                let wanted = affinity.iter().chain(asked.iter().copied()).collect();
+                Err(CpuError::OutsideAffinity { cpu, affinity, wanted, usable })
             }
         }
     }

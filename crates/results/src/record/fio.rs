@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results of fio (`--output-format=json+`), as records that stand beside this program's own.
+//! Results of fio (`--output-format=json+`, or `json`, which has percentiles alone), as records that stand beside this program's own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::rank::rank;
 use super::series::Quantity;
 use super::subject::Subject;
 use super::{Environment, Histogram, Outcome, Record, Series, SideCounters, Tally, Warning, warning};
@@ -16,7 +17,7 @@ use crate::configuration::{Configuration, Direction, Pattern, Target, Until};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FioError {
     /// Not fio's JSON.
-    #[error("no result of fio (--output-format=json+): {0}")]
+    #[error("no result of fio (--output-format=json+ or json): {0}")]
     Shape(String),
     /// No job has what is needed.
     #[error("job '{job}': {reason}")]
@@ -81,7 +82,18 @@ struct Stream {
 #[derive(Debug, Default, Deserialize)]
 struct Latency {
     #[serde(default)]
+    min: f64,
+    #[serde(default)]
+    max: f64,
+    #[serde(default)]
     mean: f64,
+    #[serde(default)]
+    stddev: f64,
+    #[serde(rename = "N", default)]
+    count: u64,
+    /// Nanoseconds that so many in a hundred samples do not exceed.
+    #[serde(default)]
+    percentile: BTreeMap<String, u64>,
     /// Samples by the middle of their bucket, nanoseconds.
     #[serde(default)]
     bins: BTreeMap<String, u64>,
@@ -89,8 +101,9 @@ struct Latency {
 
 /// The records in a result of fio; each is of block `block`.
 pub fn records(text: &str, block: u32) -> Result<Vec<Record>, FioError> {
-    // fio writes what it wants to say before the document.
-    let json = text.find('{').map_or("", |start| &text[start..]);
+    // fio writes what it wants to say before the document, which begins a line.
+    let begins = if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|end| end + 1) };
+    let json = begins.map_or("", |start| &text[start..]);
     let mut documents = serde_json::Deserializer::from_str(json).into_iter::<Document>();
     let document = match documents.next() {
         Some(Ok(document)) => document,
@@ -122,30 +135,31 @@ fn record(
     if job.error != 0 {
         return Err(refuse(format!("fio ended it with error {}", job.error)));
     }
+    let engine = option("ioengine").unwrap_or("psync");
     for name in ["iodepth", "numjobs"] {
-        if let Some(value) = option(name).filter(|value| *value != "1") {
+        // An engine that waits in its call has one transfer under way, whatever was asked for.
+        let told = name == "iodepth" && ONE_AT_A_TIME.contains(&engine);
+        if let Some(value) = option(name).filter(|value| *value != "1" && !told) {
             return Err(refuse(format!(
                 "{name} is {value}; only transfers one at a time stand beside transfers one at a time"
             )));
         }
     }
-    let (bins, what) = if stream.lat_ns.bins.is_empty() {
-        (&stream.clat_ns.bins, "from submission's end to completion")
-    } else {
-        (&stream.lat_ns.bins, "from submission to completion")
+    let all = [
+        (&stream.lat_ns, "from submission to completion"),
+        (&stream.clat_ns, "from submission's end to completion"),
+    ];
+    let binned = all.into_iter().find(|(latency, _)| !latency.bins.is_empty());
+    let known = binned.or_else(|| all.into_iter().find(|(latency, _)| !latency.percentile.is_empty()));
+    let Some((latency, what)) = known else {
+        return Err(refuse(
+            "it has neither bins nor percentiles; run fio with --output-format=json+".to_owned(),
+        ));
     };
-    if bins.is_empty() {
-        return Err(refuse("it has no bins; run fio with --output-format=json+".to_owned()));
-    }
-    let mut histogram = Histogram::new();
-    for (ns, count) in bins {
-        let ns: u64 = ns.parse().map_err(|_| refuse(format!("'{ns}' is no number of nanoseconds")))?;
-        histogram.record_many(ns.saturating_mul(1000), *count);
-    }
+    let series = series(latency).map_err(refuse)?;
     let size = option("bs").or(option("blocksize")).map_or(Some(4096), bytes);
     let size = size.ok_or_else(|| refuse("its size of block is no single number".to_owned()))?;
     let direct = on("direct");
-    let engine = option("ioengine").unwrap_or("psync");
     let mut subject = format!("fio {engine}");
     for flag in ["hipri", "sqthread_poll"] {
         if on(flag) {
@@ -178,7 +192,7 @@ fn record(
         block,
         attempts: 1,
         outcome: Outcome::Done,
-        series: [(Quantity::Transfer, Series::from(&histogram))].into(),
+        series: [(Quantity::Transfer, series)].into(),
         figures: Vec::new(),
         reference: None,
         work: None,
@@ -199,14 +213,65 @@ fn record(
         }],
         load: None,
         environment: Environment { wall_ns: window_ns, ..Environment::default() },
-        warnings: vec![Warning {
+        warnings: percentiles_alone(latency).into_iter().chain([Warning {
             name: warning::IMPORTED.name.to_owned(),
             cause: format!("job '{}' was measured by {}, {what}{left_out}", job.jobname, document.version),
             effect:
                 "nothing here proves that its transfers went to the device, or that what it calls polled was"
                     .to_owned(),
             cure: "hold it against an engine of this program on the same file: rivals/io/compare".to_owned(),
-        }],
+        }])
+        .collect(),
+    })
+}
+
+/// Engines that wait for each transfer in the call that begins it.
+const ONE_AT_A_TIME: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
+
+/// The times of `latency`: every bin, else what its percentiles leave known.
+fn series(latency: &Latency) -> Result<Series, String> {
+    let mut histogram = Histogram::new();
+    if !latency.bins.is_empty() {
+        for (ns, count) in &latency.bins {
+            let ns: u64 = ns.parse().map_err(|_| format!("'{ns}' is no number of nanoseconds"))?;
+            histogram.record_many(ns.saturating_mul(1000), *count);
+        }
+        return Ok(Series::from(&histogram));
+    }
+    let mut known = Vec::new();
+    for (percentile, ns) in &latency.percentile {
+        let share =
+            format!("{percentile}e-2").parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+        let share = share.ok_or_else(|| format!("'{percentile}' is no percentile"))?;
+        known.push((rank(share, latency.count), ns.saturating_mul(1000)));
+    }
+    known.sort_unstable();
+    let ps = |ns: f64| (ns.clamp(0.0, 1e15) * 1e3) as u64;
+    let (min, max) = (ps(latency.min), ps(latency.max));
+    histogram.record_many(min, u64::from(latency.count > 1));
+    let mut told = histogram.count();
+    for (rank, time) in known {
+        // No time is told to be less than it was.
+        histogram.record_many(time.clamp(min, max.max(min)), rank.saturating_sub(told));
+        told = told.max(rank);
+    }
+    histogram.record_many(max, latency.count.saturating_sub(told));
+    let series = Series::from(&histogram);
+    // These fio has counted itself.
+    let counted = |own: f64, told: f64| if told.is_finite() && told >= 0.0 { told } else { own };
+    Ok(Series {
+        mean_ns: counted(series.mean_ns, latency.mean),
+        stdev_ns: counted(series.stdev_ns, latency.stddev),
+        ..series
+    })
+}
+
+fn percentiles_alone(latency: &Latency) -> Option<Warning> {
+    latency.bins.is_empty().then(|| Warning {
+        name: warning::IMPORTED.name.to_owned(),
+        cause: format!("fio wrote {} percentiles and no bins", latency.percentile.len()),
+        effect: "a time between two of them counts as the longer one: other percentiles, charts and comparisons are coarse".to_owned(),
+        cure: "run fio with --output-format=json+".to_owned(),
     })
 }
 
@@ -291,6 +356,10 @@ mod tests {
             refusal(r#""bins" : {"80384" : 900, "120320" : 90, "329728" : 10}"#, r#""N" : 1"#)
                 .contains("json+")
         );
+        assert!(
+            refusal(r#""ioengine" : "io_uring""#, r#""iodepth" : "8", "ioengine" : "io_uring""#)
+                .contains("iodepth is 8")
+        );
         assert!(refusal(r#""error" : 0"#, r#""error" : 5"#).contains("error 5"));
         assert!(refusal(r#""total_ios" : 1000"#, r#""total_ios" : 0"#).contains("no job"));
         assert!(refusal(r#""80384" :"#, r#""soon" :"#).contains("'soon' is no number"));
@@ -298,6 +367,32 @@ mod tests {
         {
             assert!(records(nothing, 0).is_err(), "{nothing}");
         }
+    }
+
+    /// What fio 3.33 wrote, with a warning of its before, told to have four transfers under way by an engine that has one.
+    const PERCENTILES: &str = include_str!("fio-percentiles.json");
+
+    #[test]
+    fn percentiles_without_bins_are_read_as_far_as_they_go_and_said_to_be_no_more() {
+        assert!(PERCENTILES.starts_with("note: "));
+        let record = &records(PERCENTILES, 0).unwrap()[0];
+        let times = &record.series[&Quantity::Transfer];
+        let near =
+            |found: f64, told: f64| assert!((found / told - 1.0).abs() < 0.002, "{found} is not {told}");
+        assert_eq!(times.count, 13_426);
+        near(times.min_ns, 23_425.0);
+        near(times.p50_ns, 39_680.0);
+        near(times.max_ns, 10_544_811.0);
+        assert_eq!((times.mean_ns, times.stdev_ns), (73_491.684_716, 346_649.088_690));
+        let text: serde_json::Value =
+            serde_json::from_str(&PERCENTILES[PERCENTILES.find("\n{").unwrap()..]).unwrap();
+        let told = text["jobs"][0]["read"]["clat_ns"]["percentile"].as_object().unwrap();
+        for (percentile, ns) in told {
+            let share = format!("{percentile}e-2").parse().unwrap();
+            near(times.decode().unwrap().quantile(share) as f64 / 1e3, ns.as_f64().unwrap());
+        }
+        let warned = record.warnings.iter().any(|warning| warning.cause.contains("percentiles and no bins"));
+        assert!(warned, "{:?}", record.warnings);
     }
 
     proptest::proptest! {

@@ -110,7 +110,7 @@ impl Histogram {
 
     /// The time at quantile `q` of 0 to 1, picoseconds; 0 when empty.
     pub fn quantile(&self, q: f64) -> u64 {
-        self.inner.value_at_quantile(q)
+        super::rank::at(self.buckets(), q, self.count(), self.max())
     }
 
     /// Shortest time, picoseconds.

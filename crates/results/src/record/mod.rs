@@ -22,6 +22,7 @@ pub mod load;
 pub mod need;
 pub mod populations;
 pub mod question;
+pub mod rank;
 pub mod read;
 pub mod reference;
 pub mod result;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
-use crate::quantity::{duration, percent, percentile};
+use crate::quantity::{duration, percent, percentile, refused};
 use crate::schedule::Schedule;
 
 /// What was asked.
@@ -233,9 +233,9 @@ impl Condition {
 /// A condition: `p99>+5%`, `futex:p50>+10%`, `p99.9>50us`, `max>1ms`, `lost>0`.
 pub fn condition(text: &str) -> Result<Condition, String> {
     let shape = || {
-        format!(
-            "'{text}' is no condition; write for example p99>+5%, futex:p50>+10%, p99.9>50us, max>1ms or lost>0, in quotes for \
-             the shell"
+        refused(
+            format_args!("'{text}' is no condition"),
+            &["p99>+5%", "futex:p50>+10%", "p99.9>50us", "max>1ms", "lost>0"],
         )
     };
     let (left, limit) = text.split_once('>').ok_or_else(shape)?;
@@ -244,30 +244,49 @@ pub fn condition(text: &str) -> Result<Condition, String> {
         None => (None, left.trim()),
     };
     let limit = limit.trim();
+    if let Some(limit) = limit.strip_prefix('=') {
+        let (limit, least) = (limit.trim(), limit.trim().parse::<u64>());
+        let more = least.map_or_else(|_| limit.to_owned(), |least| least.saturating_sub(1).to_string());
+        return Err(refused(
+            format_args!("'{text}': a condition is broken by what is more than its limit"),
+            &[format!("{left}>{more}")],
+        ));
+    }
     if subject.is_some_and(str::is_empty) {
         return Err(shape());
     }
+    let whose = subject.map_or_else(String::new, |subject| format!("{subject}:"));
     let time = || duration(limit).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    let count =
-        || limit.parse::<u64>().map_err(|_| format!("'{limit}' is no count; write for example {figure}>0"));
+    let count = || {
+        let one = format!("{whose}{figure}>0");
+        limit.parse::<u64>().map_err(|_| refused(format_args!("'{limit}' is no count"), &[one]))
+    };
     let limited = match (figure, limit.strip_prefix('+')) {
-        ("p50", Some(more)) => Limited::More(Tail::P50, f64::from(percent(more)?) / 1e6),
-        ("p99", Some(more)) => Limited::More(Tail::P99, f64::from(percent(more)?) / 1e6),
-        (_, Some(_)) => {
-            return Err(format!(
-                "'{text}': only p50 and p99 are compared with a baseline; a time may limit {figure}, as in {figure}>50us"
-            ));
-        }
         ("max", None) => Limited::Longest(time()?),
         ("lost", None) => Limited::Count(Missed::Lost, count()?),
         ("late", None) => Limited::Count(Missed::Late, count()?),
-        (figure, None) if figure.starts_with('p') && limit.ends_with('%') => {
-            return Err(format!(
-                "'{text}' lacks a sign: {figure}>+{limit} is {limit} more than in the baseline"
-            ));
+        (figure, more) => {
+            let q = percentile(figure).map_err(|_| shape())?;
+            let tail = [(0.5, Tail::P50), (0.99, Tail::P99)].into_iter().find(|(of, _)| *of == q);
+            match (tail, more) {
+                (Some((_, tail)), Some(more)) => Limited::More(tail, f64::from(percent(more)?) / 1e6),
+                (None, Some(_)) => {
+                    return Err(refused(
+                        format_args!(
+                            "'{text}': only p50 and p99 are compared with a baseline; another is held to a time"
+                        ),
+                        &[format!("{whose}p99>{limit}"), format!("{whose}{figure}>50us")],
+                    ));
+                }
+                (_, None) if limit.ends_with('%') => {
+                    return Err(refused(
+                        format_args!("'{text}' lacks the sign of what is more than in the baseline"),
+                        &[format!("{whose}{}>+{limit}", if tail.is_some() { figure } else { "p99" })],
+                    ));
+                }
+                (_, None) => Limited::Percentile(q, time()?),
+            }
         }
-        (figure, None) if figure.starts_with('p') => Limited::Percentile(percentile(figure)?, time()?),
-        _ => return Err(shape()),
     };
     Ok(Condition { text: text.to_owned(), subject: subject.map(str::to_owned), limited })
 }
@@ -286,17 +305,22 @@ mod tests {
         assert_eq!(limited("p50 > +2.5%"), Limited::More(Tail::P50, 0.025));
         assert_eq!(limited("max>1ms"), Limited::Longest(1_000_000));
         assert_eq!(limited("lost>0"), Limited::Count(Missed::Lost, 0));
-        assert!(matches!(limited("p99.9>50us"), Limited::Percentile(q, 50_000) if (q - 0.999).abs() < 1e-9));
+        for text in ["p99.9>50us", "99.9>50us", "p999>50us"] {
+            assert_eq!(limited(text), Limited::Percentile(0.999, 50_000), "{text}");
+        }
         assert_eq!(condition("futex:p50>+10%").unwrap().subject.as_deref(), Some("futex"));
         for (text, told) in [
             ("p99", "is no condition"),
             ("", "is no condition"),
             (":p99>+5%", "is no condition"),
-            ("mean>+5%", "only p50 and p99"),
+            ("mean>+5%", "is no condition"),
+            ("p90>5%", "p99>+5%"),
+            ("p50>=+5%", "write for example p50>+5%"),
+            ("lost>=1", "write for example lost>0"),
             ("p99.9>+5%", "p99.9>50us"),
             ("p99>5%", "p99>+5%"),
             ("p99>50", "has no unit"),
-            ("p101>50us", "is no percentile"),
+            ("p101>50us", "is no condition"),
             ("lost>x", "is no count"),
             ("rate>5", "is no condition"),
         ] {

@@ -56,14 +56,12 @@ pub enum ReadError {
         bytes: usize,
     },
     /// Not written by this program.
-    #[error(
-        "{file} is not a result of doorbell but {looks_like}; `doorbell ping --output FILE` writes results"
-    )]
+    #[error("{file} is not a result of doorbell but {}; {}", .of.looks_like, .of.cure)]
     Foreign {
         /// The file as named.
         file: String,
         /// What it seems to be.
-        looks_like: &'static str,
+        of: Foreign,
     },
     /// Written by a later version.
     #[error(
@@ -116,6 +114,61 @@ pub enum ReadError {
         cause: Nonsense,
     },
 }
+
+/// What a file is that is no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreign {
+    /// What it looks like.
+    pub looks_like: &'static str,
+    /// What to do with it.
+    pub cure: &'static str,
+}
+
+impl Foreign {
+    const fn new(looks_like: &'static str) -> Self {
+        Self { looks_like, cure: "`doorbell ping --output FILE` writes results" }
+    }
+}
+
+/// A result of fio.
+const FIO: Foreign = Foreign {
+    looks_like: "one of fio",
+    cure: "`doorbell io --import FILE` reads it and writes a result that stands in the same tables",
+};
+/// One of hyperfine, whose times are of whole programs.
+const HYPERFINE: Foreign = Foreign {
+    looks_like: "one of hyperfine or a similar tool",
+    cure: "it times whole programs, in runs that nothing is known of but their length, so that no rule of a comparison here holds for it; \
+           compare such files with the tool that wrote them",
+};
+/// A log of HdrHistogram, which says neither the unit of its values nor what they are of.
+const HDR_LOG: Foreign = Foreign {
+    looks_like: "a log of HdrHistogram",
+    cure: "it says neither the unit of its values nor what was measured or what interfered, so that no comparison can be made of it; keep the \
+           result that `doorbell export hlog` made it of",
+};
+
+/// What the first bytes of a file show, if they begin no JSON object.
+fn begins(bytes: &[u8]) -> Option<Foreign> {
+    let marks: [(&[u8], Foreign); 6] = [
+        (b"\xef\xbb\xbf", BYTE_ORDER_MARK),
+        (b"\xff\xfe", BYTE_ORDER_MARK),
+        (b"\xfe\xff", BYTE_ORDER_MARK),
+        (b"\x1f", Foreign::new("compressed data (unpack it first)")),
+        (b"#[", HDR_LOG),
+        (b"\"StartTimestamp\"", HDR_LOG),
+    ];
+    let known = marks.into_iter().find(|(mark, _)| bytes.starts_with(mark));
+    let fio =
+        || bytes.windows(16).take(4096).any(|bytes| bytes.starts_with(b"\"fio version\"")).then_some(FIO);
+    known.map(|(_, of)| of).or_else(fio)
+}
+
+/// Text that begins with U+FEFF, as some editors of Windows save it.
+pub const BYTE_ORDER_MARK: Foreign = Foreign {
+    looks_like: "text that begins with a byte-order mark",
+    cure: "save it as UTF-8 without one: tail -c +4 FILE",
+};
 
 /// Reads the result file at `path`; `-` is standard input.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
@@ -174,13 +227,14 @@ enum Text {
 /// Reads a result out of `bytes`, called `file` in messages.
 pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadError> {
     let named = || file.to_owned();
-    let foreign = |looks_like| ReadError::Foreign { file: named(), looks_like };
+    let foreign = |of| ReadError::Foreign { file: named(), of };
     let length = bytes.len();
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => return Err(ReadError::Cut { file: named(), bytes: length }),
         Some(b'{') => {}
-        Some(0x1f) => return Err(foreign("compressed data (unpack it first)")),
-        Some(_) => return Err(foreign("something else than a JSON object")),
+        Some(_) => {
+            return Err(foreign(begins(&bytes).unwrap_or(Foreign::new("something else than a JSON object"))));
+        }
     }
     let values = scan::scan(&mut bytes);
     if values > scan::MOST_VALUES {
@@ -209,10 +263,10 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
                 ReadError::Older { file, version, tool_version }
             });
         }
-        _ if preface.fio.is_some() => return Err(foreign("one of fio")),
-        _ if preface.benchmarks.is_some() => return Err(foreign("one of Google Benchmark")),
-        _ if preface.results.is_some() => return Err(foreign("one of hyperfine or a similar tool")),
-        _ => return Err(foreign("JSON without a `schema_version`")),
+        _ if preface.fio.is_some() => return Err(foreign(FIO)),
+        _ if preface.benchmarks.is_some() => return Err(foreign(Foreign::new("one of Google Benchmark"))),
+        _ if preface.results.is_some() => return Err(foreign(HYPERFINE)),
+        _ => return Err(foreign(Foreign::new("JSON without a `schema_version`"))),
     }
     let result: ResultFile = serde_json::from_slice(&bytes).map_err(broken)?;
     check(&result).map_err(|cause| ReadError::Nonsense { file: named(), cause })?;

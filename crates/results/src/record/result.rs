@@ -24,10 +24,6 @@ pub struct ResultFile {
     pub tool_version: String,
     /// The command line, as it was typed.
     pub command_line: Vec<String>,
-    /// The command that does the run once more, its orders included, and writes neither the result nor the baseline again; of a
-    /// run in a guest the one within. A file written before it was stored has none, nor has a run that no command does by itself.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repeat: Vec<String>,
     /// A name given with `--name`, for comparisons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

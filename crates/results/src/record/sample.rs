@@ -200,7 +200,6 @@ pub fn result(
         schema_version: SCHEMA_VERSION,
         tool_version: "0.1.0".to_owned(),
         command_line: vec!["doorbell".to_owned(), "ping".to_owned()],
-        repeat: ["doorbell", "ping", "--seed", "1"].map(str::to_owned).to_vec(),
         name: Some("made up".to_owned()),
         started_at_unix_ns: 1_700_000_000_000_000_000,
         finished_at_unix_ns: 1_700_000_000_000_000_000 + u64::from(blocks) * 1_000_000_000,

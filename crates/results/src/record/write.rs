@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{ResultFile, Warning, warning};
+use crate::written::json;
 
 /// A result that could not be written where it should be.
 #[derive(Debug, thiserror::Error)]
@@ -52,29 +53,33 @@ pub fn to_json(result: &ResultFile) -> String {
 }
 
 fn write_json(result: &ResultFile, target: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *target, result)?;
+    target.write_all(json(result)?.as_bytes())?;
     target.write_all(b"\n")
 }
 
-/// Writes `result` to the file `target`, `-` being standard output: the old file, if any, stays as it is until the
-/// new one is complete on disk. If that fails the result is saved in a folder for temporary files.
+/// Writes `result` to the file `target`: the old file, if any, stays as it is until the new one is complete on disk. If that fails
+/// the result is saved in a folder for temporary files.
 pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
     let result = finite(result);
-    let put = |file: &mut BufWriter<File>| write_json(&result, file);
-    let attempt = if target.as_os_str() == "-" {
-        let mut stdout = io::stdout().lock();
-        write_json(&result, &mut stdout).and_then(|()| stdout.flush())
-    } else {
-        replace(target, put)
-    };
-    attempt.map_err(|cause| {
-        let second = result.started_at_unix_ns / 1_000_000_000;
-        let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")].into_iter().find_map(|folder| {
-            let path = folder.join(format!("doorbell-{second}-{}.json", lot().ok()?));
-            replace(&path, put).is_ok().then_some(path)
-        });
-        WriteError { target: target.to_owned(), cause, rescued }
-    })
+    let written = replace(target, |file| write_json(&result, file));
+    written.map_err(|cause| rescued(&result, target, cause))
+}
+
+/// Writes `result` to `stream`, which errors call `name`. If that fails the result is saved in a folder for temporary files.
+pub fn write_to(result: &ResultFile, name: &Path, stream: &mut impl Write) -> Result<(), WriteError> {
+    let result = finite(result);
+    let written = write_json(&result, stream).and_then(|()| stream.flush());
+    written.map_err(|cause| rescued(&result, name, cause))
+}
+
+/// The error of writing `result` to `target`, once the result is safe elsewhere.
+fn rescued(result: &ResultFile, target: &Path, cause: io::Error) -> WriteError {
+    let second = result.started_at_unix_ns / 1_000_000_000;
+    let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")].into_iter().find_map(|folder| {
+        let path = folder.join(format!("doorbell-{second}-{}.json", lot().ok()?));
+        replace(&path, |file| write_json(result, file)).is_ok().then_some(path)
+    });
+    WriteError { target: target.to_owned(), cause, rescued }
 }
 
 /// The error that [`write()`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.

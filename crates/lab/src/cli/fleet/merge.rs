@@ -2,10 +2,10 @@
 //! `doorbell fleet merge`.
 
 use std::cell::RefCell;
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::super::common::Exit;
+use super::super::out;
 use super::results::{each, files, latest_begin};
 use doorbell_report::export::parquet::{Bins, Figures, Sheet};
 use doorbell_report::fleet::LeftOut;
@@ -65,6 +65,6 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     for LeftOut { file, reason } in &left_out {
         text.push_str(&style.wrap(&format!("Left out: {file}: {reason}"), 0));
     }
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -2,13 +2,13 @@
 //! `doorbell fleet report`.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
 use super::super::common::{Exit, Terminal};
-use super::super::report::{save, source};
+use super::super::out::{self, aside};
+use super::super::report::source;
 use super::results::{each, files, latest_begin};
 use super::verdict::names;
 use doorbell_report::asked::answered;
@@ -58,10 +58,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     // A node's name may be no name of a file.
     let page = |place: usize| format!("node-{place}.html");
     std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
-    let write = |name: &str, text: &str| {
-        let target = args.output.join(name);
-        save(&target, text).with_context(|| format!("cannot write {}", target.display()))
-    };
+    let write =
+        |name: &str, text: &str| out::put(&args.output.join(name), |out| out.write_all(text.as_bytes()));
     for &place in &own {
         let node = &judged.nodes[place];
         let Some(file) = at.get(&(node.name.clone(), node.started_at_unix_ns)) else { continue };
@@ -72,8 +70,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if !terminal.quiet {
         let index = args.output.join("index.html");
         let pages = counted(own.len() as u64, "page");
-        // The pages are written: a standard error that is closed changes nothing about it.
-        let _ = writeln!(std::io::stderr(), "Wrote {}, and {pages} of nodes beside it.", index.display());
+        aside!("Wrote {}, and {pages} of nodes beside it.", index.display());
     }
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Failed })
 }

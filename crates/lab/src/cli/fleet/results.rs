@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The results of a fleet, one at a time.
 
+use super::super::out::aside;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,8 +39,7 @@ pub fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         others.sort();
         if let Some(first) = others.first() {
             // Nothing can be done about a standard error that is closed.
-            let _ = writeln!(
-                io::stderr(),
+            aside!(
                 "doorbell: {}: not read, for their names do not end in .json: {} in all, the first {first:?}",
                 path.display(),
                 others.len()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::usage::Usage;
 use super::order::{Order, quoted};
-use doorbell_results::quantity::duration;
+use doorbell_results::quantity::{duration, refused};
 
 /// Arguments of `doorbell fleet plan ssh`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,10 @@ pub struct Args {
 fn node(text: &str) -> Result<String, String> {
     let letter = |letter: char| letter.is_ascii_alphanumeric() || "._@:-".contains(letter);
     if text.is_empty() || text.starts_with(['-', '.']) || !text.chars().all(letter) {
-        return Err(format!("'{text}' is no node: write it as in host, user@host, 10.0.0.1 or fe80::1"));
+        return Err(refused(
+            format_args!("'{text}' is no node"),
+            &["host", "user@host", "10.0.0.1", "fe80::1"],
+        ));
     }
     Ok(text.to_owned())
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fleet verdict`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
 use super::super::common::Exit;
+use super::super::out;
 use super::super::usage::Usage;
 use super::super::verdict::Form;
 use super::results::{each, files, latest_begin};
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         None if args.details => subsection::text(&told(), &style).trim_start_matches('\n').to_owned(),
         None => subsection::brief(&told(), ROWS, &style),
     };
-    std::io::stdout().write_all(text.as_bytes())?;
+    out::say(&text)?;
     Ok(match standing(&judged) {
         Status::Failed => Exit::Regression,
         _ if !left_out.is_empty() => Exit::Failed,

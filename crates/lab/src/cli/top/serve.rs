@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use doorbell_report::live::Format;
+use doorbell_results::quantity::refused;
 
 use super::token::Token;
 
@@ -491,7 +492,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .as_deref()
         .unwrap_or(text)
         .parse()
-        .map_err(|_| format!("'{text}' is no address with a port; write for example 127.0.0.1:8080, or 8080"))
+        .map_err(|_| refused(format_args!("'{text}' is no address with a port"), &["127.0.0.1:8080", "8080"]))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a guest says, on the terminal of the command that runs it.
 
+use super::super::out::{self, Out, aside};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,8 +11,7 @@ use doorbell_vm::run::Observer;
 use doorbell_vm::terminal::Raw;
 
 pub(super) fn say(text: &str) {
-    // Nothing can be done about a standard error that is closed.
-    let _ = writeln!(std::io::stderr(), "doorbell vm: {text}");
+    aside!("doorbell vm: {text}");
 }
 
 /// Shows what a guest says.
@@ -36,8 +36,9 @@ impl Observer for Show {
     }
 
     fn stdout(&mut self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        if out.write_all(bytes).and_then(|()| out.flush()).is_err() && !self.told {
+        let mut out = Out::new();
+        let written = out.write_all(bytes).and_then(|()| out.flush());
+        if (written.is_err() || out::gone()) && !self.told {
             // Nobody reads on, as behind `head`.
             self.told = true;
             self.interrupted.store(true, Relaxed);
@@ -45,12 +46,12 @@ impl Observer for Show {
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
-        let _ = std::io::stderr().write_all(bytes);
+        out::aside_bytes(bytes);
     }
 
     fn console(&mut self, bytes: &[u8]) {
         if self.console {
-            let _ = std::io::stderr().write_all(bytes);
+            out::aside_bytes(bytes);
         }
     }
 }
@@ -82,7 +83,7 @@ impl Observer for GuestTerminal {
     fn console(&mut self, bytes: &[u8]) {
         // What the kernel says while it boots is for the message of an error.
         if self.raw.is_some() {
-            let mut out = std::io::stdout().lock();
+            let mut out = Out::new();
             let _ = out.write_all(bytes).and_then(|()| out.flush());
         }
     }
