@@ -492,10 +492,10 @@ mod tests {
         run.plan.left_out = vec![left("mwaitx", Some("no such instruction")), left("pipe", None)];
         let picked = ask(&run, &question(&[]));
         let why =
-            |name: &str| picked.out.iter().find(|(known, _)| known == name).map(|(_, why)| why.as_str());
-        assert_eq!(why("umwait"), Some("the moon is not full"));
-        assert_eq!(why("mwaitx"), Some("no such instruction"));
-        assert_eq!(why("pipe"), Some("not measured in this run"));
+            |name: &str| picked.out.iter().find(|(known, _)| known == name).map(|(_, why)| why.to_string());
+        assert_eq!(why("umwait").as_deref(), Some("the moon is not full"));
+        assert_eq!(why("mwaitx").as_deref(), Some("no such instruction"));
+        assert_eq!(why("pipe").as_deref(), Some("not measured in this run"));
         assert_eq!(why("eventfd"), None, "of what is not in the file nothing is said");
     }
 
@@ -521,7 +521,7 @@ mod tests {
             assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
             // It said that the mechanism was not measured.
             let why = picked.out.iter().find(|(known, _)| known == "eventfd").unwrap();
-            assert_eq!(why.1, format!("measured under other conditions: {axis}"));
+            assert_eq!(why.1.to_string(), format!("measured under other conditions: {axis}"));
         }
     }
 
@@ -556,7 +556,11 @@ mod tests {
         for need in ["sleep", "idle"] {
             let picked = ask(&run, &question(&[need]));
             assert_eq!(names(&picked), ["futex"], "{need}");
-            assert!(picked.out[0].1.starts_with("did not sleep: both sides ran"), "{:?}", picked.out);
+            assert!(
+                picked.out[0].1.to_string().starts_with("did not sleep: both sides ran"),
+                "{:?}",
+                picked.out
+            );
         }
     }
 
@@ -619,7 +623,11 @@ mod tests {
         assert_eq!(chosen(Some(0.25)), (WaitPolicy::Block, 4));
         let none = ask(&run, &asked(Some(0.1)));
         assert!(none.choice.is_err(), "{:?}", none.choice);
-        assert!(none.out.iter().any(|(_, why)| why == "takes 20 % of a CPU; 10 % is the most asked for"));
+        assert!(
+            none.out
+                .iter()
+                .any(|(_, why)| why.to_string() == "takes 20 % of a CPU; 10 % is the most asked for")
+        );
         let alone = question::Pick {
             traffic: Some(Traffic { schedule: Schedule::Exponential, beside: None, cpu_at_most: None }),
             ..asked(None)
