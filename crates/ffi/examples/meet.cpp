@@ -162,7 +162,7 @@ int main(int argc, char **argv) try {
         if (service.recv_for(1ms) || service.path() != name)
             return 1;
     }
-    // For no user: whoever comes is hung up on.
+    // For no user: whoever comes is told so.
     {
         const std::string name = std::string(argv[1]) + ".nobodys";
         doorbell::listen_options for_nobody;
@@ -175,7 +175,7 @@ int main(int argc, char **argv) try {
                 anyones.host = {DOORBELL_USERS_ANYONE, 0, nullptr};
                 doorbell::connect(name, anyones, std::chrono::minutes(1));
             } catch (const doorbell::error &error) {
-                refused = error.status() == DOORBELL_NO_ANSWER;
+                refused = error.status() == DOORBELL_OTHER_USER;
             }
             if (!refused)
                 std::terminate();
