@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # A linker for programs of Windows, and the Wine that ci/wine runs them by: 115 MB of packages, unpacked and never installed.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 ci/install/debian gcc-mingw-w64-x86-64 debian-archive-keyring util-linux
 home=$(ci/wine)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Slurm, munge and sshd, with the libraries that this machine lacks, into the folder that ci/fleet-tools names.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 [ "$(id -u)" -eq 0 ] || { echo "not root: no cluster of two nodes" >&2; exit 0; }
 home=$(ci/fleet-tools)

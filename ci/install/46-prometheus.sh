@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Prometheus, promtool and the node exporter, into the folder that ci/prometheus names: three programs out of two packages.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 home=$(ci/prometheus)
 [ -x "$home/prometheus" ] && exit 0

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What ci/readers lists, into the folder that ci/readers names.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 home="$(ci/readers)"
 [ -e "$home/complete" ] && exit 0

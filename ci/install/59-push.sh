@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The client of Socket.IO as npm has it, one file, into target/push. Nothing of it is run by node, and no script of its package either.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 version=4.8.4
 [ -s "target/push/socket.io-client-$version/socket.io.min.js" ] && exit 0

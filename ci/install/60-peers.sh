@@ -4,6 +4,8 @@
 # own, these into target/peers.
 # Installed only where asked for: the tests need none of them.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 [ "${PEERS:-}" = 1 ] || exit 0
 cd "$(dirname "$0")/../.."
 ci/install/debian linux-perf rt-tests stress-ng sockperf

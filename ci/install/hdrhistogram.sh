@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # HdrHistogram in Python, into target/hdrhistogram: a reader of our exports that shares no code with their writer.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 version=0.10.8
 home="${CARGO_TARGET_DIR:-target}/hdrhistogram"

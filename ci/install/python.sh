@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # An environment in target/venv with what builds and tests the Python package, at these versions.
 set -euo pipefail
+# What is installed is for all to read and for nobody else to write.
+umask 022
 cd "$(dirname "$0")/../.."
 ci/install/debian python3 python3-venv
 tools="maturin==1.16.0 pytest==9.2.0 mypy==2.4.1 numpy==2.4.6"

@@ -37,6 +37,7 @@ use crate::calibration::{self, Calibration};
 use crate::descriptor;
 use crate::process::Process as ThisProcess;
 use crate::profile::Standing;
+use crate::shown_memory::ShownMemory;
 use doorbell_core::wake::Waited;
 use doorbell_core::window::SleepCost;
 use rustix::fd::OwnedFd;
@@ -46,7 +47,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -380,8 +381,7 @@ pub fn process(process: u32) -> io::Result<Option<Process>> {
     let number = own_number(process)?;
     for link in links {
         // A forked child that does not wait itself still holds its parent's table.
-        let table = table_behind(link?.path()).filter(|table| table[12..16] == number.to_ne_bytes());
-        if let Some(table) = table {
+        if let Some(table) = table_behind(&link?.path(), number) {
             return Ok(Some(read(process, &table)));
         }
     }
@@ -424,13 +424,17 @@ fn read(process: u32, table: &[u8; SIZE]) -> Process {
     Process { process, profile: Standing::of(short(20)), cost, turned_away, reasons, waiters }
 }
 
-/// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one.
-fn table_behind(link: PathBuf) -> Option<Box<[u8; SIZE]>> {
-    let target = fs::read_link(&link).ok()?;
-    if !target.to_str()?.starts_with(&format!("/memfd:{NAME}")) {
+/// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one of the process that calls itself `number`.
+fn table_behind(link: &Path, number: u32) -> Option<Box<[u8; SIZE]>> {
+    let file = ShownMemory::behind(link, NAME)?.open()?;
+    let mut head = [0; 16];
+    file.read_exact_at(&mut head, 0).ok()?;
+    // Who has many that are another's costs whoever looks no more than this.
+    if head[..8] != MAGIC.to_ne_bytes() || head[8..] != [VERSION.to_ne_bytes(), number.to_ne_bytes()].concat()
+    {
         return None;
     }
     let mut table = Box::new([0; SIZE]);
-    fs::File::open(link).ok()?.read_exact_at(&mut table[..], 0).ok()?;
-    (table[..8] == MAGIC.to_ne_bytes() && table[8..12] == VERSION.to_ne_bytes()).then_some(table)
+    file.read_exact_at(&mut table[..], 0).ok()?;
+    Some(table)
 }

@@ -42,6 +42,10 @@
 //! | counters of every process that uses the library | [`counters`] |
 //!
 //! Linux only: futexes, eventfds and memfds are Linux's.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the library reads the kernel's files, and the profile of its own user"
+)]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -83,6 +87,7 @@ pub mod raw;
 pub mod rendezvous;
 pub mod select;
 pub mod service;
+mod shown_memory;
 mod thread;
 mod tokens;
 mod user;

@@ -21,6 +21,7 @@ impl LatencyLimit {
         Self::hold_at(Path::new(DEVICE), limit_us)
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a device of the kernel's")]
     fn hold_at(device: &Path, limit_us: u32) -> io::Result<Self> {
         let wanted = i32::try_from(limit_us).map_err(io::Error::other)?;
         let mut held = OpenOptions::new().read(true).write(true).open(device)?;

@@ -29,6 +29,7 @@ impl Sleeper {
     pub fn of(side: &Side, index: usize) -> Result<Self, SideError> {
         let task = side.control.progress[index].task.load(Acquire);
         let path = format!("/proc/{task}/stat");
+        #[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
         let stat = File::open(&path).map_err(|error| SideError::Setup {
             call: "open",
             cause: format!("{path}: {error}"),

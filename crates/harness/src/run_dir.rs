@@ -6,9 +6,9 @@
 //! name, then the folder itself. A lock asks the kernel who is alive; a process number, which may have been given to
 //! somebody else since, does not.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -42,6 +42,9 @@ impl Note {
     /// How the names of files begin that a run may remove.
     pub const FILE_PREFIX: &str = "doorbell-io-";
 }
+
+/// The longest notes that are read, bytes: of more objects than any run makes.
+const LONGEST_NOTES: u64 = 256 << 20;
 
 /// Notes of what belongs to a trial.
 const NOTES: &str = "notes";
@@ -123,8 +126,7 @@ impl RunDir {
     }
 
     fn append(&self, file: &str, note: &Note) -> io::Result<()> {
-        let mut notes =
-            OpenOptions::new().create(true).append(true).mode(0o600).open(self.path.join(file))?;
+        let mut notes = doorbell_files::own(&self.path.join(file), true)?;
         let mut line = serde_json::to_vec(note)?;
         line.push(b'\n');
         notes.write_all(&line)
@@ -204,7 +206,7 @@ pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
 }
 
 fn open_lock(folder: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(folder.join("lock"))
+    doorbell_files::own(&folder.join("lock"), false)
 }
 
 /// Lets child processes keep the lock across `exec`.
@@ -212,12 +214,18 @@ fn inherit(file: &File) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
+/// A file in a folder of ours that is there already.
+#[expect(clippy::disallowed_methods, reason = "nobody else may enter the folder")]
+fn existing(path: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().write(true).open(path)
+}
+
 /// Clears every folder whose run is dead.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let lock = match OpenOptions::new().write(true).open(path.join("lock")) {
+        let lock = match existing(&path.join("lock")) {
             Ok(lock) => lock,
             Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
             // A folder without a lock is one whose maker died between two calls, or has not come to the second yet.
@@ -259,7 +267,7 @@ fn clear(path: &Path) {
 /// Removes what the notes in a file name, and the notes; those that cannot be read stay. Whether none did.
 fn clear_notes(path: &Path, name: &str) -> bool {
     let file = path.join(name);
-    let text = match fs::read(&file) {
+    let text = match doorbell_files::bytes(&file, LONGEST_NOTES) {
         Ok(text) => text,
         Err(error) => return error.kind() == io::ErrorKind::NotFound,
     };
@@ -278,7 +286,7 @@ fn clear_notes(path: &Path, name: &str) -> bool {
     }
     // Those that were read are gone with their objects: their names may be somebody else's by the next time. If this fails all
     // stay, which is what there was before.
-    let _ = fs::write(file, unread);
+    let _ = doorbell_files::put(&file, &unread);
     false
 }
 

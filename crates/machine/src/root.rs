@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files of a machine: the live one's under `/`, or a recorded one's under any folder.
 
+#![expect(clippy::disallowed_methods, reason = "the files of the kernel, or of a machine that was recorded")]
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ pub fn now() -> Waiters {
 
 fn user(process: counters::Process) -> User {
     let folder = format!("/proc/{}", process.process);
-    let command = fs::read_to_string(format!("{folder}/comm")).unwrap_or_default();
+    let command = doorbell_files::kernel(format!("{folder}/comm")).unwrap_or_default();
     let known = |ns: u32| Some(ns).filter(|ns| *ns > 0);
     User {
         pid: process.process,

@@ -21,6 +21,9 @@ const DEBIAN: &str = "http://deb.debian.org/debian";
 const MIRROR: &str = "DOORBELL_DEBIAN_MIRROR";
 /// The time for any one command: the largest is a download of some 30 MB.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Seconds that a suite's lists hold which do not say how long: a year. Whoever stands between could else go on offering what has had known
+/// faults for years.
+const LISTS_HOLD: u32 = 31_536_000;
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A client with its own lists.
@@ -116,7 +119,7 @@ fn configuration(folder: &Path, architecture: &str, transport: &str) -> String {
          Dir::State \"{here}/state\";\nDir::State::Lists \"{here}/lists\";\n\
          Dir::State::Status \"{here}/status\";\nDir::Cache \"{here}\";\nAPT::Architecture \"{architecture}\";\n\
          APT::Architectures {{ \"{architecture}\"; }};\nAPT::Sandbox::User \"\";\nAPT::Update::Error-Mode \"any\";\n\
-         Acquire::Languages \"none\";\nAcquire::Retries \"2\";\n{transport}"
+         Acquire::Languages \"none\";\nAcquire::Retries \"2\";\nAcquire::Max-ValidTime \"{LISTS_HOLD}\";\n{transport}"
     )
 }
 

@@ -51,6 +51,9 @@ pub static ALL: [Architecture; 3] = [
     },
 ];
 
+/// The one of Squall's machine.
+pub(crate) static RISCV64: &Architecture = &ALL[2];
+
 /// A name of no architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there are no guests of '{0}'; there are {names}", names = ALL.each_ref().map(|it| it.name).join(", "))]

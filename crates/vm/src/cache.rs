@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder that keeps what was fetched.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fetch_error::FetchError;
@@ -14,6 +13,9 @@ pub fn folder() -> Option<PathBuf> {
     Some(given.or_else(|| Some(home()?.join(".cache")))?.join("doorbell"))
 }
 
+/// The longest file that is read whole, bytes: more than a program of the guests' or a part of a package has.
+pub(crate) const LONGEST: u64 = 1 << 30;
+
 /// Makes a folder of the cache.
 pub(crate) fn folder_made(path: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(path).map_err(|cause| FetchError::File { path: path.to_owned(), cause })
@@ -21,12 +23,6 @@ pub(crate) fn folder_made(path: &Path) -> Result<(), FetchError> {
 
 /// Puts a text in the place of a file: who reads it meanwhile, or after a crash, sees the old one or the new one.
 pub(crate) fn put(path: &Path, text: &str) -> Result<(), FetchError> {
-    let beside = path.with_extension("part");
-    let written = || -> io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    written().map_err(|cause| FetchError::File { path: path.to_owned(), cause })
+    doorbell_files::put(path, text.as_bytes())
+        .map_err(|cause| FetchError::File { path: path.to_owned(), cause })
 }

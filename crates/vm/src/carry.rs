@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::architecture::Architecture;
+use crate::cache::LONGEST;
 use crate::program::{Program, ProgramError};
 
 /// A file as the guest has it.
@@ -44,7 +45,7 @@ fn take(
             }
         }
     } else if kind.is_file() {
-        let content = fs::read(path).map_err(fail)?;
+        let content = doorbell_files::bytes(path, LONGEST).map_err(fail)?;
         let executable = kind.permissions().mode() & 0o111 != 0;
         if executable && content.starts_with(b"\x7fELF") {
             for (path, content) in Program::read(path, architecture)?.libraries {

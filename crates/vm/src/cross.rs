@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! This program for guests of another architecture: built from the same source, whole in one static file.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use crate::architecture::Architecture;
+use crate::checkout::{NoScript, Script};
 use crate::emulator::to_its_end;
 use crate::process::{Failure, answer};
 
-/// The script that builds it, in the source tree this crate was built from.
-const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/cross-built");
-
-/// The variable that names it where the source tree has moved or was never there.
-const BUILD_VARIABLE: &str = "DOORBELL_CROSS_BUILD";
+/// The script that builds it.
+const BUILD: Script = Script { name: "ci/cross-built", variable: "DOORBELL_CROSS_BUILD" };
 
 /// The time for a question that takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -33,10 +30,13 @@ pub enum CrossError {
         /// What the script said.
         said: String,
     },
+    /// The script that builds it is not here, or is not ours.
+    #[error(transparent)]
+    NoScript(#[from] NoScript),
     /// The script does not run.
-    #[error("cannot run the script that builds this program for others, {}: {cause}; name ci/cross-built of the source tree with {BUILD_VARIABLE}", .path.display())]
-    NoSource {
-        /// Where it was looked for.
+    #[error("cannot run the script that builds this program for others, {}: {cause}", .path.display())]
+    Script {
+        /// Where it is.
         path: PathBuf,
         /// The system's error.
         cause: io::Error,
@@ -53,16 +53,12 @@ pub enum CrossError {
     },
 }
 
-fn script() -> PathBuf {
-    std::env::var_os(BUILD_VARIABLE).unwrap_or_else(|| OsString::from(BUILD)).into()
-}
-
 /// Where the one for `architecture` is.
 pub fn built(architecture: &'static Architecture) -> Result<PathBuf, CrossError> {
-    let path = script();
+    let path = BUILD.find()?;
     match answer(Command::new(&path).args(["--path", architecture.name]), ANSWER) {
         Ok(said) => Ok(PathBuf::from(said.trim())),
-        Err(Failure::System(cause)) => Err(CrossError::NoSource { path, cause }),
+        Err(Failure::System(cause)) => Err(CrossError::Script { path, cause }),
         Err(Failure::Failed { said, .. }) => Err(CrossError::NotBuilt {
             architecture,
             said: said.trim().trim_start_matches("cross-built: ").to_owned(),
@@ -73,11 +69,11 @@ pub fn built(architecture: &'static Architecture) -> Result<PathBuf, CrossError>
 
 /// Builds it if need be; what is done is said on standard error. It takes minutes, so it has no limit.
 pub fn build(architecture: &'static Architecture) -> Result<(), CrossError> {
-    let path = script();
+    let path = BUILD.find()?;
     match to_its_end(Command::new(&path).arg(architecture.name).stdout(Stdio::null())) {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(CrossError::Build { path, architecture, status }),
-        Err(cause) => Err(CrossError::NoSource { path, cause }),
+        Err(cause) => Err(CrossError::Script { path, cause }),
     }
 }
 
@@ -106,7 +102,7 @@ mod tests {
         program("aarch64-linux-gnu-gcc", String::new());
         program("cargo", format!("echo $$ >{here}/part; mv {here}/part {here}/number; exec sleep 1000"));
         let path = format!("{here}:{}", std::env::var("PATH").unwrap());
-        let mut command = Command::new(BUILD);
+        let mut command = Command::new(BUILD.find().unwrap());
         command.arg("aarch64").env("PATH", path).env("CARGO_TARGET_DIR", folder.path()).stdout(Stdio::null());
         let build = Process::start(command.stdin(Stdio::null()), &[], Group::Ours, None).unwrap();
         let start = Instant::now();

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use crate::checkout::{NoScript, Script};
 use crate::emulator::to_its_end;
 use crate::kernel::Kernel;
 use crate::packages::Part;
 use crate::process::{Failure, answer};
 
-/// The script that builds it, in the source tree this crate was built from.
-const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/uintr/build");
+/// The script that builds it.
+const BUILD: Script = Script { name: "kernel/uintr/build", variable: "DOORBELL_DRIVER_BUILD" };
 
 /// The time for a question that hashes the driver's sources.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -25,26 +26,42 @@ pub enum DriverError {
         "the driver for user interrupts is not built for kernel {0}: run `doorbell vm build --accel uintr --kernel {0} --driver` once"
     )]
     NotBuilt(&'static Kernel),
-    /// The source tree is not there.
-    #[error("cannot run the script that builds the driver, {BUILD}: {0}")]
-    NoSource(io::Error),
+    /// The script that builds it is not here, or is not ours.
+    #[error(transparent)]
+    NoScript(#[from] NoScript),
+    /// The script does not run.
+    #[error("cannot run the script that builds the driver, {}: {cause}", .path.display())]
+    Script {
+        /// Where it is.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
     /// The build failed.
-    #[error("{BUILD} ended with {0}; its last lines above say why")]
-    Build(ExitStatus),
+    #[error("{} ended with {status}; its last lines above say why", .path.display())]
+    Build {
+        /// The script.
+        path: PathBuf,
+        /// How it ended.
+        status: ExitStatus,
+    },
 }
 
-fn script(headers: &Path) -> Command {
-    let mut script = Command::new(BUILD);
-    script.arg("--tree").arg(headers);
-    script
+/// The script, and the call of it for a kernel's headers.
+fn script(headers: &Path) -> Result<(PathBuf, Command), DriverError> {
+    let path = BUILD.find()?;
+    let mut command = Command::new(&path);
+    command.arg("--tree").arg(headers);
+    Ok((path, command))
 }
 
 /// The module for `kernel`, if it is built of the sources as they are now.
 pub fn built(kernel: &'static Kernel) -> Result<PathBuf, DriverError> {
     let headers = Part::Headers(kernel).find().ok_or(DriverError::NotBuilt(kernel))?;
-    match answer(script(&headers).arg("--path"), ANSWER) {
+    let (path, mut script) = script(&headers)?;
+    match answer(script.arg("--path"), ANSWER) {
         Ok(folder) => Ok(Path::new(folder.trim()).join("uintr.ko")),
-        Err(Failure::System(cause)) => Err(DriverError::NoSource(cause)),
+        Err(Failure::System(cause)) => Err(DriverError::Script { path, cause }),
         Err(_) => Err(DriverError::NotBuilt(kernel)),
     }
 }
@@ -52,6 +69,10 @@ pub fn built(kernel: &'static Kernel) -> Result<PathBuf, DriverError> {
 /// Builds it if need be, with the headers that are in the cache; what it does is said on standard error.
 pub fn build(kernel: &'static Kernel) -> Result<PathBuf, DriverError> {
     let headers = Part::Headers(kernel).find().ok_or(DriverError::NotBuilt(kernel))?;
-    let status = to_its_end(script(&headers).stdout(Stdio::null())).map_err(DriverError::NoSource)?;
-    if status.success() { built(kernel) } else { Err(DriverError::Build(status)) }
+    let (path, mut script) = script(&headers)?;
+    match to_its_end(script.stdout(Stdio::null())) {
+        Ok(status) if status.success() => built(kernel),
+        Ok(status) => Err(DriverError::Build { path, status }),
+        Err(cause) => Err(DriverError::Script { path, cause }),
+    }
 }

@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 
 use crate::accelerator::Accelerator;
 use crate::architecture::Architecture;
+use crate::checkout::{NoScript, Script};
 use crate::process::{Failure, Group, Process, answer};
 
-/// The script that builds QEMU with user interrupts, in the source tree this crate was built from.
-const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../qemu/build");
-
-/// The variable that names it where the source tree has moved or was never there.
-const BUILD_VARIABLE: &str = "DOORBELL_QEMU_BUILD";
+/// The script that builds QEMU with user interrupts.
+const BUILD: Script = Script { name: "qemu/build", variable: "DOORBELL_QEMU_BUILD" };
 
 /// The time for a question that takes milliseconds.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -61,10 +59,13 @@ pub enum EmulatorError {
         /// What it calls itself.
         version: String,
     },
-    /// The source tree is not there.
-    #[error("cannot run the script that builds QEMU, {}: {cause}; name qemu/build of the source tree with {BUILD_VARIABLE}", .path.display())]
-    NoSource {
-        /// Where it was looked for.
+    /// The script that builds it is not here, or is not ours.
+    #[error(transparent)]
+    NoScript(#[from] NoScript),
+    /// The script does not run.
+    #[error("cannot run the script that builds QEMU, {}: {cause}", .path.display())]
+    Script {
+        /// Where it is.
         path: PathBuf,
         /// The system's error.
         cause: io::Error,
@@ -99,8 +100,8 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// The one for an architecture and an accelerator: the file `given`; else, for user interrupts, the one this source tree builds; else an
-    /// installed one, and only where none is installed the one this source tree built.
+    /// The one for an architecture and an accelerator: the file `given`; else, for user interrupts, the one that the source tree builds;
+    /// else an installed one, and only where none is installed the one that the source tree built.
     pub fn find(
         architecture: &'static Architecture,
         accelerator: Accelerator,
@@ -168,18 +169,13 @@ fn number(said: &str) -> Option<&str> {
     said.strip_prefix("QEMU emulator version ")?.split_ascii_whitespace().next()
 }
 
-/// The script that builds it.
-fn script() -> PathBuf {
-    std::env::var_os(BUILD_VARIABLE).map_or_else(|| PathBuf::from(BUILD), PathBuf::from)
-}
-
 /// Where the built one is, or why there is none.
 pub fn built() -> Result<PathBuf, String> {
-    let script = script();
+    let script = BUILD.find().map_err(|none| none.to_string())?;
     match answer(Command::new(&script).arg("--path"), ANSWER) {
         Ok(path) => Ok(PathBuf::from(path.trim())),
         Err(Failure::Failed { said, .. }) => Err(said.trim_start_matches("qemu/build: ").to_owned()),
-        Err(Failure::System(cause)) => Err(EmulatorError::NoSource { path: script, cause }.to_string()),
+        Err(Failure::System(cause)) => Err(EmulatorError::Script { path: script, cause }.to_string()),
         Err(failure) => Err(format!("{} {failure}", script.display())),
     }
 }
@@ -195,12 +191,12 @@ pub fn build() -> Result<(), EmulatorError> {
 }
 
 fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
-    let path = script();
+    let path = BUILD.find()?;
     let mut command = Command::new(&path);
     match to_its_end(command.args(arguments).stdout(stdout)) {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(EmulatorError::Build { path, status }),
-        Err(cause) => Err(EmulatorError::NoSource { path, cause }),
+        Err(cause) => Err(EmulatorError::Script { path, cause }),
     }
 }
 

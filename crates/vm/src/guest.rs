@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest's first process: makes a system of the bare kernel, carries out its order, tells the host, powers off.
 
+#![expect(clippy::disallowed_methods, reason = "in the guest all files are the order's or the kernel's")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

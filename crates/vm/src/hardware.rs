@@ -27,7 +27,7 @@ const FAR: u32 = 21;
 const INSTRUCTION_SHIFT: u32 = 3;
 
 /// The system calls that a guest which broke out of the emulator has no use of: qemu(1), `-sandbox`.
-const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+pub(crate) const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// How an NVMe device answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod architecture;
 pub mod cache;
 pub mod carry;
 pub mod channel;
+pub mod checkout;
 pub mod console;
 mod counter;
 mod cpio;

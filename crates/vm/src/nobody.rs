@@ -2,13 +2,15 @@
 //! Whom the superuser's emulator belongs to: nobody. A guest that breaks out of it then finds no file of anybody's that it may
 //! write, and no process of anybody's that it may stop.
 
-use std::fs::{self, File, metadata};
+use std::fs::{File, metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, fchown, memfd_create, open};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, fchown, memfd_create, open};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
@@ -54,7 +56,7 @@ impl Nobody {
 
 /// Whether a user namespace's map holds [`NOBODY`]: lines of the first number inside, outside, and how many.
 fn maps(path: &str) -> io::Result<bool> {
-    let text = fs::read_to_string(path)?;
+    let text = doorbell_files::kernel(path)?;
     Ok(text.lines().any(|line| {
         let numbers: Vec<u64> =
             line.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect();
@@ -72,23 +74,66 @@ pub(crate) fn reach(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// The path by which another user can run the program at `path`, with the folder that has to stay open for it. A name without a
-/// folder is looked for where programs are, which is where everybody may run them.
-pub(crate) fn runnable(path: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
+/// A folder as a mount of its own, which another user can reach by number: nothing is above it, where from the folder itself a way leads up
+/// into folders that are closed to him. The superuser of a container may make no mounts; there it is the folder itself.
+pub(crate) fn apart(folder: &Path) -> io::Result<OwnedFd> {
+    match open_tree(CWD, folder, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC) {
+        Err(Errno::PERM | Errno::NOSYS) => reach(folder),
+        made => Ok(made?),
+    }
+}
+
+/// The path by which another user can run the program at `path`, with the file that has to stay open for it: that one alone, and
+/// not its folder, from which a way leads up into folders that are closed to him. A name without a folder is looked for where
+/// programs are, which is where everybody may run them.
+pub(crate) fn program_for_all(path: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
     if path.components().count() == 1 {
         return Ok((path.to_owned(), None));
     }
-    let path = path.canonicalize()?;
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+    let program = reach(path)?;
+    if File::from(program.try_clone()?).metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
-    };
-    let folder = reach(folder)?;
-    Ok((Path::new(&by_number(&folder)).join(name), Some(folder)))
+    }
+    Ok((by_number(&program).into(), Some(program)))
 }
 
 /// A copy of a file that every user can read by its number, whoever may read the file.
 pub(crate) fn copy_in_memory(path: &Path) -> io::Result<OwnedFd> {
     let mut copy = File::from(memfd_create("copy", MemfdFlags::CLOEXEC)?);
-    io::copy(&mut File::open(path)?, &mut copy)?;
+    io::copy(&mut doorbell_files::open(path)?, &mut copy)?;
     Ok(copy.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{AtFlags, fstat, statat};
+
+    use super::*;
+
+    /// From the folder of its firmware the superuser's emulator, though nobody's, could read what lies beside it in his home.
+    #[test]
+    fn no_way_leads_up_from_the_folder_that_an_emulator_inherits() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("firmware");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("bios"), "bios").unwrap();
+        if open_tree(CWD, &folder, OpenTreeFlags::OPEN_TREE_CLONE).is_err() {
+            doorbell_skipped::skip("mounts cannot be made here");
+            return;
+        }
+        let held = apart(&folder).unwrap();
+        let up = statat(&held, "..", AtFlags::empty()).unwrap();
+        assert_eq!(up.st_ino, fstat(&held).unwrap().st_ino);
+        assert_eq!(std::fs::read(Path::new(&by_number(&held)).join("bios")).unwrap(), b"bios");
+    }
+
+    #[test]
+    fn of_a_program_the_file_alone_is_held() {
+        let (path, held) = program_for_all(Path::new("/bin/true")).unwrap();
+        let held = held.unwrap();
+        assert_eq!(path, Path::new(&by_number(&held)));
+        assert!(File::from(held).metadata().unwrap().is_file());
+        assert_eq!(program_for_all(Path::new("qemu")).unwrap().0, Path::new("qemu"));
+        assert!(program_for_all(Path::new("/bin")).is_err(), "a folder");
+    }
 }

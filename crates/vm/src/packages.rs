@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::apt::{Apt, Offer, run};
 use crate::architecture::{self, Architecture};
-use crate::cache::{self, folder_made, put};
+use crate::cache::{self, LONGEST, folder_made, put};
 use crate::fetch_error::FetchError;
 use crate::kernel::{Kernel, NoKernelFor, shell_suites};
 use crate::process::Failure;
@@ -83,7 +83,8 @@ impl Part {
 
     /// The name of the unpacked package in use.
     fn chosen(self) -> Option<String> {
-        let chosen = fs::read_to_string(folder().ok()?.join("chosen").join(self.name())).ok()?;
+        let chosen = folder().ok()?.join("chosen").join(self.name());
+        let chosen = doorbell_files::text(&chosen, LONGEST).ok()?;
         Some(chosen.trim().to_owned())
     }
 
@@ -193,7 +194,7 @@ pub fn errand(
 
 fn lock(path: &Path, waits: impl FnOnce()) -> Result<File, FetchError> {
     let fail = |cause| FetchError::File { path: path.to_owned(), cause };
-    let file = File::create(path).map_err(fail)?;
+    let file = doorbell_files::own(path, false).map_err(fail)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => {
             waits();
@@ -363,7 +364,8 @@ fn bind(part: &Path, done: &Path, headers: &Path, compiler: &Path) -> Result<(),
             let kind = fs::symlink_metadata(&path).map_err(fail)?;
             if kind.is_dir() {
                 folders.push(path);
-            } else if kind.is_file() && needs_a_loader(&fs::read(&path).map_err(fail)?) {
+            } else if kind.is_file() && needs_a_loader(&doorbell_files::bytes(&path, LONGEST).map_err(fail)?)
+            {
                 let mut program = path.clone().into_os_string();
                 program.push(".elf");
                 let program = PathBuf::from(program);
@@ -373,7 +375,7 @@ fn bind(part: &Path, done: &Path, headers: &Path, compiler: &Path) -> Result<(),
                 let loader = libraries.join("ld-linux-x86-64.so.2");
                 let [loader, libraries, program] = [loader, libraries, program].map(|path| quoted(&path));
                 let call = format!("{loader} --library-path {libraries} --argv0 \"$0\" {program} \"$@\"");
-                fs::write(&path, format!("#!/bin/sh\nexec {call}\n")).map_err(fail)?;
+                doorbell_files::put(&path, format!("#!/bin/sh\nexec {call}\n").as_bytes()).map_err(fail)?;
                 fs::set_permissions(&path, Permissions::from_mode(0o755)).map_err(fail)?;
             }
         }
@@ -388,8 +390,8 @@ fn quoted(path: &Path) -> String {
 
 fn edit(path: &Path, change: impl FnOnce(&str) -> String) -> Result<(), FetchError> {
     let fail = |cause| FetchError::File { path: path.to_owned(), cause };
-    let text = fs::read_to_string(path).map_err(fail)?;
-    fs::write(path, change(&text)).map_err(fail)
+    let text = doorbell_files::text(path, LONGEST).map_err(fail)?;
+    doorbell_files::put(path, change(&text).as_bytes()).map_err(fail)
 }
 
 fn unpack(folder: &Path) -> Result<(), FetchError> {

@@ -65,7 +65,17 @@ const LAST_WORDS: usize = 5;
 
 /// What a program that reads nothing says on standard output, if it succeeds within `limit`.
 pub(crate) fn answer(command: &mut Command, limit: Duration) -> Result<String, Failure> {
-    let Output { status, stdout, stderr } = output(command, limit)?;
+    answer_of(command, limit, &[], None)
+}
+
+/// The same of a program that inherits the descriptors `inherited` and is run as `user`, if one is given.
+pub(crate) fn answer_of(
+    command: &mut Command,
+    limit: Duration,
+    inherited: &[RawFd],
+    user: Option<Nobody>,
+) -> Result<String, Failure> {
+    let Output { status, stdout, stderr } = output(command, limit, inherited, user)?;
     let [text, complaint] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if status.success() {
         return Ok(text);
@@ -77,10 +87,15 @@ pub(crate) fn answer(command: &mut Command, limit: Duration) -> Result<String, F
 }
 
 /// Runs a program that reads nothing to its end, which comes within `limit`, and returns what it printed.
-fn output(command: &mut Command, limit: Duration) -> Result<Output, Failure> {
+fn output(
+    command: &mut Command,
+    limit: Duration,
+    inherited: &[RawFd],
+    user: Option<Nobody>,
+) -> Result<Output, Failure> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let deadline = Instant::now() + limit;
-    let mut process = Process::start(command, &[], Group::Own, None)?;
+    let mut process = Process::start(command, inherited, Group::Own, user)?;
     let stdout = process.child.stdout.take().map(reader);
     let stderr = process.child.stderr.take().map(reader);
     let ended = process.ends_by(deadline)?;
@@ -203,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_program_that_prints_without_end_is_cut_off() {
-        let said = output(&mut shell("exec cat /dev/zero"), Duration::from_secs(300));
+        let said = output(&mut shell("exec cat /dev/zero"), Duration::from_secs(300), &[], None);
         assert!(matches!(said, Err(Failure::System(error)) if error.kind() == io::ErrorKind::FileTooLarge));
     }
 
@@ -215,7 +230,7 @@ mod tests {
         let mut limit = Duration::from_millis(100);
         // On a busy machine the script needs more than that to write its number.
         while !pid.exists() {
-            assert!(matches!(output(&mut shell(&script), limit), Err(Failure::Late(_))));
+            assert!(matches!(output(&mut shell(&script), limit, &[], None), Err(Failure::Late(_))));
             limit *= 2;
         }
         let number = std::fs::read_to_string(pid).unwrap();

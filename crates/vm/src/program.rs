@@ -4,13 +4,14 @@
 //! Host and guest then run the same bytes, so that a comparison of their results is one of machines, not of builds. A
 //! static program needs nothing else and is taken as it is.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use crate::architecture::Architecture;
+use crate::cache::LONGEST;
+use crate::checkout::is_of_the_system;
 use crate::process::answer;
 
 /// The time for listing libraries, which takes milliseconds.
@@ -43,6 +44,14 @@ pub enum ProgramError {
         /// The guest's.
         architecture: &'static Architecture,
     },
+    /// It names a loader that would be run here and that somebody else may have put there.
+    #[error("{} asks for the loader {}, which is not run here, for another user may change it", .program.display(), .loader.display())]
+    Loader {
+        /// The dynamic loader.
+        loader: PathBuf,
+        /// The program.
+        program: PathBuf,
+    },
     /// The dynamic loader did not name the libraries.
     #[error("{} did not list the libraries of {}: {complaint}", .loader.display(), .program.display())]
     Libraries {
@@ -73,8 +82,10 @@ impl Program {
 
     /// The program in a file, for an architecture.
     pub fn read(path: &Path, architecture: &'static Architecture) -> Result<Self, ProgramError> {
-        let read =
-            |path: &Path| fs::read(path).map_err(|cause| ProgramError::File { path: path.to_owned(), cause });
+        let read = |path: &Path| {
+            doorbell_files::bytes(path, LONGEST)
+                .map_err(|cause| ProgramError::File { path: path.to_owned(), cause })
+        };
         let content = read(path)?;
         let foreign = |NotOurs| ProgramError::Foreign { path: path.to_owned(), architecture };
         let loader = loader(&content, architecture).map_err(foreign)?;
@@ -96,6 +107,9 @@ impl Program {
 
 /// What the loader would load: `NAME => /PATH (ADDRESS)` lines; the loader itself and the vDSO have no arrow.
 fn needed(loader: &Path, program: &Path) -> Result<Vec<PathBuf>, ProgramError> {
+    if !is_of_the_system(loader) {
+        return Err(ProgramError::Loader { loader: loader.to_owned(), program: program.to_owned() });
+    }
     let listed = answer(Command::new(loader).arg("--list").arg(program), LIMIT).map_err(|it| it.to_string());
     match listed {
         Ok(text) if !text.contains("not found") => Ok(parse(&text)),
@@ -178,9 +192,23 @@ mod tests {
         }
     }
 
+    /// A program in a folder that was carried into a guest named a loader of another user's, and it was run here, as root.
+    #[test]
+    fn a_loader_that_another_user_may_have_written_is_not_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("loader"), format!("#!/bin/sh\ntouch {}\n", at("ran").display())).unwrap();
+        std::fs::set_permissions(at("loader"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = needed(&at("loader"), Path::new("/bin/true"));
+        assert!(matches!(refused, Err(ProgramError::Loader { .. })), "{refused:?}");
+        assert!(!at("ran").exists());
+        assert!(is_of_the_system(Path::new("/bin/sh")));
+    }
+
     #[test]
     fn cut_or_foreign_files_are_refused_and_never_read_beyond_their_end() {
-        let own = fs::read("/proc/self/exe").unwrap();
+        let own = std::fs::read("/proc/self/exe").unwrap();
         for length in 0..512 {
             let _ = loader(&own[..length], Architecture::own());
         }

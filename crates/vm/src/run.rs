@@ -21,7 +21,7 @@ use crate::console::{Console, Tail};
 use crate::emulator::Emulator;
 use crate::hardware::{Hardware, HardwareError, Port, Wires};
 use crate::initramfs::{Contents, archive};
-use crate::nobody::{Nobody, copy_in_memory, reach, runnable};
+use crate::nobody::{Nobody, apart, copy_in_memory, program_for_all, reach};
 use crate::process::{Group, Process};
 
 /// Where KVM is reached.
@@ -219,6 +219,7 @@ impl std::fmt::Display for Said {
 pub fn run(guest: &Guest, interrupted: &AtomicBool, observer: &mut dyn Observer) -> Result<Report, RunError> {
     guest.hardware.check()?;
     let kvm = guest.hardware.accelerator == Accelerator::Kvm;
+    #[expect(clippy::disallowed_methods, reason = "a device of the kernel's")]
     if kvm {
         OpenOptions::new().read(true).write(true).open(KVM).map_err(RunError::NoKvm)?;
     }
@@ -314,6 +315,8 @@ struct Watch {
     decoder: Decoder,
     said: Vec<u8>,
     up: bool,
+    /// Whether its fate is known: what still comes by the channel is kept no more.
+    over: bool,
     /// When either port last said something.
     heard_at: Instant,
     /// When and why the command was told to stop.
@@ -333,7 +336,8 @@ impl Watch {
         let kernel = copy_in_memory(guest.kernel)
             .map_err(|cause| RunError::Kernel { path: guest.kernel.to_owned(), cause })?;
         let initramfs = archive(&guest.contents)?;
-        let firmware = guest.emulator.firmware.iter().map(|folder| reach(folder));
+        let hold = if user.is_some() { apart } else { reach };
+        let firmware = guest.emulator.firmware.iter().map(|folder| hold(folder));
         let firmware = firmware.collect::<io::Result<Vec<OwnedFd>>>()?;
         let disk = guest.hardware.nvme.is_some().then(disk).transpose()?;
         let (channel, channel_ends) = Wire::pair(guest.emulator)?;
@@ -361,9 +365,11 @@ impl Watch {
             as_nobody: if user.is_some() { " as nobody" } else { "" },
             cause,
         };
-        let (program, folder) = runnable(&guest.emulator.path).map_err(start_error)?;
-        inherited.extend(folder.as_ref().map(AsRawFd::as_raw_fd));
+        let (program, held) = program_for_all(&guest.emulator.path).map_err(start_error)?;
+        inherited.extend(held.as_ref().map(AsRawFd::as_raw_fd));
         let mut command = Command::new(program);
+        // Run by its number, it would be called by that in lists of processes.
+        command.args(["-name", "doorbell,process=doorbell-guest"]);
         command
             .args(guest.hardware.arguments(guest.emulator, &wires))
             .stdin(Stdio::null())
@@ -382,6 +388,7 @@ impl Watch {
             decoder: Decoder::default(),
             said: Vec::new(),
             up: false,
+            over: false,
             heard_at: started,
             told: None,
             typed: Vec::new(),
@@ -406,12 +413,14 @@ impl Watch {
             while let Some(frame) = self.decoder.frame()? {
                 if let Some(ending) = self.take(frame, guest, observer)? {
                     // It powers off by itself; if it does not, nothing is lost, for everything has arrived.
+                    self.over = true;
                     self.listen_out(observer)?;
                     return Ok(ending);
                 }
             }
             // What a dying kernel still says belongs to the message; it then ends the emulator by itself.
             if let Some(line) = self.console.panic().map(str::to_owned) {
+                self.over = true;
                 self.listen_out(observer)?;
                 return Ok(Ending::Panicked(line));
             }
@@ -491,7 +500,9 @@ impl Watch {
         if channel_ready {
             self.heard_at = Instant::now();
             let length = self.channel.read(&mut buffer)?;
-            self.decoder.feed(&buffer[..length]);
+            if !self.over {
+                self.decoder.feed(&buffer[..length]);
+            }
             open = length > 0;
         }
         if console_ready {

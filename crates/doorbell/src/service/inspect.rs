@@ -13,11 +13,11 @@ use crate::folder::Folder;
 use crate::holder;
 use crate::mapping::Mapping;
 use crate::rendezvous::{MOST_MEMORY, Reason, RendezvousError};
+use crate::shown_memory::ShownMemory;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What [`inspect`] found.
@@ -130,16 +130,12 @@ pub fn inspect() -> Result<Found, RendezvousError> {
                     let first = listeners.entry(label(path)).or_insert(since);
                     *first = since.min(*first);
                 }
-            } else if let Some(named) =
-                target.strip_prefix("/memfd:").filter(|named| named.starts_with(PREFIX))
-                && let Ok(there) = fs::metadata(&link)
-            {
-                let label = named.strip_suffix(" (deleted)").unwrap_or(named).to_owned();
+            } else if let Some(seen) = ShownMemory::behind(&link, PREFIX) {
                 let (shared_by, rings): &mut (Vec<u32>, Option<[Occupancy; 2]>) =
-                    memory.entry((label, there.ino())).or_default();
+                    memory.entry((seen.name.clone(), seen.inode)).or_default();
                 // Now, and at the next link if not at this: whose it is may close it, as a child does that begins a program.
                 if rings.is_none() {
-                    *rings = occupancy(&link, there.ino());
+                    *rings = occupancy(&seen);
                 }
                 if !shared_by.contains(&process) {
                     shared_by.push(process);
@@ -192,12 +188,9 @@ fn listening() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// What lies in the rings of the memory `inode` behind a link in `/proc/PID/fd`, if it is what it is called, and still there.
-fn occupancy(link: &Path, inode: u64) -> Option<[Occupancy; 2]> {
-    let file = fs::File::open(link).ok()?;
-    if file.metadata().ok()?.ino() != inode {
-        return None;
-    }
+/// What lies in the rings of memory, if it is what it is called, and still there.
+fn occupancy(memory: &ShownMemory) -> Option<[Occupancy; 2]> {
+    let file = memory.open()?;
     let mapping = Mapping::read_only(file.into(), MOST_MEMORY).ok()?;
     let look = |lane| {
         let (capacity, messages, bytes, dropped) = look_at_lane(&mapping, lane)?;

@@ -52,7 +52,7 @@ impl Usage {
 
 /// `se.nr_migrations` of `/proc/thread-self/sched`, where the kernel was built to show it.
 pub fn migrations() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+    let text = doorbell_files::kernel("/proc/thread-self/sched").ok()?;
     let line = text.lines().find(|line| line.starts_with("se.nr_migrations"))?;
     line.rsplit(':').next()?.trim().parse().ok()
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A trace buffer of one's own, beside whatever else is traced on the machine, and gone with the trial.
 
+#![expect(clippy::disallowed_methods, reason = "the files of tracefs, which are the kernel's")]
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 
+use super::bounds;
 pub use super::exit::Exit;
 use super::kept::{baseline_name, remember, save_baseline, state_folder};
 use super::load::{Asked, load};
@@ -213,6 +214,7 @@ impl RunArgs {
     /// Carries `plan` out.
     pub fn measure(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<ResultFile> {
         let plan = self.loaded(plan, &machine);
+        bounds::check(&plan)?;
         self.writable()?;
         let conditions = Conditions {
             name: self.name.clone(),

@@ -2,7 +2,7 @@
 //! What an experiment is: arguments that plan configurations, and what is told of the result.
 
 use super::common::{Exit, RunArgs, Terminal};
-use super::plan_file;
+use super::{bounds, plan_file};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 
@@ -56,6 +56,7 @@ pub trait Experiment {
             plan.parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).collect();
         }
         plan.claims = plan.claims.or_else(|| self.claims().map(str::to_owned));
+        bounds::check(&plan)?;
         Ok(plan)
     }
 

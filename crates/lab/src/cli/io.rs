@@ -2,8 +2,7 @@
 //! `doorbell io`.
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -172,23 +171,11 @@ impl Experiment for Args {
 /// The longest result of fio that is read, bytes: its histograms of a hundred jobs take some 10 MB.
 const LONGEST_FIO: u64 = 256 << 20;
 
-/// The text of a file, which may be a device that never ends.
-fn bounded(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(LONGEST_FIO + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LONGEST_FIO {
-        return Err(std::io::Error::other(format!(
-            "longer than {LONGEST_FIO} bytes, as no result of fio is"
-        )));
-    }
-    Ok(text)
-}
-
 /// The records in results of fio; the same job of several files is a block of each.
 fn imported(paths: &[PathBuf]) -> anyhow::Result<Vec<Record>> {
     let mut records: Vec<Record> = Vec::new();
     for (block, path) in paths.iter().enumerate() {
-        let text = bounded(path).with_context(|| path.display().to_string())?;
+        let text = doorbell_files::text(path, LONGEST_FIO).with_context(|| path.display().to_string())?;
         let own = fio::records(&text, block as u32).with_context(|| path.display().to_string())?;
         records.extend(own);
     }

@@ -111,18 +111,14 @@ pub fn find(named: &Path) -> Result<PathBuf, Usage> {
 
 /// The file in which the path of the last result is written down.
 const LAST: &str = "last";
+/// The longest path that is written down, bytes: more than any system opens.
+const LONGEST_PATH: u64 = 1 << 16;
 
 /// Remembers that the last result went to `path`. That it could not be is no failure of the run: `show` then says so.
 pub fn remember(path: &Path) {
     let Ok(mark) = state_folder().map(|folder| folder.join(LAST)) else { return };
     let Ok(path) = std::path::absolute(path) else { return };
-    let new = mark.with_extension(format!("{}", std::process::id()));
-    if std::fs::write(&new, path.as_os_str().as_encoded_bytes())
-        .and_then(|()| std::fs::rename(&new, mark))
-        .is_err()
-    {
-        let _ = std::fs::remove_file(&new);
-    }
+    let _ = doorbell_files::put(&mark, path.as_os_str().as_encoded_bytes());
 }
 
 /// The path that was written down.
@@ -140,7 +136,7 @@ fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
 /// Where the last result went.
 pub fn last() -> Result<PathBuf, Usage> {
     let mark = kept(LAST).map_err(|error| Usage(format!("the last result is not known: {error}")))?;
-    let path = std::fs::read(mark).ok().and_then(path_of);
+    let path = doorbell_files::bytes(&mark, LONGEST_PATH).ok().and_then(path_of);
     match path {
         Some(path) if path.exists() => Ok(path),
         Some(path) => {

@@ -14,6 +14,7 @@ use doorbell_report::style::Style;
 
 #[cfg(target_os = "linux")]
 pub mod anatomy;
+mod bounds;
 #[cfg(target_os = "linux")]
 pub mod check;
 pub mod claims;

@@ -56,7 +56,8 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     out.write_all(answer.text.as_bytes())?;
     match (&args.svg, &answer.chart) {
         (Some(file), Some(chart)) => {
-            std::fs::write(file, svg(chart)).with_context(|| format!("cannot write {}", file.display()))?;
+            doorbell_files::put(file, svg(chart).as_bytes())
+                .with_context(|| format!("cannot write {}", file.display()))?;
         }
         (Some(_), None) => writeln!(out, "There is no interleaving to draw; a picture needs --hazard NAME.")?,
         (None, _) => {}

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::usage::Usage;
-use doorbell_results::record::write::{WriteError, replace};
+use doorbell_files::replace;
+use doorbell_results::record::write::WriteError;
 
 /// Whether the reader of standard output has left.
 static GONE: AtomicBool = AtomicBool::new(false);
@@ -99,7 +100,7 @@ fn is_result(path: &Path) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|there| there.is_file());
     let mut head = Vec::new();
     let read =
-        is_file.then(|| std::fs::File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)));
+        is_file.then(|| doorbell_files::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)));
     let head = String::from_utf8_lossy(&head);
     read.is_some_and(|read| read.is_ok())
         && head.trim_start().starts_with('{')

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell pick`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -185,17 +186,11 @@ fn traffic(args: &Args) -> Result<Option<(Traffic, Duration)>, Usage> {
 
 /// The gaps in the file at `path`, one a line, nanoseconds.
 fn recorded(path: &str) -> Result<Vec<u64>, Usage> {
-    use std::io::Read as _;
     let refused = |why: String| Usage(format!("--arrivals {path}: {why}"));
-    // A gap a line, and room for units and comments; not all of a file that never ends.
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(64 * MOST_GAPS as u64).read_to_string(&mut text))
-        .map_err(|error| {
-            refused(format!(
-                "{error}; write exponential, 10us..1ms, or a file of gaps such as 12us, one a line"
-            ))
-        })?;
+    // A gap a line, and room for units and comments.
+    let text = doorbell_files::text(Path::new(path), 64 * MOST_GAPS as u64).map_err(|error| {
+        refused(format!("{error}; write exponential, 10us..1ms, or a file of gaps such as 12us, one a line"))
+    })?;
     let lines = (1..).zip(text.lines().map(str::trim));
     let gaps = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     gaps.map(|(number, line)| {

@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use super::numbers::LONGEST_MESSAGE;
+use super::bounds;
 use super::out;
 use super::placements;
 use super::usage::Usage;
 use crate::experiment::ping;
-use doorbell_harness::load;
-use doorbell_results::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Target};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::nearest::{did_you_mean, nearest};
@@ -28,9 +27,6 @@ use doorbell_subjects::mechanism;
 #[cfg(target_os = "linux")]
 use doorbell_subjects::{operation, task, transfer};
 use serde_json::Value;
-
-/// Numbers of blocks, as `--blocks` takes them.
-const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
 
 /// The plan in the file at `path`, for `doorbell VERB` on a machine with `topology`.
 pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage> {
@@ -52,15 +48,7 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
             Question::name_of(asked)
         )));
     }
-    if !plan.looks.is_sorted() || plan.looks.iter().any(|look| !BLOCKS.contains(look)) {
-        return Err(refuse(format!(
-            "looks are {:?}; they are numbers from 1 to 10000, the least first",
-            plan.looks
-        )));
-    }
-    if !BLOCKS.contains(&plan.blocks) {
-        return Err(refuse(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
-    }
+    bounds::check(&plan).map_err(|usage| refuse(usage.0))?;
     for (place, configuration) in plan.configurations.iter_mut().enumerate() {
         let named = configuration.subject.clone();
         settle(configuration, topology)
@@ -80,26 +68,28 @@ pub fn save(plan: &Plan, path: &Path) -> anyhow::Result<()> {
 }
 
 fn text(path: &Path) -> Result<String, Usage> {
-    let mut text = String::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text)
+    let text = if path.as_os_str() == "-" {
+        let mut text = String::new();
+        match std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text) {
+            Ok(length) if length as u64 > LONGEST => {
+                return Err(Usage(format!("standard input is longer than {LONGEST} bytes: no plan file")));
+            }
+            read => read.map(|_| text),
+        }
     } else {
-        std::fs::File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+        doorbell_files::text(path, LONGEST)
     };
-    match read {
-        Ok(length) if length as u64 > LONGEST => {
-            Err(Usage(format!("{} is longer than {LONGEST} bytes: no plan file", path.display())))
-        }
-        Ok(_) if text.starts_with('\u{feff}') => {
-            let Foreign { looks_like, cure } = BYTE_ORDER_MARK;
-            Err(Usage(format!("{} is {looks_like}; {cure}", path.display())))
-        }
-        Ok(_) => Ok(text),
-        Err(error) => Err(Usage(format!(
+    let text = text.map_err(|error| {
+        Usage(format!(
             "cannot read the plan file {}: {error}; `doorbell ping futex --save-plan FILE` writes one",
             path.display()
-        ))),
+        ))
+    })?;
+    if text.starts_with('\u{feff}') {
+        let Foreign { looks_like, cure } = BYTE_ORDER_MARK;
+        return Err(Usage(format!("{} is {looks_like}; {cure}", path.display())));
     }
+    Ok(text)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
@@ -223,61 +213,6 @@ fn line_of(text: &str, at: usize) -> usize {
 /// Finds the CPUs of a placement that is only named, and refuses what the flags would refuse.
 fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
     known(configuration)?;
-    within("size", configuration.size, 0..=LONGEST_MESSAGE)?;
-    let ends = [configuration.until.count, configuration.until.time_ns];
-    if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
-        return Err("until needs a count or a time_ns above 0".to_owned());
-    }
-    match configuration.wait {
-        WaitPolicy::SpinThenBlock { spin_ns: 0 } => return Err("spin_ns is 0; wait is then block".to_owned()),
-        WaitPolicy::Timeout { timeout_ns: 0 } => {
-            return Err("timeout_ns is 0; to look without waiting is spin".to_owned());
-        }
-        _ => {}
-    }
-    match configuration.pattern {
-        Pattern::FanOut { receivers, .. } => within("receivers", receivers, 1..=20_000)?,
-        Pattern::Operation { batch } => within("batch", batch, 1..=1_000_000)?,
-        Pattern::Tasks { tasks, yields } => {
-            within("tasks", tasks, 2..=100_000)?;
-            within("yields", yields, 0..=100_000)?;
-        }
-        Pattern::Io { .. } => {
-            within("size", configuration.size, 512..=1 << 20)?;
-            if !configuration.size.is_multiple_of(512) {
-                return Err(format!("size is {}; a block is a multiple of 512 bytes", configuration.size));
-            }
-        }
-        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
-    }
-    if let Some(Trace::Worst { keep, .. }) = configuration.trace {
-        within("keep", keep, 1..=100)?;
-    }
-    if let Some(limit) = configuration.latency_limit_us {
-        within("latency_limit_us", limit, 0..=1_000_000)?;
-    }
-    if let Some(schedule) = &configuration.schedule {
-        let Pattern::OpenLoop { gap_ns } = configuration.pattern else {
-            return Err("schedule is for an open loop alone; leave it out".to_owned());
-        };
-        if let Some(fault) = schedule.fault(gap_ns) {
-            return Err(format!("schedule: {fault}"));
-        }
-    }
-    if let Some(beside) = configuration.beside {
-        within("beside", beside, 0..=1000)?;
-        let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
-        if !one_way || !mechanism::find(&configuration.subject).is_ok_and(|entry| entry.in_a_set()) {
-            return Err(format!(
-                "beside is for one way and an open loop, of what stands in an epoll set with others; {} does not, or not so",
-                configuration.subject
-            ));
-        }
-    }
-    if let Some(load) = &configuration.load {
-        load::find(&load.kind).map_err(|unknown| unknown.to_string())?;
-        within("workers", load.workers, 1..=10_000)?;
-    }
     if matches!(configuration.target, Some(Target::Device { consent: Some(_), .. })) {
         return Err("a file is no consent to overwrite a device, whose name another may have by now; type it: `doorbell io \
                     --device /dev/NAME --write-device NAME`"
@@ -320,13 +255,6 @@ fn known(configuration: &Configuration) -> Result<(), String> {
     }
 }
 
-fn within(what: &str, number: u32, bounds: std::ops::RangeInclusive<u32>) -> Result<(), String> {
-    if bounds.contains(&number) {
-        return Ok(());
-    }
-    Err(format!("{what} is {number}; it is a number from {} to {}", bounds.start(), bounds.end()))
-}
-
 fn place(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
     let relation = configuration.placement.relation.clone();
     if matches!(configuration.pattern, Pattern::FanOut { .. }) {
@@ -362,6 +290,7 @@ mod tests {
     use clap::FromArgMatches as _;
     use doorbell_machine::Asked;
     use doorbell_machine::root::Root;
+    use doorbell_results::configuration::WaitPolicy;
     use doorbell_results::machine::Machine;
     use doorbell_results::machine::clock::Clock;
     use doorbell_results::record::sample;

@@ -62,7 +62,7 @@ pub(super) fn of_limits() {
 /// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = doorbell_files::kernel("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .is_some_and(|mask| mask & 1 << (SIGHUP - 1) != 0)

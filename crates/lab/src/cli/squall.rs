@@ -285,7 +285,7 @@ pub(super) fn run(
     let mut records = Vec::new();
     for Boot { words, study } in &boots {
         tell(if *study { "Squall: the study's experiments" } else { "Squall: its kinds of task" });
-        let text = squall::run(&built, words, MEMORY_MIB, limit)?;
+        let text = squall::run(&emulator, &built, words, MEMORY_MIB, limit)?;
         let said = text.lines().filter(|line| line.starts_with("{\"subject\""));
         let said =
             said.map(serde_json::from_str).collect::<Result<Vec<Said>, _>>().context("what Squall said")?;
@@ -294,7 +294,7 @@ pub(super) fn run(
         records.extend(timed.iter().map(record));
         records.extend(ticked.chunks(REPETITIONS).filter_map(|runs| ticks(runs, timed)));
     }
-    let mut machine = emulated(machine, emulator);
+    let mut machine = emulated(machine, emulator.version);
     let mut warnings = Vec::new();
     if chapter {
         tell("Linux on the same machine: built");

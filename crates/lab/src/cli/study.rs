@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell study`.
 
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -119,7 +118,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         study.rounds.push(Round { same, slowed });
         if let Some(path) = &args.file {
             let text = serde_json::to_string(&study)?;
-            write::replace(path, |file| file.write_all(text.as_bytes()))
+            doorbell_files::put(path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
@@ -142,7 +141,7 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
     }
     if let Some(path) = &args.file {
         let text = serde_json::to_string(&noises)?;
-        write::replace(path, |file| file.write_all(text.as_bytes()))
+        doorbell_files::put(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let blocks = args.ping.run.blocks.unwrap_or(SURVEY_BLOCKS);
@@ -164,11 +163,7 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn bounded(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let named = || format!("cannot read {}", path.display());
-    let file = std::fs::File::open(path).with_context(named)?;
-    file.take(LONGEST_STUDY).read_to_end(&mut text).with_context(named)?;
-    Ok(text)
+    doorbell_files::bytes(path, LONGEST_STUDY).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// The study in the file at `path`, if it is of the same runs as `fresh`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell top`.
 
+mod looker;
 mod serve;
 mod token;
 
@@ -23,11 +24,19 @@ use crate::experiment::live::Runs;
 use doorbell_report::live::{Format, Look, metrics, page};
 use doorbell_report::style::Style;
 use doorbell_report::top::{BEGIN, END, screen, top};
+use doorbell_results::live::Run;
 use doorbell_results::machine::waiters::Waiters;
 use doorbell_results::quantity::duration;
 use doorbell_results::written;
+use looker::Looker;
 use serve::{Admission, Content, Server};
 use token::Token;
+
+/// How long whoever scrapes waits for a look; Prometheus waits for ten seconds.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a signal may go unheard while a look goes on.
+const LISTEN_EVERY: Duration = Duration::from_millis(100);
 
 /// Arguments of `doorbell top`.
 #[derive(Debug, clap::Args)]
@@ -89,18 +98,20 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let ended = Ended::watch()?;
+    let pid = args.pid.clone();
+    let looker = Looker::begin(move || doorbell_machine::waiters::now().only(&pid))?;
     let live = rustix::stdio::stdout().is_terminal() && !args.json;
     let _screen = live.then(Screen::begin).transpose()?;
-    let mut before: Option<Waiters> = None;
+    let mut before: Option<Arc<Waiters>> = None;
     loop {
-        let now = doorbell_machine::waiters::now().only(&args.pid);
+        let Some(now) = ended.before(&looker)? else { return Ok(Exit::Done) };
         if live {
-            let text = top(&now, before.as_ref(), &Style::of_stdout());
+            let text = top(&now, before.as_deref(), &Style::of_stdout());
             let rows = Term::stdout().size_checked().map_or(24, |(rows, _)| usize::from(rows));
             out.write_all(screen(&text, rows).as_bytes())?;
             out.flush()?;
         } else {
-            write_look(&now, before.as_ref(), args.json)?;
+            write_look(&now, before.as_deref(), args.json)?;
         }
         // Nobody reads on.
         if out::gone() || ended.within(args.interval)? {
@@ -120,13 +131,18 @@ fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
     let listener = TcpListener::bind(address).with_context(|| format!("listen at {address}"))?;
     let bound = listener.local_addr()?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let runs = Arc::new(Mutex::new(Runs::default()));
-    let (pid, scraped) = (args.pid.clone(), Arc::clone(&runs));
+    let (pid, runs) = (args.pid.clone(), Mutex::new(Runs::default()));
+    let looker = Looker::begin(move || {
+        let now = doorbell_machine::waiters::now().only(&pid);
+        (now, runs.lock().unwrap_or_else(PoisonError::into_inner).look())
+    })?;
+    let looker = Arc::new(looker);
+    let scraped = Arc::clone(&looker);
     let content = Content {
         page: page(&host)?,
         metrics: Box::new(move |format| {
-            let now = doorbell_machine::waiters::now().only(&pid);
-            metrics(&now, &scraped.lock().unwrap_or_else(PoisonError::into_inner).look(), format)
+            let seen = scraped.newest(LOOK_LIMIT)?;
+            Some(metrics(&seen.0, &seen.1, format))
         }),
     };
     let shown =
@@ -141,13 +157,14 @@ fn serve_page(args: &Args, address: SocketAddr) -> anyhow::Result<Exit> {
     let mut out = Out::new();
     writeln!(out, "{address}")?;
     out.flush()?;
-    let mut before: Option<Waiters> = None;
+    let mut before: Option<Arc<(Waiters, Vec<Run>)>> = None;
     loop {
         if server.is_watched() {
-            let now = doorbell_machine::waiters::now().only(&args.pid);
-            let runs = runs.lock().unwrap_or_else(PoisonError::into_inner).look();
-            server.publish(written::json(&Look::of(&now, before.as_ref(), &runs))?);
-            before = Some(now);
+            let Some(seen) = ended.before(&looker)? else { return Ok(Exit::Done) };
+            let (now, runs) = &*seen;
+            let before_it = before.as_deref().map(|(waiters, _)| waiters);
+            server.publish(written::json(&Look::of(now, before_it, runs))?);
+            before = Some(seen);
         } else {
             // What was seen before a pause says nothing of the time since.
             before = None;
@@ -197,6 +214,18 @@ impl Ended {
             signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
         }
         Ok(Self(ours))
+    }
+
+    /// What `looker` sees; none if the process is to end before that.
+    fn before<T: Send + Sync + 'static>(&self, looker: &Looker<T>) -> std::io::Result<Option<Arc<T>>> {
+        loop {
+            if let Some(seen) = looker.newest(LISTEN_EVERY) {
+                return Ok(Some(seen));
+            }
+            if self.within(Duration::ZERO)? {
+                return Ok(None);
+            }
+        }
     }
 
     /// Waits for `time`; true as soon as the process is to end.

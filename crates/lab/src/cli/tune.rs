@@ -14,11 +14,11 @@ pub use super::experiment::run;
 use super::out::{Out, aside};
 use super::placements::present;
 use crate::experiment::tune::{SLEEPER, SPINNER, plan};
+use doorbell_files::replace;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::write::replace;
 use doorbell_verdict::tune::{Placed, SLEEPS, SPINS, Tuned, tune};
 
 /// Arguments of `doorbell tune`.

@@ -49,6 +49,9 @@ const SILENCE_KVM: Duration = Duration::from_secs(15);
 /// How long a verb that was told to stop may take to end its trial and to save what it has.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// The longest shell for a guest, bytes: a static one has two million.
+const LONGEST_SHELL: u64 = 64 << 20;
+
 /// The exit status of an interrupted command.
 const INTERRUPTED: u8 = 130;
 
@@ -120,7 +123,7 @@ struct RunArgs {
     /// same emulated machine, in one result
     #[arg(long)]
     chapter: bool,
-    /// Squall's kernel, as squall/build prints it [default: what squall/build makes in this folder]
+    /// Squall's kernel, as squall/build prints it [default: what squall/build makes in the source tree that you stand in]
     #[arg(long, value_name = "FILE")]
     squall: Option<PathBuf>,
     /// The time after which the guest is stopped
@@ -518,7 +521,8 @@ fn prepared<T>(
         None => file_of(Part::Kernel(kernel, arch), kernel, arch)?,
     };
     let busybox = file_of(Part::Shell(arch), kernel, arch)?;
-    let busybox = std::fs::read(&busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
+    let busybox = doorbell_files::bytes(&busybox, LONGEST_SHELL)
+        .with_context(|| format!("cannot read {}", busybox.display()))?;
     let host = doorbell_machine::virtualisation::read(
         &Root::live(),
         virtualisation::signature(),

@@ -3,9 +3,8 @@
 //! runs. Whoever may read the folder may look.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use doorbell_harness::run_dir::{self, RunDir};
@@ -38,7 +37,7 @@ impl Told {
     /// Begins it.
     pub fn begin(run_dir: &RunDir, plan: &Plan, trials: usize, command_line: &[String]) -> Self {
         let path = run_dir.path().join(FILE);
-        let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path).ok();
+        let file = doorbell_files::create_new(&path, 0o600).ok();
         let axes = axis::varying(plan.configurations.iter());
         let mut told = Self { file, written: 0, number: 0, axes };
         told.line(&Head {
@@ -113,11 +112,7 @@ impl Runs {
 
 impl Reading {
     fn read(&mut self, path: PathBuf) -> std::io::Result<()> {
-        let mut file =
-            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Ok(());
-        }
+        let mut file = doorbell_files::open(&path)?;
         file.seek(SeekFrom::Start(self.at))?;
         let mut bytes = Vec::new();
         self.at += file.take(MOST_READ).read_to_end(&mut bytes)? as u64;

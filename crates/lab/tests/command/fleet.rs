@@ -225,6 +225,34 @@ fn names_that_would_be_options_or_break_a_line_are_refused() {
     }
 }
 
+/// Its failure was hidden: what it said of another, later, stood for that one, and that it had said nothing of itself was all there was to
+/// see.
+#[test]
+fn a_node_that_says_it_is_another_is_not_heard_and_hides_no_failure() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("good", "passed"), ("bad", "failed")]);
+    let nodes = stage.path().join("nodes");
+    fs::write(&nodes, "good bad").unwrap();
+    let path = folder.join("bad.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    result["name"] = "good".into();
+    let later = |key: &str| Value::from(result[key].as_u64().unwrap() + 1_000_000_000);
+    (result["started_at_unix_ns"], result["finished_at_unix_ns"]) =
+        (later("started_at_unix_ns"), later("finished_at_unix_ns"));
+    fs::write(&path, result.to_string()).unwrap();
+    let arguments =
+        ["fleet", "verdict", folder.to_str().unwrap(), "--nodes", nodes.to_str().unwrap(), "--details"];
+    let (text, status) = said(&stage, &arguments);
+    assert!(text.contains("it was saved as the result of bad, and says that it is of good"), "{text}");
+    assert_eq!(status, Some(1), "{text}");
+    for pod in ["bad.0.json", "bad.17.json"] {
+        fs::rename(folder.join("bad.json"), folder.join(pod)).unwrap();
+        let (text, _) = said(&stage, &arguments);
+        assert!(text.contains("saved as the result of bad"), "{pod}: {text}");
+        fs::rename(folder.join(pod), folder.join("bad.json")).unwrap();
+    }
+}
+
 /// A pipe in the folder had kept the verdict waiting for ever: each node may write there.
 #[test]
 fn what_is_no_regular_file_is_named_and_not_waited_for() {
@@ -236,7 +264,7 @@ fn what_is_no_regular_file_is_named_and_not_waited_for() {
     fs::rename(folder.join("a.json"), folder.join("a.JSON")).unwrap();
     let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
     assert_eq!(status, Some(1), "{text}");
-    for told in ["PASS 1 node\n", "pipe.json: no regular file", "1 in all, the first", "more"] {
+    for told in ["PASS 1 node\n", "a named pipe and no regular file", "1 in all, the first", "more"] {
         assert!(text.contains(told), "{told}: {text}");
     }
 }

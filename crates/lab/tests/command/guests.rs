@@ -23,7 +23,6 @@ case "$*" in
     '-machine none -cpu help') echo 'Recognized CPUID flags: fpu vme'; exit ;;
     '-L help') exit ;;
 esac
-here=$(dirname "$0")
 touch "$here/started"
 for word in "$@"; do
     case $word in
@@ -40,7 +39,8 @@ fn with_guest(stage: &Stage, script: &str) -> PathBuf {
     let qemu = stage.path().join("qemu");
     // Written by another process: were it open for writing here, a sibling test that forks just then would carry it along,
     // and running it would fail with "text file busy".
-    let text = format!("{EMULATOR}{script}");
+    // It is run by its number, and not by its name.
+    let text = EMULATOR.replace("\ntouch", &format!("\nhere='{}'\ntouch", stage.path().display())) + script;
     let written = std::process::Command::new("sh")
         .args(["-c", r#"printf %s "$1" >"$0" && chmod 755 "$0""#])
         .arg(&qemu)
@@ -129,6 +129,20 @@ fn the_exit_status_is_that_of_the_command_in_the_guest() {
     assert!(said(&output).contains("an emulator's"), "{}", said(&output));
 }
 
+/// What came behind the end was kept, as long as it came: gigabytes.
+#[test]
+fn a_guest_that_goes_on_sending_after_its_end_fills_no_memory() {
+    let stage = Stage::new();
+    with_guest(&stage, r#"cat "$here/end" >&"$channel"; head -c 3G /dev/zero >&"$channel""#);
+    fs::write(stage.path().join("end"), Frame::Ended(4).encode()).unwrap();
+    let whole = vm_run(&stage, &["--", "doctor"]);
+    let mut command = Command::new("prlimit");
+    command.arg("--as=1500000000").arg(whole.get_program()).args(whole.get_args());
+    command.envs(whole.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+}
+
 #[test]
 fn a_measurement_that_brings_no_result_has_failed() {
     let stage = Stage::new();
@@ -156,8 +170,9 @@ fn whatever_ends_the_command_the_emulator_ends_with_it() {
         assert_eq!(output.status.code(), status, "{end:?}: {}", said(&output));
         if end == Signal::KILL {
             // The death signal reaches the emulator itself; QEMU is one process, the script's `sleep` is not its like.
-            let script =
-                |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "qemu\n");
+            let script = |pid: &i32| {
+                fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|it| it.contains("\0-machine\0"))
+            };
             while stage.processes().iter().any(script) {
                 assert!(start.elapsed() < Duration::from_secs(60), "still there: {:?}", stage.processes());
                 std::thread::sleep(Duration::from_millis(5));

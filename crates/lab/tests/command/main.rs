@@ -18,6 +18,7 @@ mod mechanisms;
 mod model;
 mod net;
 mod operations;
+mod other_users;
 mod primitives;
 mod results;
 mod scheduling;

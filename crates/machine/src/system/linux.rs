@@ -36,7 +36,7 @@ fn nanoseconds(time: Timespec) -> u64 {
 
 /// Whether the system itself tells the time by the CPU's counter, which Linux calls `counter`, having seen that those of all CPUs agree.
 pub(crate) fn trusts_counter(counter: &str) -> bool {
-    std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    doorbell_files::kernel("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .is_ok_and(|name| name.trim() == counter)
 }
 

@@ -6,7 +6,6 @@
 //! 100 bytes for each of its values (at most 8 million) beyond its own length, and whoever shows it whole at most 128 MB
 //! and 64 times its length (`check.rs`); it is no longer than [`LONGEST`].
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -176,7 +175,7 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
         return read_from(io::stdin().lock(), "standard input");
     }
     let file = path.display().to_string();
-    match File::open(path) {
+    match doorbell_files::open(path) {
         Ok(open) => read_from(open, &file),
         Err(cause) => Err(ReadError::System { file, cause }),
     }

@@ -2,9 +2,10 @@
 //! Writes result files: whole or not at all, and never at the cost of what was measured.
 
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use doorbell_files::{replace, unforeseen};
 
 use super::{ResultFile, Warning, warning};
 use crate::written::json;
@@ -76,7 +77,7 @@ pub fn write_to(result: &ResultFile, name: &Path, stream: &mut impl Write) -> Re
 fn rescued(result: &ResultFile, target: &Path, cause: io::Error) -> WriteError {
     let second = result.started_at_unix_ns / 1_000_000_000;
     let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")].into_iter().find_map(|folder| {
-        let path = folder.join(format!("doorbell-{second}-{}.json", lot().ok()?));
+        let path = folder.join(format!("doorbell-{second}-{}.json", unforeseen().ok()?));
         replace(&path, |file| write_json(result, file)).is_ok().then_some(path)
     });
     WriteError { target: target.to_owned(), cause, rescued }
@@ -88,68 +89,7 @@ pub fn try_out(target: &Path) -> Result<(), WriteError> {
         return Ok(());
     }
     let refused = |cause| WriteError { target: target.to_owned(), cause, rescued: None };
-    beside(&behind_links(target)).map(drop).map_err(refused)
-}
-
-/// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
-/// what he wants overwritten.
-fn lot() -> io::Result<String> {
-    let mut lot = [0; 16];
-    getrandom::fill(&mut lot)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(lot)))
-}
-
-/// A file on its way to another name; removed when this is dropped, which after the renaming finds nothing under its own.
-struct Beside(PathBuf);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
-/// atomic; without the flush a crash could leave an empty file under the new name).
-pub fn replace(target: &Path, put: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let target = behind_links(target);
-    let Some((beside, file)) = beside(&target)? else {
-        let mut file = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
-        put(&mut file)?;
-        return file.flush();
-    };
-    let mut file = BufWriter::new(file);
-    put(&mut file)?;
-    file.into_inner()?.sync_all()?;
-    fs::rename(&beside.0, &target)?;
-    // So that the new name survives a crash too. Some file systems cannot flush a folder, nor can Windows; the file is safe there.
-    File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).or(Ok(()))
-}
-
-/// Through a symbolic link the file behind it is replaced, not the link.
-fn behind_links(target: &Path) -> PathBuf {
-    fs::canonicalize(target).unwrap_or_else(|_| target.to_owned())
-}
-
-fn folder_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A new file beside `target` that may take its place; none where that is a pipe or a device, which is written to, not replaced.
-fn beside(target: &Path) -> io::Result<Option<(Beside, File)>> {
-    match fs::metadata(target) {
-        Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-        Ok(there) if !there.is_file() => return Ok(None),
-        // Renaming would replace a write-protected file too: ask it for permission first.
-        Ok(_) => drop(OpenOptions::new().write(true).open(target)?),
-        Err(_) => {}
-    }
-    if target.file_name().is_none() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    let beside = folder_of(target).join(format!(".doorbell-{}.tmp", lot()?));
-    // Fails on a name that is there, be it a link (open(2), O_EXCL).
-    let file = OpenOptions::new().write(true).create_new(true).open(&beside)?;
-    Ok(Some((Beside(beside), file)))
+    doorbell_files::try_out(target).map_err(refused)
 }
 
 /// `result` itself if every number that must be there is finite, else a copy without what is not.
@@ -199,6 +139,8 @@ fn finite(result: &ResultFile) -> Cow<'_, ResultFile> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::series::Quantity;
     use super::super::{read, sample};
     use super::*;
@@ -234,20 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fills_up_in_the_middle_leaves_the_old_file_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("result.json");
-        fs::write(&target, "old").unwrap();
-        let cause = replace(&target, |file| {
-            file.write_all(b"{\"schema_ver")?;
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert_eq!(cause.unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(fs::read(&target).unwrap(), b"old");
-        assert_eq!(names(folder.path()), ["result.json"]);
-    }
-
-    #[test]
     fn a_full_device_is_an_error_with_a_cure_and_the_result_is_saved_elsewhere() {
         let result = result();
         let error = write(&result, Path::new("/dev/full")).unwrap_err();
@@ -256,26 +184,6 @@ mod tests {
         let message = error.to_string();
         fs::remove_file(saved).unwrap();
         assert!(message.contains("free some space") && message.contains("was saved as"), "{message}");
-    }
-
-    /// Its name could be told beforehand, and a link there was written through.
-    #[test]
-    fn the_file_on_its_way_has_a_name_of_its_own_each_time_and_a_panic_leaves_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("result.json");
-        let seen = std::cell::RefCell::new(std::collections::HashSet::new());
-        for _ in 0..2 {
-            let look = |_: &mut BufWriter<File>| {
-                seen.borrow_mut()
-                    .extend(names(folder.path()).into_iter().filter(|name| name.ends_with(".tmp")));
-                Ok(())
-            };
-            replace(&target, look).unwrap();
-        }
-        assert_eq!(seen.borrow().len(), 2);
-        let panics = || replace(&target, |_| panic!("in the middle of it"));
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
-        assert_eq!(names(folder.path()), ["result.json"]);
     }
 
     #[test]

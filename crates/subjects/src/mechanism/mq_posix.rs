@@ -40,7 +40,7 @@ const QUEUE_BYTES: u64 = 1024;
 
 /// A limit of the system on message queues; none where it is not shown.
 fn limit(name: &str) -> Option<u64> {
-    std::fs::read_to_string(format!("/proc/sys/fs/mqueue/{name}")).ok()?.trim().parse().ok()
+    doorbell_files::kernel(format!("/proc/sys/fs/mqueue/{name}")).ok()?.trim().parse().ok()
 }
 
 /// Messages to ask a queue for.

@@ -2,9 +2,7 @@
 //! A named POSIX semaphore: both sides open it by its name.
 
 use std::ffi::{CStr, CString};
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -70,7 +68,7 @@ fn make(name: &str) -> io::Result<()> {
     let bytes =
         unsafe { std::slice::from_raw_parts((&raw const semaphore).cast::<u8>(), size_of::<libc::sem_t>()) };
     let path = Path::new(FOLDER).join(format!("sem.{name}"));
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+    doorbell_files::create_new(&path, 0o600)?.write_all(bytes)
 }
 
 impl Mechanism for SemPosixNamed {

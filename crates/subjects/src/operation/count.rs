@@ -72,7 +72,7 @@ fn by_usage() -> u64 {
 }
 
 fn by_status() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    let text = doorbell_files::kernel("/proc/thread-self/status").ok()?;
     let field = |name: &str| -> Option<u64> {
         text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     };

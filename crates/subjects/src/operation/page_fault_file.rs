@@ -2,9 +2,8 @@
 //! The page fault on a file whose pages are in memory already.
 
 use std::ffi::c_void;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
@@ -47,12 +46,7 @@ impl Operation for PageFaultFile {
         };
         // In the run's folder, which goes with the run.
         let path = site.path("pages");
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .read(true)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
+        let mut file = doorbell_files::create_new(&path, 0o600)
             .map_err(|error| OpenError::call("open", format!("{}: {error}", path.display())))?;
         let _ = std::fs::remove_file(&path);
         let block = vec![1; page_size()];

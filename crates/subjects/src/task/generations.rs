@@ -180,7 +180,7 @@ fn asleep(id: i32, of_process: bool) -> Result<u64, SideError> {
     let path = if of_process { format!("/proc/{id}/status") } else { format!("/proc/self/task/{id}/status") };
     let started = Instant::now();
     loop {
-        let text = std::fs::read_to_string(&path).map_err(|error| unread(&path, error.to_string()))?;
+        let text = doorbell_files::kernel(&path).map_err(|error| unread(&path, error.to_string()))?;
         let number = |key: &str| field(&text, key)?.trim().parse::<u64>().ok();
         let counts = number("voluntary_ctxt_switches").zip(number("nonvoluntary_ctxt_switches"));
         let (voluntary, involuntary) =

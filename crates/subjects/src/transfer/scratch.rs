@@ -90,14 +90,17 @@ pub struct Noted {
     pub file: Option<[u64; 2]>,
 }
 
+/// The longest note that is read, bytes.
+const LONGEST_NOTE: u64 = 1 << 20;
+
 impl Noted {
     /// What was noted in a run's folder.
     pub fn read(run_dir: &Path) -> Option<Self> {
-        serde_json::from_str(&std::fs::read_to_string(run_dir.join(NOTED)).ok()?).ok()
+        serde_json::from_str(&doorbell_files::text(&run_dir.join(NOTED), LONGEST_NOTE).ok()?).ok()
     }
 
     fn write(&self, run_dir: &Path) -> io::Result<()> {
-        std::fs::write(run_dir.join(NOTED), serde_json::to_vec(self)?)
+        doorbell_files::put(&run_dir.join(NOTED), &serde_json::to_vec(self)?)
     }
 }
 
@@ -142,6 +145,7 @@ fn create(run_dir: &RunDir, folder: &Path, flags: libc::c_int) -> Result<(PathBu
     drawn.map_err(failed("name"))?;
     let note = |inode| run_dir.leave_lasting_note(&Note::File { path: path.clone(), inode });
     note(None).map_err(failed("note"))?;
+    #[expect(clippy::disallowed_methods, reason = "made new, with the flags of the transfers")]
     let file = OpenOptions::new()
         .read(true)
         .write(true)

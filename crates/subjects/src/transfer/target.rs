@@ -3,9 +3,11 @@
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use doorbell_files::Held;
 
 use super::scratch::{self, Noted};
 use doorbell_machine::block::{self, InUse};
@@ -58,32 +60,6 @@ pub enum TargetError {
     /// The kernel says that somebody uses the device.
     #[error("{name} is in use, the kernel says (O_EXCL: {cause}); it is not written")]
     Busy { name: String, cause: io::Error },
-}
-
-/// What lies at a path, held: whatever has the name later, what was looked at is what is opened.
-struct Held {
-    file: File,
-    data: Metadata,
-}
-
-impl Held {
-    /// Holds what `path` leads to, through symbolic links, without opening it: opening alone rewinds a tape and waits for the
-    /// other end of a FIFO.
-    fn at(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
-        let data = file.metadata()?;
-        Ok(Self { file, data })
-    }
-
-    fn open(&self, how: &OpenOptions) -> io::Result<File> {
-        // That link leads to the file itself and not to its name (proc_pid_fd(5)).
-        how.open(format!("/proc/self/fd/{}", self.file.as_raw_fd())).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => {
-                io::Error::other("what was looked at can be opened only through /proc/self/fd: mount /proc")
-            }
-            _ => cause,
-        })
-    }
 }
 
 /// Opens `target` for transfers of `block` bytes in `direction`; `run_dir` is where the file of this run is noted.

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use super::super::common::Exit;
 use super::super::out;
 use super::results::{each, files, latest_begin};
+use doorbell_files::replace;
 use doorbell_report::export::parquet::{Bins, Figures, Sheet};
 use doorbell_report::fleet::LeftOut;
 use doorbell_report::style::Style;
 use doorbell_report::wording::counted;
-use doorbell_results::record::write::{WriteError, replace};
+use doorbell_results::record::write::WriteError;
 use doorbell_verdict::fleet::Runs;
 
 /// Arguments of `doorbell fleet merge`.

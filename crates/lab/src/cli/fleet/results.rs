@@ -2,7 +2,6 @@
 //! The results of a fleet, one at a time.
 
 use super::super::out::aside;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -76,23 +75,7 @@ fn result(file: &Path) -> Result<ResultFile, String> {
         let told = error.to_string();
         told.strip_prefix(&format!("{named} is ")).unwrap_or(&told).to_owned()
     };
-    if file == Path::new("-") {
-        return read::read(file).map_err(told);
-    }
-    let open = opened(file).map_err(|cause| told(read::ReadError::System { file: named.clone(), cause }))?;
-    // Of the open file: whoever may write to the folder may put another in its place.
-    if !open.metadata().is_ok_and(|it| it.is_file()) {
-        return Err("no regular file: a pipe may never end".to_owned());
-    }
-    read::read_from(open, &named).map_err(told)
-}
-
-/// Opens it without waiting for whoever may write to a named pipe.
-fn opened(file: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(target_os = "linux")]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    options.read(true).open(file)
+    read::read(file).map_err(told)
 }
 
 fn name(file: &Path) -> String {

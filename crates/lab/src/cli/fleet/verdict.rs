@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fleet verdict`.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -13,6 +14,7 @@ use super::results::{each, files, latest_begin};
 use doorbell_report::fleet::{standing, subsections, verdict};
 use doorbell_report::style::Style;
 use doorbell_report::subsection;
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::verdict::Status;
 use doorbell_verdict::fleet::Fleet;
 
@@ -41,11 +43,14 @@ pub struct Args {
 /// Reads, judges, tells.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut fleet = Fleet::begun_by(latest_begin());
-    if let Some(file) = &args.nodes {
-        fleet.ask(names(file)?);
+    let asked = args.nodes.as_deref().map_or(Ok(Vec::new()), names)?;
+    if args.nodes.is_some() {
+        fleet.ask(asked.clone());
     }
-    let left_out =
-        each(&files(&args.paths)?, |_, result| Ok(fleet.add(result).map_err(|refused| refused.to_string())))?;
+    let left_out = each(&files(&args.paths)?, |file, result| {
+        Ok(of_its_node(file, result, &asked)
+            .and_then(|()| fleet.add(result).map_err(|refused| refused.to_string())))
+    })?;
     let judged = fleet.judge();
     let style = Style::of_stdout();
     let told = || subsections(&judged, &left_out);
@@ -63,12 +68,31 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
+/// Whether the file that a node's result was saved as, by whoever asked it, and the result itself are of one node. A node could else speak for
+/// another, and be heard last.
+fn of_its_node(file: &Path, result: &ResultFile, asked: &[String]) -> Result<(), String> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    // A pod's is called by its number, too.
+    let of_pod = stem.rsplit_once('.').filter(|(_, pod)| pod.bytes().all(|byte| byte.is_ascii_digit()));
+    let names = [Some(stem), of_pod.map(|(node, _)| node)];
+    let Some(node) = asked.iter().find(|node| names.contains(&Some(node))) else { return Ok(()) };
+    match &result.name {
+        Some(name) if name != node => {
+            Err(format!("it was saved as the result of {node}, and says that it is of {name}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The longest list of nodes that is read, bytes.
+const LONGEST_LIST: u64 = 16 << 20;
+
 /// The words of `file`. Where there are none, whatever was to write them has failed: nobody asks no node.
 pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin())
+        std::io::read_to_string(std::io::stdin().take(LONGEST_LIST))
     } else {
-        std::fs::read_to_string(file)
+        doorbell_files::text(file, LONGEST_LIST)
     };
     let text = text.with_context(|| file.display().to_string())?;
     let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

@@ -46,8 +46,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) struct Content {
     /// The page, and the policy under which it is shown.
     pub(super) page: (String, String),
-    /// Makes the metrics of this moment.
-    pub(super) metrics: Box<dyn Fn(Format) -> String + Send + Sync>,
+    /// Makes the metrics of this moment; none if that took too long.
+    pub(super) metrics: Box<dyn Fn(Format) -> Option<String> + Send + Sync>,
 }
 
 /// Who may ask.
@@ -395,14 +395,10 @@ impl Shared {
                 let more = format!("Content-Security-Policy: {policy}; frame-ancestors 'none'\r\n");
                 send(&mut stream, Status::Ok, HTML, &more, &self.content.page.0, head_only)
             }
-            Answer::Metrics(format) => send(
-                &mut stream,
-                Status::Ok,
-                format.content_type(),
-                "",
-                &(self.content.metrics)(format),
-                head_only,
-            ),
+            Answer::Metrics(format) => match (self.content.metrics)(format) {
+                Some(text) => send(&mut stream, Status::Ok, format.content_type(), "", &text, head_only),
+                None => send(&mut stream, Status::TooMany, TEXT, "", "a look takes too long\n", head_only),
+            },
             Answer::Slash(to) => {
                 send(&mut stream, Status::Moved, TEXT, &format!("Location: {to}\r\n"), "", head_only)
             }

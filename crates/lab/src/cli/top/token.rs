@@ -2,10 +2,9 @@
 //! The word that whoever asks `top --serve` must know.
 
 use std::fmt;
-use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -46,8 +45,7 @@ impl Token {
     /// The one in a file that nobody else may read; a new one is written there if there is no such file.
     pub(super) fn of_file(path: &Path) -> anyhow::Result<Self> {
         let said = || path.display().to_string();
-        let mut options = OpenOptions::new();
-        match options.write(true).create_new(true).mode(0o600).open(path) {
+        match doorbell_files::create_new(path, 0o600) {
             Ok(mut file) => {
                 let token = Self::random()?;
                 file.write_all(format!("{}\n", token.0).as_bytes()).with_context(said)?;
@@ -56,8 +54,16 @@ impl Token {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(said),
         }
-        let file = OpenOptions::new().read(true).open(path).with_context(said)?;
-        let mode = file.metadata().with_context(said)?.mode();
+        let file = doorbell_files::open(path).with_context(said)?;
+        let data = file.metadata().with_context(said)?;
+        let (own, owner) = (rustix::process::geteuid().as_raw(), data.uid());
+        if owner != own {
+            bail!(
+                "{}: it belongs to user {owner}, who knows it, and not to you (user {own}); name another file",
+                said()
+            );
+        }
+        let mode = data.mode();
         if mode & 0o077 != 0 {
             bail!(
                 "{}: others may read or write it (mode {:o}), so it is no secret; chmod 600 it",
@@ -124,6 +130,13 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(Token::of_file(&path).unwrap_err().to_string().contains("chmod 600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if std::os::unix::fs::chown(&path, Some(65534), None).is_ok() {
+            let told = Token::of_file(&path).unwrap_err().to_string();
+            assert!(told.contains("belongs to user 65534, who knows it"), "{told}");
+            std::os::unix::fs::chown(&path, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+        } else {
+            doorbell_skipped::skip("only the superuser can give a file away");
+        }
         for weak in ["", "short", &"x".repeat(257), "with/a/slash/and/32/letters/in/it"] {
             std::fs::write(&path, weak).unwrap();
             assert!(Token::of_file(&path).is_err(), "{weak}");

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The bounds that a plan keeps, whichever way it comes: from flags, which have them too, from a plan file, or from a result that somebody else
+//! wrote and that is run again.
+
+use doorbell_harness::load;
+use doorbell_results::configuration::{Configuration, Pattern, Trace, WaitPolicy};
+use doorbell_results::plan::Plan;
+use doorbell_subjects::mechanism;
+
+use super::usage::Usage;
+
+/// Numbers of blocks, as `--blocks` takes them.
+const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// The longest message, as `--size` takes it.
+const LARGEST: u32 = 1 << 26;
+/// Trials of a run: four times as many as a result that can be read has records.
+const MOST_TRIALS: usize = 200_000;
+
+/// Refuses a plan that asks for more than the flags let anybody ask for.
+pub(super) fn check(plan: &Plan) -> Result<(), Usage> {
+    if !plan.looks.is_sorted() || plan.looks.iter().any(|look| !BLOCKS.contains(look)) {
+        return Err(Usage(format!(
+            "looks are {:?}; they are numbers from 1 to 10000, the least first",
+            plan.looks
+        )));
+    }
+    if !BLOCKS.contains(&plan.blocks) {
+        return Err(Usage(format!("blocks is {}; it is a number from 1 to 10000", plan.blocks)));
+    }
+    let trials = plan.configurations.len().saturating_mul(plan.most_blocks() as usize);
+    if trials > MOST_TRIALS {
+        return Err(Usage(format!(
+            "{} configurations in {} blocks are {trials} trials; one run has at most {MOST_TRIALS}",
+            plan.configurations.len(),
+            plan.most_blocks()
+        )));
+    }
+    for (place, configuration) in plan.configurations.iter().enumerate() {
+        each(configuration).map_err(|what| {
+            Usage(format!("configurations, number {} ({}): {what}", place + 1, configuration.subject))
+        })?;
+    }
+    Ok(())
+}
+
+fn each(configuration: &Configuration) -> Result<(), String> {
+    within("size", configuration.size, 0..=LARGEST)?;
+    let ends = [configuration.until.count, configuration.until.time_ns];
+    if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
+        return Err("until needs a count or a time_ns above 0".to_owned());
+    }
+    match configuration.wait {
+        WaitPolicy::SpinThenBlock { spin_ns: 0 } => return Err("spin_ns is 0; wait is then block".to_owned()),
+        WaitPolicy::Timeout { timeout_ns: 0 } => {
+            return Err("timeout_ns is 0; to look without waiting is spin".to_owned());
+        }
+        _ => {}
+    }
+    match configuration.pattern {
+        Pattern::FanOut { receivers, .. } => within("receivers", receivers, 1..=20_000)?,
+        Pattern::Operation { batch } => within("batch", batch, 1..=1_000_000)?,
+        Pattern::Tasks { tasks, yields } => {
+            within("tasks", tasks, 2..=100_000)?;
+            within("yields", yields, 0..=100_000)?;
+        }
+        Pattern::Io { .. } => {
+            within("size", configuration.size, 512..=1 << 20)?;
+            if !configuration.size.is_multiple_of(512) {
+                return Err(format!("size is {}; a block is a multiple of 512 bytes", configuration.size));
+            }
+        }
+        Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
+    }
+    if let Some(Trace::Worst { keep, .. }) = configuration.trace {
+        within("keep", keep, 1..=100)?;
+    }
+    if let Some(limit) = configuration.latency_limit_us {
+        within("latency_limit_us", limit, 0..=1_000_000)?;
+    }
+    if let Some(schedule) = &configuration.schedule {
+        let Pattern::OpenLoop { gap_ns } = configuration.pattern else {
+            return Err("schedule is for an open loop alone; leave it out".to_owned());
+        };
+        if let Some(fault) = schedule.fault(gap_ns) {
+            return Err(format!("schedule: {fault}"));
+        }
+    }
+    if let Some(beside) = configuration.beside {
+        within("beside", beside, 0..=1000)?;
+        let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
+        if !one_way || !mechanism::find(&configuration.subject).is_ok_and(|entry| entry.in_a_set()) {
+            return Err(format!(
+                "beside is for one way and an open loop, of what stands in an epoll set with others; {} does not, or not so",
+                configuration.subject
+            ));
+        }
+    }
+    if let Some(load) = &configuration.load {
+        load::find(&load.kind).map_err(|unknown| unknown.to_string())?;
+        within("workers", load.workers, 1..=10_000)?;
+    }
+    Ok(())
+}
+
+fn within(what: &str, number: u32, bounds: std::ops::RangeInclusive<u32>) -> Result<(), String> {
+    if bounds.contains(&number) {
+        return Ok(());
+    }
+    Err(format!("{what} is {number}; it is a number from {} to {}", bounds.start(), bounds.end()))
+}
