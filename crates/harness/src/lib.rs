@@ -77,6 +77,8 @@ pub mod proof;
 pub mod role;
 #[cfg_attr(not(target_os = "linux"), path = "threads/run_dir.rs")]
 pub mod run_dir;
+#[cfg(target_os = "linux")]
+mod running;
 #[cfg_attr(not(target_os = "linux"), path = "threads/scheduler.rs")]
 pub mod scheduler;
 #[cfg(test)]

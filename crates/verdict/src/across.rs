@@ -150,6 +150,6 @@ mod tests {
     fn what_has_nothing_beside_it_is_held_against_no_other_run() {
         let levels: ByPair = (0..20).map(|pair| (pair, 1.0)).collect();
         let run = Run { things: vec![&levels], resemblance: 0.0 };
-        assert_eq!(across(&[run.clone()], &run, true, ERROR), [None]);
+        assert_eq!(across(std::slice::from_ref(&run), &run, true, ERROR), [None]);
     }
 }

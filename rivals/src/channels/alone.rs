@@ -52,9 +52,8 @@ fn pass<const S: usize>(messages: u64, mut send: impl FnMut(&[u8; S]), mut recei
 
 fn one_to_one<const S: usize>(channel: &str, messages: u64) -> anyhow::Result<()> {
     // Nothing is calibrated for the futex: valgrind ends the threads that do it.
-    let pair = || {
-        doorbell::channel::pair_waiting_by::<Futex>(DEPTH as u64 * (S as u64 + 16)).expect("memory")
-    };
+    let pair =
+        || doorbell::channel::pair_waiting_by::<Futex>(DEPTH as u64 * (S as u64 + 16)).expect("memory");
     macro_rules! receive {
         ($receiver:ident) => {
             || {

@@ -3,7 +3,6 @@
 
 use crate::bell_state::BellState;
 use crate::mapping::Mapping;
-use crate::rendezvous::Ends;
 use doorbell_core::channel::lane::{Shared, occupancy};
 use doorbell_core::channel::layout::{Attachment, Control, Directory, Lanes};
 use doorbell_core::fault;
@@ -90,6 +89,15 @@ pub(crate) fn look_at_lane(mapping: &Mapping, number: u32) -> Option<(u64, usize
     let seen = Seen { control, ring: ring.as_ptr(), mask: capacity.get() - 1 };
     let (messages, bytes) = occupancy(capacity, &seen);
     Some((capacity.get(), messages, bytes, control.dropped.load(Ordering::Relaxed)))
+}
+
+/// One end of every lane of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// The sending ends.
+    Senders,
+    /// The receiving ends.
+    Receivers,
 }
 
 /// Leaves, as `holder`, the ends of `side` that nobody has used.

@@ -118,6 +118,7 @@ pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
 #[cfg(feature = "serde")]
 pub use value::{ValueError, ValueReceiver, ValueSender};
 
+pub use directory::Ends;
 pub(crate) use directory::{
     leave_unused, look_at_lane, read_directory, read_namespace, vacate, write_directory,
 };

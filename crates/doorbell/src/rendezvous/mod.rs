@@ -81,6 +81,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::channel::Ends;
 pub use crate::memory_options::MemoryOptions;
 pub(crate) use address::{LONGEST_PATH, address};
 pub(crate) use hold::{AttachContext, ConnectionHold};
@@ -93,7 +94,7 @@ pub(crate) use processes::Processes;
 use processes::bury;
 pub use reason::Reason;
 use socket::new_socket;
-pub use unused::{Ends, Unused};
+pub use unused::Unused;
 pub use users::Users;
 
 /// What the side that makes the memory puts into it.

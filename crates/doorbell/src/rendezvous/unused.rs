@@ -2,19 +2,10 @@
 //! Ends of lanes that nobody has used, and nobody will.
 
 use super::{RendezvousError, Segment, os};
-use crate::channel::leave_unused;
+use crate::channel::{Ends, leave_unused};
 use crate::watch::{Watch, watch};
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-
-/// One end of every lane of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
-    /// The sending ends.
-    Senders,
-    /// The receiving ends.
-    Receivers,
-}
 
 /// Leaves ends that nobody has used when a file hangs up, unless it is dropped before.
 #[derive(Debug)]

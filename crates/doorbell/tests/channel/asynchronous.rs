@@ -800,7 +800,7 @@ fn whoever_always_has_something_gives_way_at_every_end() {
         let (mut sender, receiver) = pair(1 << 16).unwrap();
         many(Box::new(move || sender.send(b"message").unwrap()));
         let mut receiver = Async::new(receiver).unwrap();
-        done.push(("receiver", done_in_one_poll(async || drop(receiver.recv().await.unwrap())).await));
+        done.push(("receiver", done_in_one_poll(async || _ = receiver.recv().await.unwrap()).await));
 
         let (sender, _receiver) = pair(1 << 16).unwrap();
         let mut sender = Async::new(sender).unwrap();
@@ -809,7 +809,7 @@ fn whoever_always_has_something_gives_way_at_every_end() {
         let (mut senders, gather) = many_of(2);
         many(Box::new(move || senders.iter_mut().for_each(|sender| sender.send(b"message").unwrap())));
         let mut gather = Async::new(gather).unwrap();
-        done.push(("gather", done_in_one_poll(async || drop(gather.recv().await.unwrap())).await));
+        done.push(("gather", done_in_one_poll(async || _ = gather.recv().await.unwrap()).await));
 
         let mut publisher: Publisher = Publisher::new(1 << 16).unwrap();
         let mut subscriber = Async::new(publisher.subscribe(WhenSlow::HoldBack).unwrap()).unwrap();

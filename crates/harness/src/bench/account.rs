@@ -3,22 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::side::Side;
-use crate::task;
 use crate::usage::Usage;
-use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Ticks;
-use doorbell_results::record::SideCounters;
 
 /// Sums over slices.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    opened: Option<Opened>,
-    used: Usage,
-    window: Ticks,
-    readings: u64,
-    cpus: Vec<u32>,
-    migrations: Option<u64>,
+    pub(super) opened: Option<Opened>,
+    pub(super) used: Usage,
+    pub(super) window: Ticks,
+    pub(super) readings: u64,
+    pub(super) cpus: Vec<u32>,
+    pub(super) migrations: Option<u64>,
     /// Where the slice under way stands.
     pub(crate) at: Place,
     /// What came of each.
@@ -47,66 +43,9 @@ pub struct Seen {
 
 /// What was read where the recorded part of a slice began.
 #[derive(Debug)]
-struct Opened {
-    usage: Usage,
-    at: Ticks,
-    cpu: u32,
-    migrations: Option<u64>,
-}
-
-impl Side {
-    /// Opens the recorded part of a slice.
-    pub(crate) fn open_slice(&mut self) -> Ticks {
-        let (migrations, cpu) = (self.migrations(), task::cpu());
-        let usage = Usage::read();
-        let at = self.clock.now_awake();
-        self.account.opened = Some(Opened { usage, at, cpu, migrations });
-        at
-    }
-
-    /// Closes it, if it was opened: `rounds` were timed, and took `sum_ps` together.
-    pub(crate) fn close_slice(&mut self, rounds: u32, sum_ps: u64) {
-        let Some(opened) = self.account.opened.take() else { return };
-        let now = self.clock.now();
-        let used = Usage::read().since(&opened.usage);
-        let (cpu, migrations) = (task::cpu(), self.migrations());
-        let account = &mut self.account;
-        account.used = account.used.with(&used, u64::saturating_add);
-        account.window += now.saturating_sub(opened.at);
-        account.readings += 1;
-        account.cpus = vec![*account.cpus.first().unwrap_or(&opened.cpu), cpu];
-        // Where a side is pinned each slice brings it back, which is no migration of the slice.
-        let moved = migrations.zip(opened.migrations).map(|(now, then)| now.saturating_sub(then));
-        let moved = moved.or(self.configuration.placement.cpus.map(|_| u64::from(opened.cpu != cpu)));
-        account.migrations = moved.map(|moved| account.migrations.unwrap_or(0) + moved);
-        let mean_ns = if rounds > 0 { sum_ps as f64 / f64::from(rounds) / 1000.0 } else { 0.0 };
-        let Place { turn, place } = account.at;
-        account.slices.push(Seen { turn, place, rounds, mean_ns, switches: used.voluntary_switches });
-    }
-
-    /// Moves between CPUs so far, of a side that the scheduler may move; reading them takes some 20 µs.
-    fn migrations(&self) -> Option<u64> {
-        self.configuration.placement.cpus.is_none().then(task::migrations).flatten()
-    }
-
-    /// Makes what was counted over all slices the side's counters.
-    pub(crate) fn settle_account(&mut self) {
-        let account = &self.account;
-        let readings_ns = account.readings * self.reading_ns;
-        let used = &account.used;
-        self.counters = SideCounters {
-            side: self.role.name().to_owned(),
-            cpus: account.cpus.clone(),
-            migrations: account.migrations,
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            minor_faults: used.minor_faults,
-            major_faults: used.major_faults,
-            user_ns: used.user_ns.saturating_sub(readings_ns.saturating_sub(used.system_ns)),
-            system_ns: used.system_ns.saturating_sub(readings_ns),
-            window_ns: self.clock.ps(account.window) / 1000,
-            uncounted: !task::COUNTS,
-            ..SideCounters::default()
-        };
-    }
+pub(super) struct Opened {
+    pub(super) usage: Usage,
+    pub(super) at: Ticks,
+    pub(super) cpu: u32,
+    pub(super) migrations: Option<u64>,
 }

@@ -15,34 +15,26 @@ use crate::bare;
 use crate::control::Control;
 use crate::entry::Links;
 use crate::family::{self, Cast, Families, Stage};
-use crate::host::{self, RunningSides, Watched};
 use crate::mechanism::Link;
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
 use crate::run_dir::RunDir;
+use crate::running::{Home, RunningSides, Watched};
 use crate::side::{Side, SideError};
 use crate::site::Site;
-use doorbell_results::configuration::{Configuration, Pattern, Scheduler, Timing};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::record::subject::Contexts;
 use life::{Life, Member, Told, Words};
 
 pub(crate) mod account;
+mod counted;
 mod course;
+mod fits;
 mod life;
 pub(crate) mod resident;
 
-/// Whether `configuration` can be measured in slices: there and back at once, timed around the wait, under the usual scheduler, and with
-/// nothing that a trial has a host of its own for.
-pub fn fits(configuration: &Configuration) -> bool {
-    configuration.pattern == Pattern::PingPong { gap_ns: 0 }
-        && configuration.timing == Timing::Around
-        && configuration.scheduler == Scheduler::Other
-        && configuration.load.is_none()
-        && configuration.trace.is_none()
-        && configuration.latency_limit_us.is_none()
-        && configuration.beside.is_none()
-}
+pub use fits::fits;
 
 /// Memory for the words of one mechanism; whoever needs more is told to be run alone, where there is a megabyte more.
 const OWN: usize = 128 << 10;
@@ -132,10 +124,10 @@ pub(crate) fn run(
         opened.get(now).and_then(|one| u32::try_from(one.place).ok())
     };
     let home = match home? {
-        host::Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at: at() }),
-        host::Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at: at() }),
-        host::Home::Ended(other) => return Ok(other),
-        host::Home::Came { texts, interrupted, .. } => (texts, interrupted),
+        Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at: at() }),
+        Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at: at() }),
+        Home::Ended(other) => return Ok(other),
+        Home::Came { texts, interrupted, .. } => (texts, interrupted),
     };
     let (texts, interrupted) = home;
     let mut sides: [Told; 2] = [parsed(&texts[0])?, parsed(&texts[1])?];
