@@ -199,7 +199,6 @@ fn a_process_that_closes_everything_behind_the_librarys_back_has_gone_for_its_pe
 
 /// What a daemon does that has closed the three, and what its library does then.
 pub(crate) fn run_without_standard_files(path: &Path) {
-    #[expect(clippy::disallowed_methods, reason = "its descriptor alone is taken")]
     let said = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
     for number in 0..3 {
         // SAFETY: nothing of this program keeps them.

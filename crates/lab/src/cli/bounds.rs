@@ -13,8 +13,8 @@ use super::usage::Usage;
 const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// The longest message, as `--size` takes it.
 const LARGEST: u32 = 1 << 26;
-/// Trials of a run: four times as many as a result that can be read has records.
-const MOST_TRIALS: usize = 200_000;
+/// Trials of a run: more than flags ask for that name all pairs of 64 CPUs, and as many blocks as there may be.
+const MOST_TRIALS: usize = 50_000_000;
 
 /// Refuses a plan that asks for more than the flags let anybody ask for.
 pub(super) fn check(plan: &Plan) -> Result<(), Usage> {

@@ -135,7 +135,6 @@ fn a_named_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
         &["report", DATA, pipe, "-o", page],
         &["export", "csv", pipe],
         &["claims", pipe],
-        &["fleet", "report", pipe, "-o", page],
         &["fleet", "verdict", DATA, "--nodes", pipe],
         &["check", "--baseline", pipe],
         &["check", "--baseline", DATA, "--from", pipe],
@@ -148,6 +147,10 @@ fn a_named_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
         assert_ne!(output.status.code(), Some(0), "{args:?}");
         assert!(said(&output).contains("a named pipe"), "{args:?}: {}", said(&output));
     }
+    // A page of many nodes names it.
+    ended(&stage, &["fleet", "report", pipe, "-o", page]);
+    let index = fs::read_to_string(Path::new(page).join("index.html")).unwrap();
+    assert!(index.contains("a named pipe"), "{index}");
     // One that the shell made for us is read.
     let program = env!("CARGO_BIN_EXE_doorbell");
     let script = format!("{program} show <(cat {DATA}) && {program} compare <(cat {DATA}) {DATA}");
