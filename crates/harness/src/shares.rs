@@ -37,7 +37,7 @@ impl Shares {
 /// The CPU time that a task had, if it is one that runs or waits for a CPU (proc_pid_stat(5), field 3; `schedstat` of
 /// Documentation/scheduler/sched-stats.rst, which is the task's own for a thread too).
 fn ran_if_runnable(task: u32) -> Option<Duration> {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/{task}/{name}")).ok();
+    let read = |name: &str| doorbell_files::kernel(format!("/proc/{task}/{name}")).ok();
     if read("stat")?.rsplit(')').next()?.split_whitespace().next()? != "R" {
         return None;
     }

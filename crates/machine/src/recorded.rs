@@ -59,6 +59,7 @@ impl Recorded {
     pub fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "in a folder of its own, for tests")]
         fs::write(path, text).unwrap();
     }
     fn link(&self, number: &str, folder: &str) {

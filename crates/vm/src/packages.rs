@@ -330,7 +330,9 @@ fn bring(wanted: &Missing, part: &Path, done: &Path) -> Result<(), FetchError> {
         }
     }
     // Else a crash could leave a folder that is called complete and is not.
-    File::open(part).and_then(|folder| Ok(syncfs(&folder)?)).map_err(fail)?;
+    #[expect(clippy::disallowed_methods, reason = "a folder that this build made")]
+    let folder = File::open(part);
+    folder.and_then(|folder| Ok(syncfs(&folder)?)).map_err(fail)?;
     fs::rename(part, done).map_err(fail)
 }
 
