@@ -137,13 +137,17 @@ fn hostile(result: &str) -> ResultFile {
         }
     }
     fn replace(value: &mut Value, at: &[&str]) {
-        match (value, at) {
-            (value @ Value::String(_), []) => *value = HOSTILE.into(),
-            (Value::Array(items), ["*", rest @ ..]) => items.iter_mut().for_each(|item| replace(item, rest)),
-            (Value::Object(fields), [key, rest @ ..]) => {
-                fields.get_mut(*key).into_iter().for_each(|field| replace(field, rest))
+        match at {
+            [] if value.is_string() => *value = HOSTILE.into(),
+            [] => {}
+            ["*", rest @ ..] => {
+                value.as_array_mut().into_iter().flatten().for_each(|item| replace(item, rest));
             }
-            _ => {}
+            [key, rest @ ..] => {
+                if let Some(field) = value.get_mut(*key) {
+                    replace(field, rest);
+                }
+            }
         }
     }
     let mut document: Value = serde_json::from_str(result).unwrap();

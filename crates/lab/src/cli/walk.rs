@@ -73,16 +73,17 @@ fn arguments() -> Vec<(Vec<String>, clap::Arg)> {
 
 /// The error that `value` meets as the value of `argument`, if it meets one of its own.
 fn met(words: &[String], argument: &clap::Arg, value: impl Into<OsString>) -> Option<String> {
-    let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let (mut words, value): (Vec<OsString>, OsString) =
+        (words.iter().map(OsString::from).collect(), value.into());
     match argument.get_long() {
         Some(flag) => {
             let mut word = OsString::from(format!("--{flag}="));
-            word.push(value.into());
+            word.push(value);
             words.push(word);
         }
         // Those behind the first need one before them.
         None if argument.get_index() != Some(1) || argument.is_last_set() => return None,
-        None => words.extend(["--".into(), value.into()]),
+        None => words.extend([OsString::from("--"), value]),
     }
     let error = super::command().try_get_matches_from(words).err()?;
     let of_the_value = [
