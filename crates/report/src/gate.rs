@@ -329,7 +329,7 @@ mod tests {
         assert!(
             pass.contains("10,000")
                 && pass.contains("1 in 2,688")
-                && pass.contains("Again: doorbell ping --seed 1"),
+                && pass.contains("Again: doorbell ping --plan "),
             "{pass}"
         );
         let longest = text(0, Which::Longest);

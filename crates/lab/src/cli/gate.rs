@@ -71,8 +71,8 @@ fn which(text: &str) -> Result<Which, String> {
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
-    match share(text)? {
-        confidence if (0.5..1.0).contains(&confidence) => Ok(confidence),
+    match share(text) {
+        Ok(confidence) if (0.5..1.0).contains(&confidence) => Ok(confidence),
         _ => Err(refused(format_args!("'{text}' is not from 50% to below 100%"), &["95%", "99.9%"])),
     }
 }

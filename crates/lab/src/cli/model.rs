@@ -15,10 +15,10 @@ use super::usage::Usage;
 /// Arguments of `doorbell model`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell model uintr                         every interleaving of the driver's protocol: is any wake-up lost?\n  \
-    doorbell model uintr --hazard list           the known mistakes, and the field notes they explain\n  \
-    doorbell model uintr --hazard H4             the shortest run that loses the wake-up, as a chart\n  \
-    doorbell model bell --hazard B1 --svg b1.svg the same as a picture")]
+    doorbell model uintr                          every interleaving of the driver's protocol: is any wake-up lost?\n  \
+    doorbell model uintr --hazard list            the known mistakes, and the field notes they explain\n  \
+    doorbell model uintr --hazard H4              the shortest run that loses the wake-up, as a chart\n  \
+    doorbell model bell --hazard B1 --svg b1.svg  the same as a picture")]
 pub struct Args {
     /// Whose protocol
     #[arg(value_parser = ["uintr", "polled", "futex", "eventfd", "bell", "mach-semaphore"])]

@@ -64,7 +64,8 @@ mod tests {
     fn a_difference_of_a_twentieth_is_seen_below_the_grid() {
         let grid_ps = 10_015;
         let [short, long] = [47.0, 49.4].map(|middle| read(middle, grid_ps));
-        assert_eq!(short.quantile(0.5), long.quantile(0.5), "on the grid they are the same");
+        let apart = short.quantile(0.5).abs_diff(long.quantile(0.5));
+        assert!(apart < grid_ps / 100, "on the grid they are the same: {apart} ps");
         let medians = [short, long].map(|histogram| {
             let buckets: Vec<(u64, u64)> = histogram.buckets().collect();
             within_grid(&buckets, 0.5, grid_ps as f64).unwrap() / 1000.0

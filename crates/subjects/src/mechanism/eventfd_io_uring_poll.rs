@@ -32,6 +32,7 @@ impl Mechanism for EventfdIoUringPoll {
     type Link = PollLink;
     const NAME: &'static str = "eventfd-io-uring-poll";
     const COALESCES: bool = true;
+    const USUAL: bool = false;
 
     fn explanation() -> Explanation {
         Explanation {
