@@ -3,9 +3,13 @@
 
 use crate::bell::Bell;
 use crate::bell_state::BellState;
+#[cfg(feature = "tokio")]
 use crate::error::WaitError;
 use crate::mapping::MapError;
-use crate::wait::{Listener, Token, WaitEntry};
+use crate::wait::WaitEntry;
+#[cfg(feature = "tokio")]
+use crate::wait::{Listener, Token};
+#[cfg(feature = "tokio")]
 use doorbell_core::wake::{Waiter, listen};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -5,8 +5,8 @@
 //! machine; what has a trial of its own, seconds from the next, does not.
 //!
 //! HOW: the host opens all links and forks two sides, which take all their ends. The side that notifies first chooses what comes
-//! next ([`course`]) and writes it down before the last notification of a slice, so that a change costs no meeting ([`life`]). A
-//! mechanism plays a slice by its [`resident::Resident`], compiled for it as a trial's loop is.
+//! next (`course`) and writes it down before the last notification of a slice, so that a change costs no meeting (`life`). A
+//! mechanism plays a slice by its `resident::Resident`, compiled for it as a trial's loop is.
 
 use std::sync::atomic::Ordering::Relaxed;
 

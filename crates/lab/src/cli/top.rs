@@ -5,7 +5,7 @@ mod looker;
 mod serve;
 mod token;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let ended = Ended::watch()?;
     let pid = args.pid.clone();
     let looker = Looker::begin(move || doorbell_machine::waiters::now().only(&pid))?;
-    let live = rustix::stdio::stdout().is_terminal() && !args.json;
+    let live = Term::stdout().is_term() && !args.json;
     let _screen = live.then(Screen::begin).transpose()?;
     let mut before: Option<Arc<Waiters>> = None;
     loop {
