@@ -225,7 +225,7 @@ fn what_is_somebodys_is_refused_before_anything_is_opened_to_be_written() {
         (vec!["--device", "/dev/null", "--precondition", "1"], "say so with --write-device"),
         (vec!["--file", file, "--dir", "."], "cannot be used with"),
         (vec!["--size", "1000"], "multiple of 512"),
-        (vec!["--file-size", "1000"], "whole MiB"),
+        (vec!["--file-size", "1000"], "from 1M to 1024G"),
         (vec!["--precondition", "0"], "at least once"),
         (vec!["--buffered"], "--rw read"),
         (vec!["uring-iopol"], "did you mean 'uring-iopoll'?"),
@@ -254,22 +254,25 @@ fn what_is_somebodys_is_refused_before_anything_is_opened_to_be_written() {
 fn a_result_of_fio_stands_in_the_same_result_and_one_that_does_not_compare_is_refused() {
     let (stage, folder) = (Stage::new(), folder());
     let file = folder.path().join("fio.json");
-    let job = |depth: &str| {
+    let job = |engine: &str, depth: &str| {
         format!(
             r#"{{"fio version":"fio-3.33","global options":{{"direct":"1","iodepth":"{depth}","rw":"randread"}},"jobs":[{{
-            "jobname":"one","error":0,"job options":{{"ioengine":"pvsync2","hipri":""}},"usr_cpu":1.0,"sys_cpu":9.0,"ctx":100,
+            "jobname":"one","error":0,"job options":{{"ioengine":"{engine}","hipri":""}},"usr_cpu":1.0,"sys_cpu":9.0,"ctx":100,
             "read":{{"total_ios":100,"runtime":10,"clat_ns":{{"mean":90000.0,"bins":{{"90112":100}}}}}},
             "write":{{"total_ios":0}}}}]}}"#
         )
     };
-    fs::write(&file, job("1")).unwrap();
+    fs::write(&file, job("pvsync2", "1")).unwrap();
     let import = ["io", "--import", file.to_str().unwrap(), "--quiet", "--output", "-"];
     let output = stage.doorbell(&import).output().unwrap();
     let records = records(&output);
     assert_eq!(records.len(), 1);
     assert_eq!(records[0]["configuration"]["subject"], "fio pvsync2 hipri");
     assert_eq!(records[0]["warnings"][0]["name"], "imported");
-    fs::write(&file, job("32")).unwrap();
+    // One that waits for each block has one under way, whatever it was told.
+    fs::write(&file, job("pvsync2", "32")).unwrap();
+    assert_eq!(stage.doorbell(&import).output().unwrap().status.code(), Some(0));
+    fs::write(&file, job("libaio", "32")).unwrap();
     let output = stage.doorbell(&import).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{complaint}");
