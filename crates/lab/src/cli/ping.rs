@@ -44,6 +44,11 @@ pub struct Args {
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
+    /// Back-to-back round trips take turns in slices of a millisecond between two sides that stay, without the reference: to compare
+    /// mechanisms of one run
+    #[cfg(target_os = "linux")]
+    #[arg(long, conflicts_with = "reference")]
+    slices: bool,
     /// Bytes of message in shared memory, written before the notification and read after the wake-up
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
@@ -135,7 +140,11 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
-    let plan = ping.plan();
+    let mut plan = ping.plan();
+    #[cfg(target_os = "linux")]
+    if args.slices {
+        plan.bench = Some(crate::experiment::bench::asked());
+    }
     if plan.configurations.is_empty() {
         return Err(Usage(
             "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \

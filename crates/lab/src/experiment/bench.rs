@@ -12,6 +12,12 @@ use doorbell_results::record::subject::{Subject, Waits};
 /// How time is cut unless the plan says otherwise.
 const CUT: Cut = Cut { slice_ns: 1_000_000, head_ns: 150_000, washout_ns: 10_000_000 };
 
+/// What a plan says that asks for slices; what takes turns is found when it runs.
+pub(crate) fn asked() -> Bench {
+    let Cut { slice_ns, head_ns, washout_ns } = CUT;
+    Bench { time_ns: 0, pairs: 0, slice_ns, head_ns, washout_ns, turns: Vec::new() }
+}
+
 /// How the time of `plan` is cut.
 pub(super) fn cut(plan: &Plan) -> Cut {
     plan.bench.as_ref().map_or(CUT, |bench| Cut {

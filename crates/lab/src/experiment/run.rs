@@ -378,6 +378,9 @@ fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
 /// The plan, with what the result says of the bench.
 #[cfg(target_os = "linux")]
 fn with_bench(plan: Plan, machine: &Machine) -> Plan {
+    if plan.bench.is_none() {
+        return plan;
+    }
     let bench = bench::bench(&plan, |one| takes_turns(one, machine), subject);
     Plan { bench, ..plan }
 }
@@ -391,7 +394,7 @@ fn with_bench(plan: Plan, _: &Machine) -> Plan {
 #[cfg(target_os = "linux")]
 fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
     let (sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
-        plan.configurations.iter().partition(|one| takes_turns(one, machine));
+        plan.configurations.iter().partition(|one| plan.bench.is_some() && takes_turns(one, machine));
     let of = |contexts: Contexts| {
         let members: Vec<_> = sliced.iter().copied().filter(|one| one.contexts == contexts).collect();
         (!members.is_empty()).then_some(Party::Bench(members))
