@@ -254,7 +254,7 @@ def test_listeners_and_clients_choose_users(tmp_path: pathlib.Path) -> None:
 
         refusing = threading.Thread(target=refuse)
         refusing.start()
-        with pytest.raises(doorbell.RendezvousError, match="hung up"):
+        with pytest.raises(doorbell.RendezvousError, match="not let in"):
             doorbell.connect(name)
         refusing.join()
         assert service.turned_away == 1
