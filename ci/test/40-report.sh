@@ -46,7 +46,7 @@ run gate gate --max 1ms --time 1s --anyway
 ci/browser.py "$out" "$out"/{survey,two,all}.html || fail "a page is not as it should be"
 for page in survey two all; do
     pdftotext -layout "$out/$page.pdf" "$out/$page.txt"
-    for text in 'All times in' 'p99.9' 'Warnings' 'How to repeat it' '--seed' 'Nothing on this page'; do
+    for text in 'All times in' 'p99.9' 'Warnings' 'How to repeat it' '--plan' 'Nothing on this page'; do
         has "$page.txt" "$text"
     done
     ! grep -qF 'Copy the results' "$out/$page.txt" || fail "$page: a button that only the script makes"
