@@ -30,7 +30,7 @@ const SHORT: Duration = Duration::from_millis(400);
 
 /// What the script starts with: `$channel` and `$console` are the guest's ports.
 const PORTS: &str = r#"#!/bin/bash
-here=$(dirname "$0")
+here=HERE
 for word in "$@"; do
     case $word in
         file,id=*,path=/proc/self/fd/*,input-path=/proc/self/fd/*)
@@ -117,7 +117,9 @@ impl Stage {
 
     fn play(&self, script: &str, interrupted: &AtomicBool) -> (Result<Report, RunError>, Heard) {
         let qemu = self.path("qemu");
-        write_program(&qemu, &format!("{PORTS}{script}"));
+        // It is run by its number, and does not know its own folder.
+        let ports = PORTS.replace("HERE", &self.folder.path().display().to_string());
+        write_program(&qemu, &format!("{ports}{script}"));
         let emulator = Emulator {
             path: qemu,
             version: "QEMU 0".into(),

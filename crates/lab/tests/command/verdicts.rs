@@ -146,7 +146,8 @@ fn pick_ranks_what_serves_the_needs_and_says_what_the_others_lack() {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(4), "a survey of one block: {said}{}", complaint(&output));
     assert!(
-        verdict(&said).starts_with("Inconclusive: 1 trials of some configuration are fewer than the 6 it takes"),
+        verdict(&said)
+            .starts_with("Inconclusive: 1 trials of some configuration are fewer than the 6 it takes"),
         "{said}"
     );
     let out = said.split("not a candidate").nth(1).unwrap();

@@ -226,7 +226,7 @@ impl Follower {
                 let looked = self.posted(&HashSet::from([quiet(state)]));
                 looked.into_iter().filter(|state| state.pir == requests).collect()
             }
-            "notice" if state.armed && i64::from(state.to) == line.to && state.on => {
+            "notice" if state.armed && !state.throttled && i64::from(state.to) == line.to && state.on => {
                 let c = usize::from(state.to);
                 state.cpus[c].irq = Irq::Begun;
                 self.polled.handle(&mut state, c);
