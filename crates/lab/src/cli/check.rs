@@ -46,7 +46,21 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
-    let baseline = read::read(&kept::find(&args.baseline)?)?;
+    let baseline = kept::find(&args.baseline)?;
+    let there = |path: &std::path::Path| path.canonicalize().ok();
+    if args
+        .run
+        .output
+        .as_deref()
+        .is_some_and(|output| there(output).is_some() && there(output) == there(&baseline))
+    {
+        let named = baseline.display();
+        return Err(Usage(format!(
+            "{named} is the baseline, which would be gone; name another file with --output"
+        ))
+        .into());
+    }
+    let baseline = read::read(&baseline)?;
     concerned(&args.fail_if, &baseline)?;
     let mut candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
         Figures::Of(result) => result,

@@ -4,12 +4,11 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use doorbell_uintr::report::{Mechanism, correct, hazard, list};
 use doorbell_uintr::view::{Glyphs, svg};
 
 use super::common::{Exit, Terminal};
-use super::out::Out;
+use super::out::{self, Out};
 use super::usage::Usage;
 
 /// Arguments of `doorbell model`.
@@ -56,8 +55,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     out.write_all(answer.text.as_bytes())?;
     match (&args.svg, &answer.chart) {
         (Some(file), Some(chart)) => {
-            doorbell_files::put(file, svg(chart).as_bytes())
-                .with_context(|| format!("cannot write {}", file.display()))?;
+            out::put(file, |file| file.write_all(svg(chart).as_bytes()))?;
         }
         (Some(_), None) => writeln!(out, "There is no interleaving to draw; a picture needs --hazard NAME.")?,
         (None, _) => {}
