@@ -17,6 +17,7 @@ use doorbell_results::record::LastSeen;
 pub const STAMPS: usize = 4096;
 
 /// What the side that notifies first of a slice tells with a notification.
+#[cfg(target_os = "linux")]
 pub(crate) mod told {
     /// Nothing: go on.
     pub(crate) const GO_ON: u32 = 0;

@@ -140,11 +140,9 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
-    let mut plan = ping.plan();
+    let plan = ping.plan();
     #[cfg(target_os = "linux")]
-    if args.slices {
-        plan.bench = Some(crate::experiment::bench::asked());
-    }
+    let plan = Plan { bench: args.slices.then(crate::experiment::bench::asked), ..plan };
     if plan.configurations.is_empty() {
         return Err(Usage(
             "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \
