@@ -233,7 +233,7 @@ fn between_two_runs_in_slices_what_the_whole_machine_did_is_no_slowdown_and_what
 }
 
 #[test]
-#[ignore = "minutes; its figures stand in the book"]
+#[ignore = "minutes: DOORBELL_SIMULATED_RUNS says how many"]
 fn many_surveys() {
     let surveys =
         std::env::var("DOORBELL_SIMULATED_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000);
