@@ -417,7 +417,7 @@ fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
         let path = path.clone();
         move || {
             // SAFETY: names the calling thread.
-            told.send(unsafe { libc::pthread_self() }).unwrap();
+            told.send(unsafe { libc::pthread_self() } as usize).unwrap();
             let join = Join::default().interruptible(true);
             doorbell::service::connect_by_timeout(path, &join, FOREVER).map(drop)
         }
@@ -426,7 +426,7 @@ fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
     // It may not sleep yet.
     while !waiting.is_finished() {
         // SAFETY: not joined yet.
-        unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+        unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) };
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(waiting.join().unwrap(), Err(RendezvousError::Interrupted));
