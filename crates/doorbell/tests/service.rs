@@ -493,8 +493,12 @@ fn a_service_without_descriptors_tells_its_callers_so_and_everybody_who_looks() 
     assert!(told.to_string().contains("ulimit -n"), "{told}");
     // Without a client it has no memory by which it could be found, but in a folder of names.
     let service = _service.0.id();
-    let seen = doorbell::counters::process(service).unwrap().expect("it counts");
-    assert_eq!(seen.turned_away, 1);
+    let turned_away = || doorbell::counters::process(service).unwrap().expect("it counts").turned_away;
+    // It counts behind telling.
+    while turned_away() == 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(turned_away(), 1);
     drop(inspect().unwrap());
 }
 
