@@ -8,7 +8,7 @@ mod common;
 use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::rendezvous::{Join, Reason, RendezvousError};
-use doorbell::service::{ListenOptions, inspect, names};
+use doorbell::service::{self, Caller, ListenOptions, Opened, inspect, listen_or_connect, names};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
@@ -29,6 +29,9 @@ fn child() {
     if let Some(path) = path.to_str().and_then(|role| role.strip_prefix("without descriptors ")) {
         return serve_without_descriptors(Path::new(path));
     }
+    if let Some(path) = path.to_str().and_then(|role| role.strip_prefix("passes ends on ")) {
+        return pass_ends_on(Path::new(path));
+    }
     let mut service = doorbell::connect_timeout(path, FOREVER).unwrap();
     service.send(b"hello").unwrap();
     let (mut sender, mut receiver) = service.split();
@@ -36,6 +39,159 @@ fn child() {
         let message = message.into_vec();
         sender.send(&message).unwrap();
     }
+}
+
+/// Not a test: a client that sends back the first end it is sent, opens the second, and keeps the third as it is.
+fn pass_ends_on(path: &Path) {
+    let mut service = doorbell::connect_timeout(path, FOREVER).unwrap();
+    let first = service.ends().recv().unwrap();
+    service.ends().send(first).unwrap();
+    service.send(b"sent back").unwrap();
+    let mut opened = service.ends().recv().unwrap().open().unwrap();
+    let message = opened.recv().unwrap();
+    opened.send(&[b"opened: ", &message[..]].concat()).unwrap();
+    let _kept = service.ends().recv().unwrap();
+    service.send(b"has all").unwrap();
+    drop(service.recv());
+}
+
+/// Servo's and Mojo's channels can do it: processes that have nothing but a channel to a third get one to each other.
+#[test]
+fn an_end_is_sent_to_a_process_sent_on_and_opened_in_another_one() {
+    let path = scratch("ends");
+    let mut service = doorbell::listen(&path).unwrap();
+    let mut others: Vec<_> = (0..2).map(|_| me_as(format!("passes ends on {}", path.display()))).collect();
+    let mut others: Vec<_> = others.iter_mut().map(|other| Other(other.spawn().unwrap())).collect();
+    let mut pairs: Vec<_> = (0..2).map(|_| service::pair(4096).unwrap()).collect();
+    // In the ring before anybody is there.
+    for (ours, _) in &mut pairs {
+        ours.send(b"early").unwrap();
+    }
+    let (mut ours, mut theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let mut clients = Vec::new();
+    while clients.len() < 2 {
+        assert!(service.recv_timeout(Duration::from_millis(10)).unwrap().is_none());
+        clients = service.clients().map(|(client, _)| client).collect();
+    }
+    for client in &clients {
+        service.ends(*client).unwrap().send(theirs.pop().unwrap()).unwrap();
+    }
+    let mut came_back = Vec::new();
+    for _ in 0..2 {
+        let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+        assert_eq!(message, b"sent back");
+        // An end that was sent before a message is there when the message is.
+        came_back.push(service.ends(client).unwrap().recv_timeout(Duration::ZERO).unwrap().expect("none"));
+    }
+    for client in &clients {
+        service.ends(*client).unwrap().send(came_back.pop().unwrap()).unwrap();
+    }
+    for ours in &mut ours {
+        assert_eq!(ours.recv_timeout(FOREVER).unwrap().expect("hung"), b"opened: early");
+    }
+    let kept: Vec<_> = (0..2).map(|_| service::pair(4096).unwrap()).collect();
+    for ((mut nobodys, theirs), (client, other)) in kept.into_iter().zip(clients.iter().zip(&mut others)) {
+        service.ends(*client).unwrap().send(theirs).unwrap();
+        let (_, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
+        assert_eq!(message, b"has all");
+        assert_eq!(nobodys.recv_timeout(Duration::from_millis(1)), Ok(None), "it may still be opened");
+        other.0.kill().unwrap();
+        // Nobody is left who could.
+        assert!(matches!(nobodys.recv(), Err(RecvError::PeerGone(_))));
+    }
+    for ours in &mut ours {
+        assert!(matches!(ours.recv(), Err(RecvError::PeerGone(_) | RecvError::Closed)));
+    }
+}
+
+/// A reply that came late was the next question's.
+#[test]
+fn a_reply_comes_to_its_request_and_a_late_one_to_none() {
+    let path = scratch("calls");
+    let mut service = doorbell::listen(&path).unwrap();
+    let client = thread::spawn({
+        let path = path.clone();
+        move || {
+            let mut caller = Caller::new(doorbell::connect(path).unwrap());
+            assert_eq!(caller.call_timeout(b"late", Duration::ZERO), Ok(None));
+            assert_eq!(caller.call(b"next").unwrap(), b"re: next");
+            let asked: Vec<_> = (0..10_u8).map(|number| caller.ask(&[number]).unwrap()).collect();
+            for (number, asked) in asked.into_iter().enumerate().rev() {
+                let reply = caller.reply(asked, Some(doorbell::Deadline::after(FOREVER))).unwrap();
+                assert_eq!(reply.unwrap(), [b"re: ", &[number as u8][..]].concat());
+            }
+            caller
+        }
+    });
+    let until = || Some(doorbell::Deadline::after(FOREVER));
+    let mut held = vec![service.recv_request_deadline(until()).unwrap().expect("hung")];
+    held.push(service.recv_request_deadline(until()).unwrap().expect("hung"));
+    let mut reply = |service: &mut service::Service, request: &service::Request| {
+        service.reply(request, &[b"re: ", &request.body[..]].concat()).unwrap();
+    };
+    held.iter().for_each(|request| reply(&mut service, request));
+    for _ in 0..10 {
+        let request = service.recv_request_deadline(until()).unwrap().expect("hung");
+        reply(&mut service, &request);
+    }
+    let mut caller = client.join().unwrap();
+    // One that sends what is no request is hung up on, and no other.
+    let mut liar = doorbell::connect(&path).unwrap();
+    liar.send(b"short").unwrap();
+    while service.refusals().is_empty() {
+        let soon = Some(doorbell::Deadline::after(Duration::from_millis(10)));
+        assert!(service.recv_request_deadline(soon).unwrap().is_none());
+    }
+    assert_eq!((service.refusals(), service.clients().count()), (vec![Reason::Violation], 1));
+    let asked = caller.ask(b"still here").unwrap();
+    let request = service.recv_request_deadline(until()).unwrap().expect("hung");
+    assert_eq!(request.body, b"still here");
+    drop(service);
+    assert!(matches!(caller.reply(asked, until()), Err(service::CallError::Recv(_))));
+}
+
+#[test]
+fn of_those_that_come_at_once_one_is_the_service() {
+    let path = scratch("first-is-service");
+    for _ in 0..20 {
+        let opened: Vec<_> = thread::scope(|scope| {
+            let come = || scope.spawn(|| listen_or_connect(&path).unwrap());
+            let coming: Vec<_> = (0..2).map(|_| come()).collect();
+            // Whoever waits to be let in is let in by a service that is looked after.
+            coming.into_iter().map(|coming| coming.join().unwrap()).collect()
+        });
+        let services = opened.iter().filter(|opened| matches!(opened, Opened::Service(_))).count();
+        assert_eq!(services, 1);
+    }
+}
+
+/// They are kept by the kernel, and not without end.
+#[test]
+fn ends_that_nobody_receives_are_refused_and_had_again() {
+    let (mut ours, theirs) = service::pair(4096).unwrap();
+    let mut theirs = theirs.open().unwrap();
+    let mut sent = 0;
+    let refused = loop {
+        let (_, end) = service::pair(0).unwrap();
+        match ours.ends().send(end) {
+            Ok(()) => sent += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused.error, RendezvousError::EndsNotTaken);
+    assert!(sent >= 100, "{sent}");
+    theirs.ends().recv().unwrap();
+    ours.ends().send(refused.end).unwrap();
+    ours.send(b"and messages as ever").unwrap();
+    assert_eq!(theirs.recv().unwrap(), b"and messages as ever");
+    // With one that was dropped here nobody can come.
+    let (mut alone, end) = service::pair(4096).unwrap();
+    drop(end);
+    assert!(matches!(alone.recv(), Err(RecvError::PeerGone(_))));
+    assert!(matches!(ours.ends().recv_timeout(Duration::ZERO), Ok(None)));
+    drop(theirs);
+    assert_eq!(ours.recv(), Err(RecvError::Closed));
+    assert!(matches!(ours.ends().recv(), Err(RendezvousError::NoAnswer(_))));
 }
 
 #[test]

@@ -799,6 +799,8 @@ public:
         return ended;
     }
 
+    /* Whoever subscribes from now on is given the last `most` messages first, or as many of them as are there. */
+    void set_history(std::size_t most) { detail::check(doorbell_publisher_set_history(get(), most)); }
     std::size_t subscribers() const noexcept { return doorbell_publisher_subscribers(get()); }
     std::uint64_t longest() const noexcept { return doorbell_publisher_longest(get()); }
 

@@ -195,6 +195,19 @@ pub unsafe extern "C" fn doorbell_publisher_subscribers(publisher: *const doorbe
     subscribers
 }
 
+/// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not called.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn doorbell_publisher_set_history(
+    publisher: *const doorbell_publisher,
+    most: usize,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: the header's contract.
+        lock(&unsafe { lent(publisher, "publisher") }?.0)?.publisher.set_history(most);
+        Ok(())
+    })
+}
+
 /// The longest message; 0 for NULL or while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_longest(publisher: *const doorbell_publisher) -> u64 {

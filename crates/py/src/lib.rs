@@ -7,6 +7,7 @@ mod bell;
 mod blocking;
 mod buffer;
 mod changes;
+mod ends;
 mod error;
 mod gather;
 mod handle;
@@ -35,6 +36,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::bell::{Bell, BellFile, wait_any};
+    #[pymodule_export]
+    use super::ends::{_pair, Ends, Unopened};
     #[pymodule_export]
     use super::error::{
         Closed, Dropped, Error, HungUp, Lent, PeerGone, PeerViolation, RendezvousError, Untrusted,

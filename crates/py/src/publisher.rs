@@ -69,8 +69,10 @@ impl Publisher {
 #[pymethods]
 impl Publisher {
     #[new]
-    fn new(capacity: u64) -> PyResult<Self> {
+    #[pyo3(signature = (capacity, *, history = 0))]
+    fn new(capacity: u64, history: usize) -> PyResult<Self> {
         let mut publisher = broadcast::Publisher::new(capacity).map_err(of_map)?;
+        publisher.set_history(history);
         publisher.set_interruptible(true);
         Ok(Self { publisher: Handle::new(Some(publisher)) })
     }

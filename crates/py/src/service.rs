@@ -4,12 +4,12 @@
 use crate::blocking::Stretch;
 use crate::buffer::Buffer;
 use crate::changes::Changes;
+use crate::ends::{Ends, Parts, parts};
 use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
-use crate::receiver::Receiver;
 use crate::rendezvous::join_options;
-use crate::sender::{Sender, try_send};
+use crate::sender::try_send;
 use crate::users::Users;
 use doorbell::channel::{self, SendError};
 use doorbell::peer::Untrusted;
@@ -69,6 +69,11 @@ impl Service {
         })
     }
 
+    /// The client of this number, if it has not gone.
+    fn client(service: &service::Service, number: u64) -> Option<service::ClientId> {
+        service.clients().map(|(there, _)| there).find(|there| there.number() == number)
+    }
+
     /// As `with`, with the sending end to a client.
     fn with_sender<R>(
         &self,
@@ -76,8 +81,7 @@ impl Service {
         run: impl FnOnce(&mut channel::Sender<Untrusted>) -> PyResult<R>,
     ) -> PyResult<R> {
         self.with(|service| {
-            let there = service.clients().map(|(there, _)| there).find(|there| there.number() == client);
-            let sender = there.and_then(|there| service.sender(there));
+            let sender = Self::client(service, client).and_then(|there| service.sender(there));
             run(sender.ok_or_else(|| of_send(SendError::Closed))?)
         })
     }
@@ -89,15 +93,6 @@ fn of_service(error: ServiceError) -> PyErr {
         ServiceError::Wait(error) => of_wait(error),
         error => PyValueError::new_err(error.to_string()),
     }
-}
-
-/// The ends, and the other process's number.
-type Ends = (Sender, Receiver, u32);
-
-fn ends(duplex: service::Duplex) -> Ends {
-    let process = duplex.peer().pid;
-    let (sender, receiver) = duplex.split();
-    (Sender::over(sender), Receiver::over(receiver), process)
 }
 
 #[pymethods]
@@ -144,6 +139,13 @@ impl Service {
         })
     }
 
+    fn _ends(&self, client: u64) -> PyResult<Ends> {
+        self.with(|service| {
+            let ends = Self::client(service, client).and_then(|there| service.ends(there));
+            Ok(Ends::of(ends.ok_or_else(|| of_send(SendError::Closed))?.clone()))
+        })
+    }
+
     fn _watch(&self) -> PyResult<Vec<i32>> {
         self.with(|service| self.changes.watch(&[service.as_fd()]))
     }
@@ -161,12 +163,12 @@ impl Service {
     }
 
     #[pyo3(signature = (timeout = None))]
-    fn _accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Ends>> {
+    fn _accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Parts>> {
         let duplex = self.wait(py, timeout, |service, until| {
             let duplex = service.accept_deadline(until.map(Deadline::at));
             Ok(duplex.map_err(of_rendezvous)?.map_or(Stretch::Nothing, Stretch::Came))
         })?;
-        Ok(duplex.map(ends))
+        Ok(duplex.map(parts))
     }
 
     #[getter]
@@ -208,7 +210,7 @@ pub(crate) fn _connect(
     most_memory: u64,
     most_eventfds: u32,
     patience: f64,
-) -> PyResult<Ends> {
+) -> PyResult<Parts> {
     let join = join_options(most_memory, most_eventfds, patience)?.host(users.0).interruptible(true);
     let end = Duration::try_from_secs_f64(timeout.max(0.0)).ok();
     let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
@@ -218,7 +220,7 @@ pub(crate) fn _connect(
         let left = if timeout > 0.0 { left.max(Duration::from_nanos(1)) } else { Duration::ZERO };
         match py.detach(|| service::connect_by_timeout(&name, &join, left)) {
             Err(rendezvous::RendezvousError::Interrupted) => py.check_signals()?,
-            result => return result.map(ends).map_err(of_rendezvous),
+            result => return result.map(parts).map_err(of_rendezvous),
         }
     }
 }

@@ -90,20 +90,47 @@ impl Publisher {
     pub fn floor_for(&self, length: u64, log: &impl Log) -> Result<u64, PeerViolation> {
         let size = record_size(length.wrapping_add(NUMBER));
         let mut floor = self.floor;
+        // An empty log has room.
         while reserve(self.capacity, self.tail, floor, size).is_none() {
-            let word = log.word(place(floor, self.capacity)).load(Ordering::Relaxed);
-            let step = match decode(word, floor, self.capacity)? {
-                Record::Message { length } => record_size(length),
-                Record::Skip { size } => size,
-                Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: 0 }),
-            };
-            floor = floor.wrapping_add(step);
-            // An empty log has room.
-            if floor.wrapping_sub(self.floor) > self.tail.wrapping_sub(self.floor) {
-                return Err(PeerViolation::BadValue { field: "record", value: word });
-            }
+            (floor, _) = self.behind_record(floor, log)?;
         }
         Ok(floor)
+    }
+
+    /// Where one begins who is to receive the last `most` messages, or as many of them as are still there: its cursor, and how many
+    /// were published before.
+    ///
+    /// # Errors
+    /// [`PeerViolation`] if somebody else has written into the log.
+    pub fn history(&self, most: u64, log: &impl Log) -> Result<(u64, u64), PeerViolation> {
+        let mut there = 0;
+        let mut cursor = self.floor;
+        while cursor != self.tail {
+            let (behind, is_message) = self.behind_record(cursor, log)?;
+            (cursor, there) = (behind, there + u64::from(is_message));
+        }
+        cursor = self.floor;
+        let mut left = there;
+        while left > most {
+            let (behind, is_message) = self.behind_record(cursor, log)?;
+            (cursor, left) = (behind, left - u64::from(is_message));
+        }
+        Ok((if left == 0 { self.tail } else { cursor }, self.number.wrapping_sub(left)))
+    }
+
+    /// The index behind the record at `index`, which is between floor and tail, and whether that is a message.
+    fn behind_record(&self, index: u64, log: &impl Log) -> Result<(u64, bool), PeerViolation> {
+        let word = log.word(place(index, self.capacity)).load(Ordering::Relaxed);
+        let (step, is_message) = match decode(word, index, self.capacity)? {
+            Record::Message { length } => (record_size(length), true),
+            Record::Skip { size } => (size, false),
+            Record::Nothing => return Err(PeerViolation::BadValue { field: "record", value: 0 }),
+        };
+        let behind = index.wrapping_add(step);
+        if behind.wrapping_sub(self.floor) > self.tail.wrapping_sub(self.floor) {
+            return Err(PeerViolation::BadValue { field: "record", value: word });
+        }
+        Ok((behind, is_message))
     }
 
     /// P1 to P3: makes room by moving the floor to `floor`, as [`floor_for`](Self::floor_for) said, and writes the

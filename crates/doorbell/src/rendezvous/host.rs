@@ -624,6 +624,17 @@ fn offer<T: Trust>(
     Ok(Offered { segment, under, holder })
 }
 
+/// Offers `segment` to whoever takes it out of `socket`. What is to be kept of its admission, and its number.
+pub(super) fn offer_to<T: Trust>(
+    socket: &OwnedFd,
+    segment: &Arc<Segment>,
+) -> Result<(Option<Arc<dyn Hold>>, u32), RendezvousError> {
+    // Whoever lacks something of the segment says so when it comes.
+    let hello = Hello { version: our_version(), features: u64::MAX };
+    let Offered { under, holder, .. } = offer::<T>(socket, hello, Arc::clone(segment))?;
+    Ok((under, holder))
+}
+
 fn check_verdict([magic, verdict]: [u64; 2]) -> Result<(), RendezvousError> {
     expect("verdict", magic, VERDICT)?;
     match verdict {

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::holder::Holder;
 use crate::mapping::Mapping;
-use crate::peer::{Trust, Untrusted};
+use crate::peer::{Peer, Trust, Untrusted};
 use doorbell_core::layout::{
     FEATURE_GLIBC_SEMAPHORE, KNOWN_FEATURES, LayoutError, MAJOR, MAKER, MOST_HOLDERS,
 };
@@ -204,9 +204,8 @@ impl<T: Trust> Join<T> {
         offer: Offered,
         patience: &Patience<'_>,
     ) -> Result<Connection<T>, RendezvousError> {
-        let Greeted { socket, mut descriptors, .. } = greeted;
-        let taken = all_descriptors(&socket, offer, &mut descriptors, self.most_eventfds, patience)
-            .and_then(|()| take_offer(offer, descriptors, self.most_memory, T::TRUSTED));
+        let Greeted { socket, descriptors, .. } = greeted;
+        let taken = self.segment(&socket, offer, descriptors, patience);
         match taken.and_then(|segment| Ok((peer_at(&socket, None)?, segment.admit::<T>()?, segment))) {
             Ok((peer, under, segment)) => {
                 send(&socket, &[VERDICT, ACCEPTED], &[])?;
@@ -217,6 +216,25 @@ impl<T: Trust> Join<T> {
                 Err(error)
             }
         }
+    }
+}
+
+impl<T: Trust> Join<T> {
+    /// Is it a process of those whom this joins?
+    pub(super) fn check(&self, host: &Peer) -> Result<(), RendezvousError> {
+        self.host.check(host)
+    }
+
+    /// What is offered, with the descriptors that came with the offer, and those that come behind it.
+    pub(super) fn segment(
+        &self,
+        socket: &OwnedFd,
+        offer: Offered,
+        mut descriptors: Vec<OwnedFd>,
+        patience: &Patience<'_>,
+    ) -> Result<Segment, RendezvousError> {
+        all_descriptors(socket, offer, &mut descriptors, self.most_eventfds, patience)?;
+        take_offer(offer, descriptors, self.most_memory, T::TRUSTED)
     }
 }
 

@@ -51,6 +51,7 @@ mod path_lock;
 mod patience;
 mod processes;
 mod reason;
+mod sent_end;
 pub mod socket;
 mod unused;
 mod users;
@@ -93,6 +94,7 @@ pub(crate) use join::{Greeted, connect_by, try_connect};
 pub(crate) use processes::Processes;
 use processes::bury;
 pub use reason::Reason;
+pub(crate) use sent_end::{host_ahead, is_end_socket};
 use socket::new_socket;
 pub use unused::Unused;
 pub use users::Users;
@@ -277,6 +279,8 @@ pub enum RendezvousError {
     Lent,
     /// This process was not started with a bell segment to inherit.
     NothingInherited,
+    /// The other process has not taken the ends that were sent to it before.
+    EndsNotTaken,
 }
 
 impl fmt::Display for RendezvousError {
@@ -289,6 +293,10 @@ impl fmt::Display for RendezvousError {
             Self::Os { call, errno: errno @ Errno::MFILE } => {
                 write!(f, "{call} failed: {errno}; raise the number of files that may be open (`ulimit -n`)")
             }
+            Self::Os { call, errno: errno @ Errno::TOOMANYREFS } => write!(
+                f,
+                "{call} failed: {errno}; as many descriptors of this user are on their way as a process may have open: receive some, or raise that number (`ulimit -n`)"
+            ),
             Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => write!(
                 f,
                 "{call} failed: {errno}; peers that are not trusted are signalled by it: raise fs.aio-max-nr, or let the filter pass it"
@@ -372,6 +380,9 @@ impl fmt::Display for RendezvousError {
             ),
             Self::NothingInherited => f.write_str(
                 "DOORBELL_FD is not set to a descriptor; the parent starts this program with `inherited::offer`",
+            ),
+            Self::EndsNotTaken => f.write_str(
+                "the other process has not received the ends that were sent to it before; send this one again when it has",
             ),
         }
     }
@@ -726,6 +737,11 @@ impl<T: Trust> Connection<T> {
     pub(crate) fn attach_context(&self) -> Result<AttachContext<'_>, HungUp> {
         let AttachContext { segment, .. } = self.segment().attach_context()?;
         Ok(AttachContext { segment, hold: Some(self.hold.clone()), processes: None })
+    }
+
+    /// What ends that were taken over it keep of it.
+    pub(crate) fn hold(&self) -> &Arc<ConnectionHold> {
+        &self.hold
     }
 
     /// The segment shared with the peer.

@@ -23,6 +23,7 @@ pub(super) const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
 pub(super) const VERDICT: u64 = u64::from_ne_bytes(*b"DBVERDT1");
 const MORE: u64 = u64::from_ne_bytes(*b"DBMORE01");
 const LOG: u64 = u64::from_ne_bytes(*b"DBLOG002");
+pub(super) const END: u64 = u64::from_ne_bytes(*b"DBEND001");
 /// A verdict; any other is a [`Reason`](super::Reason).
 pub(super) const ACCEPTED: u64 = 0;
 
@@ -70,13 +71,31 @@ pub(super) fn send(
     words: &[u64],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), RendezvousError> {
+    send_with(socket, words, descriptors, SendFlags::NOSIGNAL)
+}
+
+/// As `send`, but does not wait: [`RendezvousError::NoAnswer`] of `EAGAIN` if there is no room.
+pub(super) fn send_at_once(
+    socket: impl AsFd,
+    words: &[u64],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), RendezvousError> {
+    send_with(socket, words, descriptors, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+fn send_with(
+    socket: impl AsFd,
+    words: &[u64],
+    descriptors: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> Result<(), RendezvousError> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_AT_ONCE))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL))
+    retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut control, flags))
         .map_err(no_answer("sendmsg"))?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Both directions to one process.
 
+use super::ends::Ends;
 use super::name;
 use crate::channel::{Iter, Message, Receiver, RecvError, SendError, Sender};
 use crate::peer::{PeerId, Untrusted};
@@ -8,6 +9,7 @@ use crate::rendezvous::{Connection, Join, RendezvousError, join_one_of};
 use crate::select::{Parts, Source};
 use crate::wait::Adaptive;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The lane from the client to the service, and the one back.
@@ -22,6 +24,7 @@ pub struct Duplex {
     sender: Sender<Untrusted>,
     receiver: Receiver<Untrusted>,
     peer: PeerId,
+    ends: Ends,
 }
 
 impl Duplex {
@@ -31,6 +34,7 @@ impl Duplex {
             sender: Sender::attach(connection, send)?,
             receiver: Receiver::attach(connection, receive)?,
             peer: connection.peer().id(),
+            ends: Ends::over(Arc::clone(connection.hold())),
         })
     }
 
@@ -81,6 +85,11 @@ impl Duplex {
     /// All messages from now on, until the other process has left or died.
     pub fn iter(&mut self) -> Iter<'_, Untrusted, Adaptive> {
         self.receiver.iter()
+    }
+
+    /// For ends that are sent to the other process, and those it sends. A clone works on when this was [`split`](Self::split).
+    pub fn ends(&self) -> &Ends {
+        &self.ends
     }
 
     /// The sending end, for deadlines, batches and messages that are written in place.

@@ -18,19 +18,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | wanted | look at |
+//! |---|---|
+//! | requests, each with its reply | [`Caller`], [`Service::recv_request`] |
+//! | whoever comes first is the service | [`listen_or_connect`] |
+//! | a channel between two clients, or an end for another process | [`pair()`], [`Ends`] |
+//!
 //! [`inspect`] and `doorbell list-services` show the services there are, their clients, and what lies in their rings.
 //!
 //! Each client has a segment of its own: whatever it writes, or however it ends, reaches no other. Clients are not trusted;
 //! by default they are processes of the service's user, or root's.
 
+mod calls;
 mod duplex;
+mod ends;
 mod inspect;
+mod listen_or_connect;
 mod name;
 mod refusals;
 
 pub use crate::folder::{Folder, FolderState};
+pub use calls::{Asked, CallError, Caller, Request};
 pub use duplex::{Duplex, connect, connect_by, connect_by_timeout, connect_timeout};
+pub use ends::{Ends, NotSent, Unopened, pair};
 pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
+pub use listen_or_connect::{Opened, listen_or_connect};
 #[cfg(feature = "tokio")]
 pub(crate) use name::paths;
 pub use name::{VARIABLE, folders, names};
@@ -208,6 +220,7 @@ struct Client {
     peer: PeerId,
     sender: Sender<Untrusted>,
     receiver: Receiver<Untrusted>,
+    ends: Ends,
     to_be_looked_at: bool,
 }
 
@@ -418,6 +431,7 @@ impl Service {
             peer: connection.peer().id(),
             receiver: Receiver::attach(connection, REQUESTS)?,
             sender: Sender::attach(connection, ANSWERS)?,
+            ends: Ends::over(Arc::clone(connection.hold())),
             to_be_looked_at: true,
         };
         let place = self.clients.iter().position(Option::is_none).unwrap_or(self.clients.len());
@@ -538,6 +552,11 @@ impl Service {
     /// The sending end to `client`, for whoever wants to write in place, or awaits its room. `None` if it has gone.
     pub fn sender(&mut self, client: ClientId) -> Option<&mut Sender<Untrusted>> {
         self.clients.iter_mut().flatten().find(|there| there.id == client).map(|there| &mut there.sender)
+    }
+
+    /// For ends that are sent to `client`, and those it sends. `None` if it has gone.
+    pub fn ends(&self, client: ClientId) -> Option<&Ends> {
+        self.clients.iter().flatten().find(|there| there.id == client).map(|there| &there.ends)
     }
 
     /// Hangs up on `client`. Says whether it was there; in a forked child none is.

@@ -494,3 +494,34 @@ fn subscribers_that_come_and_go_without_a_message_leave_nothing_behind() {
     assert!(ended.contains(&(5000, Ended::Left)) && publisher.subscribers() == 1);
     drop(stays);
 }
+
+/// iceoryx2 and DDS have it: who comes late asked for the state, and nobody told it before it changed.
+#[test]
+fn who_comes_late_is_given_the_last_messages_as_far_as_the_log_has_them() {
+    let mut publisher: Publisher<Futex> = Publisher::waiting_by(512).unwrap();
+    let longest = publisher.longest();
+    let mut bytes = Vec::new();
+    for next in 0..300 {
+        let mut late = Vec::new();
+        for history in [0, 1, 2, 3, 1000] {
+            publisher.set_history(history);
+            let mut subscriber = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
+            let mut given = Vec::new();
+            while let Some(missed) = subscriber.try_recv_into(&mut bytes).unwrap() {
+                assert_eq!(missed, 0);
+                given.push(number(&bytes, longest));
+            }
+            late.push((history, subscriber, given));
+        }
+        let (_, _, all) = late.last().unwrap();
+        let all = all.clone();
+        assert!(all.iter().rev().copied().eq((0..next).rev().take(all.len())), "{all:?} before {next}");
+        assert_eq!(all.is_empty(), next == 0);
+        publisher.publish(&message(next, longest)).unwrap();
+        for (history, mut subscriber, given) in late {
+            assert_eq!(given, all[all.len().saturating_sub(history)..]);
+            assert_eq!(subscriber.try_recv_into(&mut bytes), Ok(Some(0)), "and then what comes");
+            assert_eq!(number(&bytes, longest), next);
+        }
+    }
+}

@@ -50,7 +50,19 @@ from ._native import (
 from .aio import AsyncBell, AsyncGather, AsyncReceiver, AsyncSender, AsyncSubscriber
 from .broadcasts import BroadcastReceiver, BroadcastSender, broadcast
 from .child import start
-from .words import AsyncListener, ChannelReceiver, ChannelSender, Duplex, Listener, Users, channel, connect, listen
+from .words import (
+    AsyncListener,
+    ChannelReceiver,
+    ChannelSender,
+    Duplex,
+    Listener,
+    UnopenedEnd,
+    Users,
+    channel,
+    connect,
+    listen,
+    pair,
+)
 
 __all__ = [
     "AsyncBell",
@@ -89,6 +101,7 @@ __all__ = [
     "Service",
     "Slot",
     "Subscriber",
+    "UnopenedEnd",
     "Untrusted",
     "Users",
     "View",
@@ -99,6 +112,7 @@ __all__ = [
     "join",
     "join_named",
     "listen",
+    "pair",
     "services",
     "start",
     "wait_any",

@@ -36,7 +36,10 @@ __all__ = [
     "Service",
     "Slot",
     "View",
+    "_Ends",
+    "_Unopened",
     "_connect",
+    "_pair",
     "inherit",
     "join",
     "join_named",
@@ -371,8 +374,9 @@ class Publisher:
     subscription, "gap" lets it miss messages and tells it how many.
     """
 
-    def __new__(cls, capacity: int) -> Self:
-        """The longest message takes about three eighths of `capacity` bytes."""
+    def __new__(cls, capacity: int, *, history: int = 0) -> Self:
+        """The longest message takes about three eighths of `capacity` bytes. Who comes late is given the last `history` messages first,
+        or as many of them as there is room for."""
 
     def admit(
         self, connection: Connection, lane: int, when_slow: Literal["hold back", "drop", "gap"] = "hold back"
@@ -591,7 +595,8 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
-    def _accept(self, timeout: float | None = None) -> tuple[Sender, Receiver, int] | None: ...
+    def _accept(self, timeout: float | None = None) -> tuple[Sender, Receiver, int, _Ends] | None: ...
+    def _ends(self, client: int) -> _Ends: ...
     def _watch(self) -> list[int]:
         """Duplicates of `fileno`, and of a file that is readable once this is closed or a client was hung up on. The caller closes
         them."""
@@ -615,4 +620,20 @@ def _connect(
     most_memory: int,
     most_eventfds: int,
     patience: float,
-) -> tuple[Sender, Receiver, int]: ...
+) -> tuple[Sender, Receiver, int, _Ends]: ...
+@final
+class _Unopened:
+    """What `UnopenedEnd` is made of."""
+
+    def open(self, users: Literal["same", "anyone"] | Sequence[int]) -> tuple[Sender, Receiver, int, _Ends]: ...
+    def close(self) -> None: ...
+
+@final
+class _Ends:
+    """What `Duplex` sends and receives ends by."""
+
+    def send(self, end: _Unopened) -> None: ...
+    def recv(self, timeout: float | None) -> _Unopened | None: ...
+    def close(self) -> None: ...
+
+def _pair(capacity: int) -> tuple[tuple[Sender, Receiver, int, _Ends], _Unopened]: ...

@@ -12,7 +12,21 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ._native import Closed, Gather, PeerGone, Receiver, RendezvousError, Segment, Sender, Service, Slot, _connect
+from ._native import (
+    Closed,
+    Gather,
+    PeerGone,
+    Receiver,
+    RendezvousError,
+    Segment,
+    Sender,
+    Service,
+    Slot,
+    _connect,
+    _Ends,
+    _pair,
+    _Unopened,
+)
 from .aio import AsyncGather, AsyncReceiver, until
 from .objects import load, parts
 
@@ -343,10 +357,11 @@ class Duplex:
     """Both directions to one process: what `connect` gives, and `Service.accept`. `for` and `async for` run over its messages
     until the other process has left or died."""
 
-    def __init__(self, sender: Sender, receiver: Receiver, process: int) -> None:
+    def __init__(self, sender: Sender, receiver: Receiver, process: int, ends: _Ends) -> None:
         self.sender = sender
         self.receiver = receiver
         self.process = process
+        self._ends = ends
 
     def send(self, message: Any, timeout: float | None = None) -> bool:
         """Sends a copy of `message`. Waits while there is no room; False if `timeout` seconds went by first."""
@@ -359,6 +374,16 @@ class Duplex:
     def try_recv(self) -> bytes | None:
         """A copy of the next message, if there is one."""
         return self.receiver.try_recv()
+
+    def send_end(self, end: "UnopenedEnd") -> None:
+        """Sends the other process an end of `pair`, which opens it or sends it on. An end that was sent before a message is there when
+        the message is. Never waits: RendezvousError is raised if the other process has not received those sent before."""
+        self._ends.send(end._end)
+
+    def recv_end(self, timeout: float | None = None) -> "UnopenedEnd | None":
+        """The next end that the other process sent. None if `timeout` seconds went by first."""
+        end = self._ends.recv(timeout)
+        return end and UnopenedEnd(end)
 
     def _native_end(self) -> Receiver:
         return self.receiver
@@ -383,6 +408,7 @@ class Duplex:
         """Leaves both ends. What was sent is received."""
         self.sender.close()
         self.receiver.close()
+        self._ends.close()
 
     def __enter__(self) -> Self:
         return self
@@ -393,6 +419,29 @@ class Duplex:
         self.close()
 
 
+class UnopenedEnd:
+    """The other end of a `pair`, which nobody has opened yet: to be opened here, or sent to another process by `send_end`. When it is
+    closed or collected, here or on its way, or the process that has it dies, whoever has the first end is told."""
+
+    def __init__(self, end: _Unopened) -> None:
+        self._end = end
+
+    def open(self, *, users: Users = "same") -> Duplex:
+        """Opens it, if a process of `users` made it. It can be done once."""
+        return Duplex(*self._end.open(users))
+
+    def close(self) -> None:
+        """Nobody will open it."""
+        self._end.close()
+
+
+def pair(capacity: int = 65536) -> tuple[Duplex, UnopenedEnd]:
+    """Both directions between whoever has the first and whoever opens the second, which can be sent to another process by
+    `Duplex.send_end` and `Listener.send_end`. What is sent into the first before that waits in the ring."""
+    duplex, end = _pair(capacity)
+    return Duplex(*duplex), UnopenedEnd(end)
+
+
 class Listener(Service):
     """A name, and the clients that came to it: `recv` and `send` serve them all, `accept` hands out each that comes."""
 
@@ -400,6 +449,15 @@ class Listener(Service):
         """Waits for the next client, which `recv` does not hear of. None if `timeout` seconds went by first."""
         ends = self._accept(timeout)
         return ends and Duplex(*ends)
+
+    def send_end(self, client: int, end: UnopenedEnd) -> None:
+        """As `Duplex.send_end`, to a client. Closed is raised if it has gone."""
+        self._ends(client).send(end._end)
+
+    def recv_end(self, client: int, timeout: float | None = None) -> UnopenedEnd | None:
+        """As `Duplex.recv_end`, from a client. Others are not served meanwhile: an end that a message is about is there with it."""
+        end = self._ends(client).recv(timeout)
+        return end and UnopenedEnd(end)
 
 
 class AsyncListener:

@@ -89,6 +89,8 @@ pub struct Publisher<W: Wait = Adaptive> {
     news: u64,
     process: Process,
     next_number: u64,
+    /// So many of the last messages a subscriber is given that comes.
+    history: usize,
     /// Of the last that ended, at most [`REMEMBERED`].
     ended: VecDeque<(u64, Ended)>,
     /// At so many subscribers those are looked for who have gone.
@@ -102,6 +104,13 @@ const LANES: usize = WAITER_SLOTS as usize;
 
 /// So many ended subscriptions are kept for one who may never ask.
 const REMEMBERED: usize = 1024;
+
+/// A new subscriber's number, and where in the log it begins.
+struct Begin {
+    number: u64,
+    cursor: u64,
+    published: u64,
+}
 
 /// A subscriber as the publisher sees it.
 #[derive(Debug)]
@@ -145,6 +154,7 @@ impl<W: Wait + Default> Publisher<W> {
             free: 0,
             news: news_to_keep(),
             next_number: 0,
+            history: 0,
             ended: VecDeque::new(),
             look_at: LANES,
             interruptible: false,
@@ -154,7 +164,8 @@ impl<W: Wait + Default> Publisher<W> {
 }
 
 impl<W: Wait> Publisher<W> {
-    /// A subscriber in this process, which may be given to another thread. It receives what is published from now on.
+    /// A subscriber in this process, which may be given to another thread. It receives what is published from now on, behind the
+    /// [history](Self::set_history).
     ///
     /// # Errors
     /// [`JoinError`].
@@ -196,12 +207,12 @@ impl<W: Wait> Publisher<W> {
         slow: WhenSlow,
     ) -> Result<Subscriber<Trusted, V>, JoinError> {
         let attach_context = segment.attach_context().map_err(AttachError::from)?;
-        self.slot(attach_context.clone(), lane, slow)?;
+        let Begin { cursor, published, .. } = self.slot(attach_context.clone(), lane, slow)?;
         let subscriber = descriptor::duplicate(self.log.file())
             .map_err(|errno| crate::mapping::os("F_DUPFD_CLOEXEC")(errno).into())
             .and_then(|file| {
                 let log = LogMemory::from_peer(file, u64::MAX, true)?;
-                Subscriber::on(attach_context, lane, log, self.index.tail(), self.index.published())
+                Subscriber::on(attach_context, lane, log, cursor, published)
             });
         if subscriber.is_err() {
             self.places.pop();
@@ -211,7 +222,7 @@ impl<W: Wait> Publisher<W> {
     }
 
     /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of the segment they share. It
-    /// receives what is published from now on. Returns its number here. The connection may be dropped: the connection is kept
+    /// receives what is published from now on, behind the [history](Self::set_history). Returns its number here. The connection may be dropped: the connection is kept
     /// until the subscription ends.
     ///
     /// # Errors
@@ -222,8 +233,9 @@ impl<W: Wait> Publisher<W> {
         lane: u32,
         slow: WhenSlow,
     ) -> Result<u64, JoinError> {
-        let number = self.slot(connection.attach_context().map_err(AttachError::from)?, lane, slow)?;
-        let sent = connection.send_log(lane, self.index.tail(), self.index.published(), self.log.file());
+        let attach_context = connection.attach_context().map_err(AttachError::from)?;
+        let Begin { number, cursor, published } = self.slot(attach_context, lane, slow)?;
+        let sent = connection.send_log(lane, cursor, published, self.log.file());
         if let Err(error) = sent {
             // The caller has no number to end it by, and it would hold back everybody.
             self.places.pop();
@@ -238,7 +250,7 @@ impl<W: Wait> Publisher<W> {
         attach_context: AttachContext<'_>,
         lane_number: u32,
         slow: WhenSlow,
-    ) -> Result<u64, JoinError> {
+    ) -> Result<Begin, JoinError> {
         // Nobody may publish for a long time. All are looked at when there are twice as many as stayed at the last look.
         if self.places.len() >= self.look_at {
             self.look_at_all();
@@ -246,7 +258,8 @@ impl<W: Wait> Publisher<W> {
         }
         let lane = Lane::new(attach_context, lane_number)?;
         let end = End::take(&lane, &lane.control().sender, lane_number)?;
-        let cursor = self.index.tail();
+        let (cursor, published) =
+            self.index.history(self.history as u64, &self.log).map_err(JoinError::Violation)?;
         let control = lane.control();
         fault::point();
         control.released.store(cursor, Ordering::Relaxed);
@@ -263,7 +276,27 @@ impl<W: Wait> Publisher<W> {
         self.free = self.index.floor();
         self.places.push(Place { number, lane, end, subscriber, listener, slow, cursor });
         self.gather_bells();
-        Ok(number)
+        Ok(Begin { number, cursor, published })
+    }
+
+    /// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not
+    /// called. One that is held back for, or dropped, is as far behind from its beginning on.
+    ///
+    /// ```
+    /// use doorbell::channel::broadcast::{Publisher, WhenSlow};
+    ///
+    /// let mut publisher: Publisher = Publisher::new(4096)?;
+    /// publisher.set_history(1);
+    /// publisher.publish(b"an old state")?;
+    /// publisher.publish(b"the state")?;
+    /// let mut late = publisher.subscribe(WhenSlow::Gap)?;
+    /// let mut message = Vec::new();
+    /// late.recv_into(&mut message)?;
+    /// assert_eq!(message, b"the state");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_history(&mut self, most: usize) {
+        self.history = most;
     }
 
     /// Whether a signal that this thread handles ends a wait for a subscriber
