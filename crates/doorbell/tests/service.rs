@@ -126,7 +126,7 @@ fn a_reply_comes_to_its_request_and_a_late_one_to_none() {
     let until = || Some(doorbell::Deadline::after(FOREVER));
     let mut held = vec![service.recv_request_deadline(until()).unwrap().expect("hung")];
     held.push(service.recv_request_deadline(until()).unwrap().expect("hung"));
-    let mut reply = |service: &mut service::Service, request: &service::Request| {
+    let reply = |service: &mut service::Service, request: &service::Request| {
         service.reply(request, &[b"re: ", &request.body[..]].concat()).unwrap();
     };
     held.iter().for_each(|request| reply(&mut service, request));

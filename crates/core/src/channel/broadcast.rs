@@ -103,17 +103,17 @@ impl Publisher {
     /// # Errors
     /// [`PeerViolation`] if somebody else has written into the log.
     pub fn history(&self, most: u64, log: &impl Log) -> Result<(u64, u64), PeerViolation> {
-        let mut there = 0;
+        let mut there = 0_u64;
         let mut cursor = self.floor;
         while cursor != self.tail {
             let (behind, is_message) = self.behind_record(cursor, log)?;
-            (cursor, there) = (behind, there + u64::from(is_message));
+            (cursor, there) = (behind, there.wrapping_add(u64::from(is_message)));
         }
         cursor = self.floor;
         let mut left = there;
         while left > most {
             let (behind, is_message) = self.behind_record(cursor, log)?;
-            (cursor, left) = (behind, left - u64::from(is_message));
+            (cursor, left) = (behind, left.wrapping_sub(u64::from(is_message)));
         }
         Ok((if left == 0 { self.tail } else { cursor }, self.number.wrapping_sub(left)))
     }

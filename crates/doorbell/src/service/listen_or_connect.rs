@@ -6,6 +6,7 @@ use crate::rendezvous::RendezvousError;
 use std::path::Path;
 
 /// What [`listen_or_connect`] gives.
+#[expect(clippy::large_enum_variant, reason = "it is given once, and taken apart at once")]
 #[derive(Debug)]
 pub enum Opened {
     /// Nobody listened: this process does now.
