@@ -87,6 +87,10 @@ plant signals-send.c 's|^\tmode = __atomic_load_n.*||; s|^\tuintr_moment(BEFORE_
     "a receiver opens while its sender is before the post" "a receiver waits while its sender is before the post"
 plant signals.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
 plant signals.c 's|if (pending(own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
+# The handler of a signal that comes between the look and the poll takes what the poll is to find.
+plant signals.c 's|if (mode_of(receiver) == POLLING)|if (0)|' "one is sent to a receiver that loops masked, before it sleeps"
+plant signals.c 's|^\t\tfound = pending(receiver);|\t\tfound = 0;|' "one is sent to a receiver that loops masked, before it says that it waits"
+plant signals.c 's|^\tif (receiver->bell_rung) {|\tif (0) {|' "a thousand are sent to a receiver that loops masked, behind saying that it waits"
 plant signals.c '/^static void unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
 
 echo "62-uintr-user: what was sent was heard, without the hardware"

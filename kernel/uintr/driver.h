@@ -91,8 +91,8 @@ struct counters {
 	u64 late;		/* did not sleep: the last look found a request */
 	u64 caught;		/* of late: notified since it was put on the list */
 	u64 calls;		/* other system calls that a request ended */
-	u64 waits;		/* = served + timed_out + signalled, + 1 in a wait */
-	u64 served, timed_out, signalled;
+	u64 waits;		/* = served + readable + timed_out + signalled + those without memory, + 1 in a wait */
+	u64 served, readable, timed_out, signalled;
 };
 
 /* The same of one without a handler; under polled->lock. */

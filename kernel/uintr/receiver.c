@@ -232,23 +232,39 @@ static ktime_t host_time(ktime_t deadline)
 	return max(time, (ktime_t)0);
 }
 
-static long receiver_wait(struct receiver *receiver, const struct uintr_wait *args)
+#define READABLE	(EPOLLIN | EPOLLHUP | EPOLLERR)
+
+/* Whether @queues's file can be read. The first time it goes into the file's queue, and looks behind that. */
+static bool readable(struct file *file, struct poll_wqueues *queues)
 {
-	struct thread *thread = own_thread();
-	ktime_t deadline = args->deadline < 0 ? 0 : host_time(args->deadline);
+	/* A full barrier, before the look: what comes behind that is seen in @triggered. */
+	smp_store_mb(queues->triggered, 0);
+	queues->pt._key = READABLE;
+	if (vfs_poll(file, &queues->pt) & READABLE)
+		return true;
+	queues->pt._qproc = NULL;
+	return false;
+}
+
+/* Until a request is pending (0), or @file, if there is one, can be read (1). */
+static long sleep_until(struct thread *thread, s64 until, struct file *file, struct poll_wqueues *queues)
+{
+	ktime_t deadline = until < 0 ? 0 : host_time(until);
 	bool timed_out = false;
 	long result;
 
-	if (args->flags || args->reserved)
-		return -EINVAL;
-	if (!thread || thread->receiver != receiver)
-		return receiver_lives(receiver) ? -EPERM : -ESHUTDOWN;
-	receiver->counters.waits++;
-	WRITE_ONCE(thread->waiting, true);
 	for (;;) {
+		/* It may sleep itself, and for what no request is to end. */
+		result = 1;
+		if (file && readable(file, queues))
+			break;
+		result = queues->error;
+		if (file && result)
+			break;
+		WRITE_ONCE(thread->waiting, true);
 		/*
-		 * A full barrier; pairs with wake(). A request that comes after the
-		 * look is found by go_to_sleep().
+		 * A full barrier; pairs with wake(), and with what wakes the file's queue. A
+		 * request that comes after the look is found by go_to_sleep().
 		 */
 		set_current_state(TASK_INTERRUPTIBLE);
 		result = 0;
@@ -260,14 +276,44 @@ static long receiver_wait(struct receiver *receiver, const struct uintr_wait *ar
 		result = -ETIMEDOUT;
 		if (timed_out)
 			break;
-		if (args->deadline < 0)
-			schedule();
-		else
-			timed_out = !schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
+		if (!file || !READ_ONCE(queues->triggered)) {
+			if (until < 0)
+				schedule();
+			else
+				timed_out = !schedule_hrtimeout(&deadline, HRTIMER_MODE_ABS);
+		}
+		__set_current_state(TASK_RUNNING);
+		WRITE_ONCE(thread->waiting, false);
 	}
 	__set_current_state(TASK_RUNNING);
 	WRITE_ONCE(thread->waiting, false);
+	return result;
+}
+
+static long receiver_wait(struct receiver *receiver, const struct uintr_wait *args)
+{
+	struct thread *thread = own_thread();
+	struct poll_wqueues queues;
+	struct file *file = NULL;
+	long result;
+
+	if ((args->flags & ~UINTR_WAIT_FILE) || (!args->flags && args->file))
+		return -EINVAL;
+	if (!thread || thread->receiver != receiver)
+		return receiver_lives(receiver) ? -EPERM : -ESHUTDOWN;
+	if (args->flags & UINTR_WAIT_FILE) {
+		file = fget(args->file);
+		if (!file)
+			return -EBADF;
+	}
+	receiver->counters.waits++;
+	poll_initwait(&queues);
+	result = sleep_until(thread, args->deadline, file, &queues);
+	poll_freewait(&queues);
+	if (file)
+		fput(file);
 	receiver->counters.served += !result;
+	receiver->counters.readable += result == 1;
 	receiver->counters.timed_out += result == -ETIMEDOUT;
 	receiver->counters.signalled += result == -ERESTARTNOHAND;
 	return result;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A thread that can be interrupted.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,6 +30,8 @@ pub enum Calls {
 pub enum Pending {
     /// An interrupt is pending: its handler runs when the thread unmasks.
     Interrupt,
+    /// The file of [`Receiver::wait_readable`] can be read.
+    Readable,
     /// The time ran out first.
     TimedOut,
 }
@@ -209,14 +211,30 @@ impl Receiver {
     ///
     /// `EINTR`: a signal's handler ran.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Pending> {
-        let deadline = timeout.map_or(-1, |timeout| {
-            now().saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
-        });
-        match result(sys::uintr_wait_until(deadline, 0)) {
-            Ok(_) => Ok(Pending::Interrupt),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(Pending::TimedOut),
-            Err(error) => Err(error),
-        }
+        pending(sys::uintr_wait_until(deadline(timeout), 0))
+    }
+
+    /// As [`Receiver::wait`], and ends as soon as `file` can be read too, also where an interrupt is pending besides: what pselect(2) is beside
+    /// signals. `file` may be an epoll(7) or an io_uring(7), behind which the loop asks without blocking what there is.
+    ///
+    /// # Errors
+    ///
+    /// `EINTR`: a signal's handler ran, or, by signals, for no reason that concerns the caller.
+    pub fn wait_readable(&self, file: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<Pending> {
+        pending(sys::uintr_wait_fd(file.as_raw_fd(), deadline(timeout), 0))
+    }
+}
+
+fn deadline(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(-1, |timeout| now().saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX)))
+}
+
+fn pending(said: c_int) -> io::Result<Pending> {
+    match result(said) {
+        Ok(0) => Ok(Pending::Interrupt),
+        Ok(_) => Ok(Pending::Readable),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(Pending::TimedOut),
+        Err(error) => Err(error),
     }
 }
 

@@ -2,7 +2,8 @@
 //! What the crate promises, by whichever backend this machine has: on a machine with the driver by SENDUIPI, else by signals. Each
 //! test is a thread of its own, and so a receiver of its own.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -169,6 +170,35 @@ fn a_wait_ends_with_an_interrupt_or_with_its_time_and_keeps_what_came_before() {
     receiver.unmask();
     assert_eq!(receiver.take(), 1);
     later.join().unwrap();
+}
+
+#[test]
+fn a_masked_loop_ends_its_wait_for_an_interrupt_and_for_a_file_that_can_be_read() {
+    let receiver = receiver();
+    let vector = receiver.vector(0).unwrap();
+    let sender = Sender::connect(&vector).unwrap();
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    let wait = |receiver: &Receiver, reader: &PipeReader, timeout| loop {
+        match receiver.wait_readable(reader.as_fd(), timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other.unwrap(),
+        }
+    };
+    assert_eq!(wait(&receiver, &reader, Some(Duration::from_millis(2))), Pending::TimedOut);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(20));
+            sender.send();
+        });
+        assert_eq!(wait(&receiver, &reader, Some(NEVER)), Pending::Interrupt);
+    });
+    assert_eq!(receiver.take(), 0);
+    writer.write_all(b"x").unwrap();
+    assert_eq!(wait(&receiver, &reader, None), Pending::Readable);
+    reader.read_exact(&mut [0]).unwrap();
+    assert_eq!(wait(&receiver, &reader, None), Pending::Interrupt);
+    receiver.unmask();
+    assert_eq!(receiver.take(), 1);
 }
 
 #[test]

@@ -96,6 +96,18 @@ int uintr_revoke(uint64_t vector, unsigned int flags);
  * look at what is waited for, and unmasked afterwards, where the handler runs: nothing can come between.
  */
 int uintr_wait_until(int64_t deadline, unsigned int flags);
+/*
+ * As that, and 1 as soon as @fd can be read, also where an interrupt is pending too: what pselect(2) is beside signals. @fd may be
+ * an epoll(7) or an io_uring(7). POLLIN, POLLHUP and POLLERR count. EBADF: it is no descriptor.
+ */
+int uintr_wait_fd(int fd, int64_t deadline, unsigned int flags);
+struct epoll_event;
+/*
+ * epoll_wait(2) that an interrupt ends with EINTR although the thread is masked. Called masked, behind a look at what handlers leave,
+ * and unmasked afterwards, where the handler runs. Where events are there they are told first. Other threads that wait on the same @epoll
+ * may be woken for an event that is one's alone. EINTR may come without a reason, as from a signal's handler.
+ */
+int uintr_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout);
 /* The RFC's: EINTR if one is pending, or a signal came; 0 after @usec, at most 1,000,000,000 (EINVAL). */
 int uintr_wait(uint64_t usec, unsigned int flags);
 /*

@@ -123,6 +123,9 @@ static void survive(int signal)
 	siglongjmp(back, 1);
 }
 
+/* All threads' loop; what is in it is whatever has the descriptor's number. */
+static int loop;
+
 static void one_call(void)
 {
 	static const unsigned long commands[] = {
@@ -157,8 +160,9 @@ static void one_call(void)
 		/* Never for long. */
 		clock_gettime(CLOCK_MONOTONIC, &time);
 		args.wait.deadline = lot(4) ? time.tv_sec * 1000000000ll + time.tv_nsec + (int64_t)lot(300000) : (int64_t)lot(1000);
-		args.wait.flags = lot(16) ? 0 : number();
-		args.wait.reserved = lot(16) ? 0 : number();
+		args.wait.flags = lot(16) ? lot(2) * UINTR_WAIT_FILE : number();
+		/* Any file: a receiver's, a vector's, the loop, itself. */
+		args.wait.file = !lot(16) ? (int)number() : !args.wait.flags ? 0 : lot(3) ? pool[lot(sizeof(pool) / sizeof(*pool))] : loop;
 		argument = (uintptr_t)&args;
 		break;
 	default:
@@ -177,9 +181,6 @@ static void one_call(void)
 	if (commands[which] == UINTR_VECTOR)
 		keep(VECTORS, result);
 }
-
-/* All threads' loop; what is in it is whatever has the descriptor's number. */
-static int loop;
 
 static void looks(int file)
 {

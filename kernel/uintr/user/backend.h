@@ -26,7 +26,8 @@ struct backend {
 	int (*unhandle)(void);
 	int (*vector_fd)(unsigned int vector);
 	int (*revoke)(unsigned int vector);
-	int (*wait_until)(int64_t deadline);
+	/* @fd: -1 for none. */
+	int (*wait_until)(int fd, int64_t deadline);
 	int (*alt_stack)(void *stack, size_t size);
 	int (*poll_fd)(int semaphore, int nonblock);
 	int (*connect)(int fd);

@@ -244,9 +244,9 @@ static int takes_back(unsigned int vector)
 	return own ? ioctl(own->descriptor, UINTR_REVOKE, (unsigned long)vector) : refuse(EINVAL);
 }
 
-static int wait_until(int64_t deadline)
+static int wait_until(int fd, int64_t deadline)
 {
-	struct uintr_wait until = { .deadline = deadline };
+	struct uintr_wait until = { .deadline = deadline, .flags = fd < 0 ? 0 : UINTR_WAIT_FILE, .file = fd < 0 ? 0 : fd };
 
 	return own ? ioctl(own->descriptor, UINTR_WAIT, &until) : refuse(EINVAL);
 }

@@ -213,7 +213,7 @@ static int forgets(uint32_t mode)
 #ifdef UINTR_FORGETS
 	static unsigned int rings;
 
-	return (mode == OPEN || mode == WAITING) && ++rings % 100 == 0;
+	return (mode == OPEN || mode == WAITING || mode == POLLING) && ++rings % 100 == 0;
 #else
 	(void)mode;
 	return 0;
@@ -242,6 +242,7 @@ static int posts(struct connection *connection)
 	uintr_moment(BEFORE_THE_RING);
 	switch (mode) {
 	case OPEN:
+	case POLLING:
 		/* EAGAIN: a byte lies there, and the receiver's signal handler looks behind taking it. EPIPE: it has ended. */
 		for (;;) {
 			long result = bare_call(SYS_sendto, connection->bell, (long)"", 1, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);

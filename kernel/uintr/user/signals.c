@@ -57,6 +57,10 @@ struct receiver {
 	/* Where the handler runs, exclusive; 0: where it interrupts. */
 	uintptr_t stack_top;
 	int in_signal;
+	/* What it is when it is shut: SHUT; or POLLING, and who posts rings all the same. */
+	enum mode masked;
+	/* A signal's handler has left bytes in the bell, for a poll to find. */
+	int bell_rung;
 };
 
 static __thread struct receiver *own __attribute__((tls_model("initial-exec")));
@@ -121,7 +125,7 @@ static void sets(struct receiver *receiver, enum mode mode)
 static void shuts(struct receiver *receiver)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&receiver->status->mode, SHUT, __ATOMIC_RELAXED);
+	__atomic_store_n(&receiver->status->mode, receiver->masked, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -341,7 +345,11 @@ static void on_signal(int signal, siginfo_t *info, void *about)
 	int error = errno;
 
 	if (receiver) {
-		empties_bell(receiver);
+		/* Who is about to poll the bell would sleep in front of what this took. */
+		if (mode_of(receiver) == POLLING)
+			receiver->bell_rung = 1;
+		else
+			empties_bell(receiver);
 		uintr_moment(BEHIND_THE_BELL);
 		/* See @signals. */
 		if (info->si_code <= 0 || info->si_fd != receiver->bell || receiver->signals++ % 64 == 0)
@@ -721,17 +729,64 @@ static int sleeps(struct receiver *receiver, const struct time64 *deadline)
 	return syscall(SYS_futex_waitv, words, count, 0, deadline, CLOCK_MONOTONIC);
 }
 
-static int wait_until(int64_t deadline)
+/* Shut as the receiver was before, @masked, in which a signal's handler empties the bell; as it may not have done meanwhile. */
+static void stops_polling(struct receiver *receiver, enum mode masked)
+{
+	receiver->masked = masked;
+	shuts(receiver);
+	if (receiver->bell_rung) {
+		receiver->bell_rung = 0;
+		empties_bell(receiver);
+	}
+}
+
+static struct timespec time_left(int64_t deadline)
+{
+	struct timespec now;
+	int64_t left;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left = deadline - (now.tv_sec * 1000000000ll + now.tv_nsec);
+	return left <= 0 ? (struct timespec){ 0 } : (struct timespec){ left / 1000000000, left % 1000000000 };
+}
+
+/* Whether @fd can be read (1), or something is pending (0). */
+static int polls(struct receiver *receiver, int fd, int64_t deadline)
+{
+	struct pollfd both[] = { { .fd = fd, .events = POLLIN }, { .fd = receiver->bell, .events = POLLIN } };
+	enum mode masked = receiver->masked;
+
+	for (;;) {
+		struct timespec left = { 0 };
+		int found, count, error;
+
+		receiver->masked = POLLING;
+		sets(receiver, POLLING);
+		uintr_moment(BEHIND_WAITING);
+		found = pending(receiver);
+		if (!found && deadline >= 0)
+			left = time_left(deadline);
+		uintr_moment(BEFORE_THE_SLEEP);
+		count = ppoll(both, 2, !found && deadline < 0 ? NULL : &left, NULL);
+		error = errno;
+		stops_polling(receiver, masked);
+		if (count > 0 && both[0].revents)
+			return both[0].revents & POLLNVAL ? refuse(EBADF) : 1;
+		if (pending(receiver))
+			return 0;
+		if (count < 0)
+			return refuse(error);
+		if (!count && !found)
+			return refuse(ETIMEDOUT);
+		/* The bell's byte was of what a handler has taken. */
+	}
+}
+
+static int sleeps_until(struct receiver *receiver, int64_t deadline)
 {
 	struct time64 until = { deadline / 1000000000, deadline % 1000000000 };
-	struct receiver *receiver = own;
-	int was_open, error = 0;
+	int error = 0;
 
-	if (!receiver)
-		return refuse(EINVAL);
-	was_open = mode_of(receiver) == OPEN;
-	shuts(receiver);
-	uintr_moment(BEFORE_WAITING);
 	while (!error) {
 		/* Each time: a signal's handler may have masked or unmasked. */
 		sets(receiver, WAITING);
@@ -741,13 +796,27 @@ static int wait_until(int64_t deadline)
 		if (sleeps(receiver, deadline < 0 ? NULL : &until) < 0 && errno != EAGAIN)
 			error = errno;
 	}
-	if (pending(receiver))
-		error = 0;
+	return !error || pending(receiver) ? 0 : refuse(error);
+}
+
+static int wait_until(int fd, int64_t deadline)
+{
+	struct receiver *receiver = own;
+	int was_open, result, error;
+
+	if (!receiver)
+		return refuse(EINVAL);
+	was_open = mode_of(receiver) == OPEN;
+	shuts(receiver);
+	uintr_moment(BEFORE_WAITING);
+	result = fd < 0 ? sleeps_until(receiver, deadline) : polls(receiver, fd, deadline);
+	error = errno;
 	uintr_moment(BEHIND_THE_WAIT);
 	shuts(receiver);
 	if (was_open)
 		unmask();
-	return error ? refuse(error) : 0;
+	errno = error;
+	return result;
 }
 
 const struct backend uintr_signals = {

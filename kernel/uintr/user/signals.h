@@ -41,6 +41,7 @@ enum mode {
 	OPEN,		/* a byte for the bell, and so a signal */
 	WAITING,	/* in uintr_wait(): a futex on the word */
 	ENDED,
+	POLLING,	/* in uintr_wait_fd(): a byte for the bell, which it polls */
 };
 
 struct status {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 #include "uintr.h"
@@ -209,7 +210,43 @@ int uintr_wait_until(int64_t deadline, unsigned int flags)
 {
 	const struct backend *by = chosen();
 
-	return flags || !by ? refuse(EINVAL) : by->wait_until(deadline);
+	return flags || !by ? refuse(EINVAL) : by->wait_until(-1, deadline);
+}
+
+int uintr_wait_fd(int fd, int64_t deadline, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	if (flags || !by)
+		return refuse(EINVAL);
+	return fd < 0 ? refuse(EBADF) : by->wait_until(fd, deadline);
+}
+
+static int64_t in_milliseconds(int timeout)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ll + now.tv_nsec + timeout * 1000000ll;
+}
+
+int uintr_epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
+{
+	/* It looks at its arguments; and a loop that finds events each time sleeps nowhere. */
+	int count = epoll_wait(epoll, events, most, 0);
+	int64_t deadline = timeout < 0 ? -1 : in_milliseconds(timeout);
+
+	while (!count) {
+		int result = uintr_wait_fd(epoll, deadline, 0);
+
+		if (result < 0)
+			return errno == ETIMEDOUT ? 0 : -1;
+		/* Another thread may have taken them. */
+		count = epoll_wait(epoll, events, most, 0);
+		if (!count && !result)
+			return refuse(EINTR);
+	}
+	return count;
 }
 
 int uintr_wait(uint64_t usec, unsigned int flags)

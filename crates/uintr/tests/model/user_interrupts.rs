@@ -55,7 +55,10 @@ fn every_hazard_is_found_and_shows_what_it_is_known_for() {
             | Hazard::H18
             | Hazard::H26
             | Hazard::H27
-            | Hazard::H30 => SLEEPS_FOREVER.name,
+            | Hazard::H30
+            | Hazard::H31
+            | Hazard::H32
+            | Hazard::H33 => SLEEPS_FOREVER.name,
             Hazard::H6 => NEVER_RESTS.name,
             Hazard::H7 => "restores",
             Hazard::H8 | Hazard::H17 => "sends",
@@ -70,6 +73,13 @@ fn every_hazard_is_found_and_shows_what_it_is_known_for() {
             assert!(step.from < chart.lanes.len() && step.to.is_none_or(|to| to < chart.lanes.len()));
         }
     }
+}
+
+#[test]
+fn a_handler_between_the_look_and_the_sleep_is_slept_on_beside_a_descriptor_too() {
+    let open = check(Config::DRIVER_DESCRIPTOR, Some(Hazard::H4));
+    let Verdict::Fault(fault) = open.verdict else { panic!("not found in {} states", open.states) };
+    assert_eq!(fault.property.name, SLEEPS_FOREVER.name);
 }
 
 /// The diary, 10 July: the receiver has gone to another core, where UIF is 0.

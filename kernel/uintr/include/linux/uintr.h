@@ -132,8 +132,8 @@ struct uintr_receive {
 struct uintr_wait {
 	/* CLOCK_MONOTONIC as the caller reads it, nanoseconds; negative: none. In the past: do not sleep. */
 	__s64 deadline;
-	__u32 flags;		/* 0 */
-	__u32 reserved;		/* 0 */
+	__u32 flags;		/* 0, or UINTR_WAIT_FILE */
+	__s32 file;		/* with UINTR_WAIT_FILE; else 0 */
 };
 
 /*
@@ -141,9 +141,13 @@ struct uintr_wait {
  * pending; return 0 at once if one is. Call it with UIF shut and open UIF
  * afterwards: the handler then runs, and not between the caller's look at its own
  * condition and the sleep.
+ * With UINTR_WAIT_FILE: until that, or until @file can be read, of which 1 tells, also
+ * where both is so: what pselect(2) is beside signals. @file may be an epoll(7).
+ * It is readable as poll(2) says it: POLLIN, POLLHUP or POLLERR.
  * ETIMEDOUT: the deadline passed. EINTR: a signal's handler ran. EPERM: another
- * thread's receiver. ESHUTDOWN: the receiver has ended.
+ * thread's receiver. ESHUTDOWN: the receiver has ended. EBADF: @file is none.
  */
+#define UINTR_WAIT_FILE		(1u << 0)
 #define UINTR_WAIT		_IOW(0xf7, 5, struct uintr_wait)
 
 /*

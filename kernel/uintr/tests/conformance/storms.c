@@ -4,6 +4,7 @@
  * runs exactly as often as was sent, and one that is lost stands still.
  */
 #include "shared.h"
+#include <sys/epoll.h>
 
 #define SENDERS		3
 
@@ -104,6 +105,43 @@ static void only_waits(void)
 	has_handled_all_of(1);
 }
 
+static int echoes;
+
+/* Asked by the loop, once for each that was handled: two sources that both may be lost. */
+static void *answers_by_the_loop(void *line)
+{
+	char byte;
+
+	while (read((int)(intptr_t)line, &byte, 1) == 1)
+		CHECK(write((int)(intptr_t)line, &byte, 1) == 1);
+	return NULL;
+}
+
+/* The flag is shut from each look until the sleep, as pselect(2) has signals. */
+static void only_loops(void)
+{
+	int loop = epoll_create1(0), line[2];
+	struct epoll_event event = { .events = EPOLLIN };
+	char byte = 0;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, line) && !epoll_ctl(loop, EPOLL_CTL_ADD, line[0], &event));
+	is_sent_to_by(1);
+	on_thread(answers_by_the_loop, (void *)(intptr_t)line[1]);
+	for (int asked = 0; uintr_mask(), handled < times || echoes < times;) {
+		int count;
+
+		for (; asked < handled; asked++)
+			CHECK(write(line[0], &byte, 1) == 1);
+		count = uintr_epoll_wait(loop, &event, 1, -1);
+		CHECK(count == 1 || (count == -1 && errno == EINTR));
+		if (count == 1)
+			CHECK(read(line[0], &byte, 1) == 1 && ++echoes);
+		uintr_unmask();
+	}
+	uintr_unmask();
+	has_handled_all_of(1);
+}
+
 /* Shut and opened once around each, wherever the sender is meanwhile; then it only runs. */
 static void is_masked_for_a_while(void)
 {
@@ -153,6 +191,7 @@ const struct item storms[] = {
 	{ "many to one that only runs, each handled alone", only_runs_for_one, 0 },
 	{ "many of three senders to one that only runs", only_runs_for_three, 0 },
 	{ "many to one that only waits", only_waits, 0 },
+	{ "many to one that loops masked, with a descriptor beside it", only_loops, 0 },
 	{ "many to one that masks around each", is_masked_for_a_while, 0 },
 	{ "many of three senders to one that runs, masks, waits and sleeps", does_everything, 0 },
 	{ 0 },

@@ -212,6 +212,97 @@ static void ends_in_time_whatever_a_handler_does_to_the_flag(void)
 	timer_delete(timer);
 }
 
+static int loop, file;
+
+static void makes_a_loop(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	loop = epoll_create1(0);
+	file = eventfd(0, EFD_NONBLOCK);
+	CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, file, &event));
+}
+
+static void *writes_when_it_sleeps(void *nothing)
+{
+	uint64_t one = 1;
+
+	passes_some_time();
+	CHECK(write(file, &one, sizeof(one)) == sizeof(one));
+	return nothing;
+}
+
+static void loops_masked(void)
+{
+	struct epoll_event event;
+	uint64_t count;
+	int64_t start;
+
+	receives();
+	makes_a_loop();
+	uintr_mask();
+	/* What is pending is not slept on, though nobody will send again. */
+	uintr_send(own_index);
+	FAILS(uintr_epoll_wait(loop, &event, 1, -1), EINTR);
+	CHECK(!handled && !uintr_unmasked());
+	uintr_unmask();
+	await(1);
+	uintr_mask();
+	/* epoll_wait(2) would sleep on. */
+	sends_to_me_asleep();
+	FAILS(uintr_epoll_wait(loop, &event, 1, -1), EINTR);
+	CHECK(handled == 1);
+	uintr_unmask();
+	await(2);
+	uintr_mask();
+	on_thread(writes_when_it_sleeps, NULL);
+	CHECK(uintr_epoll_wait(loop, &event, 1, -1) == 1 && event.events == EPOLLIN);
+	/* Both: what can be read is told first, and then, when it was, the other. */
+	uintr_send(own_index);
+	CHECK(uintr_epoll_wait(loop, &event, 1, -1) == 1);
+	CHECK(uintr_wait_fd(file, -1, 0) == 1);
+	CHECK(read(file, &count, sizeof(count)) == sizeof(count));
+	FAILS(uintr_epoll_wait(loop, &event, 1, -1), EINTR);
+	CHECK(uintr_wait_fd(file, -1, 0) == 0);
+	CHECK(handled == 2);
+	uintr_unmask();
+	await(3);
+	uintr_mask();
+	CHECK(uintr_epoll_wait(loop, &event, 1, 0) == 0);
+	start = now();
+	CHECK(uintr_epoll_wait(loop, &event, 1, 20) == 0 && now() >= start + 20000000);
+	FAILS(uintr_wait_fd(file, start, 0), ETIMEDOUT);
+	CHECK(handled == 3 && !uintr_unmasked());
+}
+
+static void loops_with_wrong_arguments(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct epoll_event event;
+
+	FAILS(uintr_wait_fd(0, -1, 0), EINVAL);
+	receives();
+	makes_a_loop();
+	uintr_mask();
+	FAILS(uintr_wait_fd(file, -1, 1), EINVAL);
+	FAILS(uintr_wait_fd(-1, -1, 0), EBADF);
+	FAILS(uintr_wait_fd(1000, -1, 0), EBADF);
+	FAILS(uintr_epoll_wait(1000, &event, 1, -1), EBADF);
+	FAILS(uintr_epoll_wait(file, &event, 1, -1), EINVAL);
+	FAILS(uintr_epoll_wait(loop, &event, 0, -1), EINVAL);
+	sigaction(SIGALRM, &action, NULL);
+	ualarm(100000, 100000);
+	FAILS(uintr_epoll_wait(loop, &event, 1, -1), EINTR);
+	CHECK(!handled);
+	/* Unmasked the handler runs within. */
+	ualarm(0, 0);
+	uintr_unmask();
+	sends_to_me_asleep();
+	CHECK(uintr_wait_fd(file, -1, 0) == 0 || errno == EINTR);
+	await(1);
+	CHECK(uintr_unmasked());
+}
+
 const struct item waits[] = {
 	{ "waiting", waits_for, 0 },
 	{ "waiting unmasked, the handler runs", waits_unmasked, 0 },
@@ -219,6 +310,8 @@ const struct item waits[] = {
 	{ "read(2), poll(2) and pause(2) end with EINTR if asked for", is_interrupted_if_it_asked, 0 },
 	{ "nanosleep(2) and epoll_wait(2) end with EINTR", is_interrupted_in_any_case, 0 },
 	{ "epoll_wait(2) goes on behind the handler if asked for, or that is refused", goes_on_with_a_loop_if_it_asked, 0 },
+	{ "a masked loop is woken, for what is sent and for what can be read", loops_masked, 0 },
+	{ "a masked loop is told what is wrong, and of signals", loops_with_wrong_arguments, 0 },
 	{ "who is masked sleeps on", sleeps_on_while_masked, 0 },
 	{ "who waits sleeps on where another vector's last descriptor is closed", sleeps_on_behind_a_last_close, 0 },
 	{ "a wait ends in time whatever a signal's handler does to the flag", ends_in_time_whatever_a_handler_does_to_the_flag, 0 },

@@ -93,7 +93,7 @@ static void sends_all_vectors_at_once(void)
 static void is_wrong(void)
 {
 	struct uintr_receive args = { .handler = (uintptr_t)handler };
-	struct uintr_wait wait = { .deadline = 0, .flags = 1 };
+	struct uintr_wait wait = { .deadline = 0, .flags = 2 };
 	char stack[UINTR_STACK_LEAST];
 
 	CHECK(call(device, _IO(0xf7, 99), 0) == -ENOTTY);
@@ -130,6 +130,11 @@ static void is_wrong(void)
 	CHECK(call(receiver, UINTR_REVOKE, 6) == -EINVAL);
 	CHECK(call(receiver, UINTR_WAIT, 0) == -EFAULT);
 	CHECK(call(receiver, UINTR_WAIT, (uintptr_t)&wait) == -EINVAL);
+	/* A file without the flag, and the flag without a file. */
+	wait = (struct uintr_wait){ .file = device };
+	CHECK(call(receiver, UINTR_WAIT, (uintptr_t)&wait) == -EINVAL);
+	wait = (struct uintr_wait){ .flags = UINTR_WAIT_FILE, .file = -1 };
+	CHECK(call(receiver, UINTR_WAIT, (uintptr_t)&wait) == -EBADF);
 	CHECK(call(receiver, UINTR_CONNECT, 0) == -ENOTTY);
 	CHECK(call(vector, UINTR_CONNECT, 1) == -EINVAL);
 	CHECK(call(vector, UINTR_VECTOR, 0) == -ENOTTY);

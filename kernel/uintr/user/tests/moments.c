@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -209,10 +210,47 @@ static void waits(enum moment moment, bool something)
 	both_are_handled();
 }
 
+static int silent;
+
+/* As waits(), in a loop with a descriptor in which nothing comes. */
+static void loops(enum moment moment, bool something)
+{
+	begins_with_two_vectors(false);
+	silent = eventfd(0, 0);
+	if (something)
+		has_sent(&ordinary);
+	when(moment, extra_sends);
+	while (at != MOMENTS)
+		CHECK(uintr_wait_fd(silent, -1, 0) == 0 || errno == EINTR);
+	if (!something)
+		has_sent(&ordinary);
+	uintr_unmask();
+	both_are_handled();
+}
+
+/* No byte of any is left in the bell: behind a full one who only runs would not be rung for. */
+static void loops_often_and_runs(enum moment moment)
+{
+	begins_with_two_vectors(false);
+	silent = eventfd(0, 0);
+	for (int i = 1; i <= 1000; i++) {
+		uintr_mask();
+		when(moment, extra_sends);
+		while (at != MOMENTS)
+			CHECK(uintr_wait_fd(silent, -1, 0) == 0 || errno == EINTR);
+		uintr_unmask();
+		CHECK(handled[EXTRA] == i);
+	}
+	has_sent(&ordinary);
+	while (handled[ORDINARY] != 1)
+		;
+}
+
 /* ---- what senders do between their steps ---- */
 
 static volatile pid_t sleeper;
 static void (*once_it_sleeps)(void);
+static bool in_a_loop;
 
 static void *waits_for_its_sleep(void *nothing)
 {
@@ -237,7 +275,7 @@ static void sleeps_until(void (*does)(void))
 	once_it_sleeps = does;
 	sleeper = own_thread();
 	CHECK(!pthread_create(&thread, NULL, waits_for_its_sleep, NULL));
-	CHECK(uintr_wait_until(-1, 0) == 0);
+	CHECK((in_a_loop ? uintr_wait_fd(eventfd(0, 0), -1, 0) : uintr_wait_until(-1, 0)) == 0);
 	uintr_unmask();
 	CHECK(!pthread_join(thread, NULL));
 }
@@ -259,7 +297,8 @@ static void outlives_a_sender(enum moment moment, enum mode mode)
 	ordinary = sender_of(fd, MOMENTS, NULL);
 	if (mode == OPEN)
 		uintr_unmask();
-	if (mode == WAITING)
+	in_a_loop = mode == POLLING;
+	if (mode == WAITING || mode == POLLING)
 		sleeps_until(one_dies_and_the_other_sends);
 	else
 		one_dies_and_the_other_sends();
@@ -281,11 +320,12 @@ static void overtakes_a_sender(enum moment moment, enum mode mode)
 	begins(false);
 	extra = sender_of(uintr_vector_fd(EXTRA, 0), moment, pauses);
 	CHECK(has_sent(&extra));
+	in_a_loop = mode == POLLING;
 	/* What was posted already ends a wait at once. */
-	if (mode == WAITING && moment == BEFORE_THE_POST) {
+	if (mode != OPEN && moment == BEFORE_THE_POST) {
 		sleeps_until(paused_one_goes_on);
-	} else if (mode == WAITING) {
-		CHECK(uintr_wait_until(-1, 0) == 0);
+	} else if (mode != OPEN) {
+		CHECK((in_a_loop ? uintr_wait_fd(eventfd(0, 0), -1, 0) : uintr_wait_until(-1, 0)) == 0);
 		paused_one_goes_on();
 		uintr_unmask();
 	} else {
@@ -338,7 +378,7 @@ static void ends_case(const char *what, enum moment moment)
 
 int main(void)
 {
-	static const char *const modes[] = { "to a masked receiver", "to one that runs", "to one that sleeps in a wait" };
+	static const char *const modes[] = { "to a masked receiver", "to one that runs", "to one that sleeps in a wait", NULL, "to one that sleeps in a loop" };
 	static const enum moment running[] = { BEHIND_THE_BELL, BEFORE_OPENING, BEHIND_OPENING };
 	static const enum moment sending[] = { BEFORE_THE_POST, BEHIND_THE_POST, BEFORE_THE_RING, BEHIND_THE_RING };
 
@@ -355,10 +395,16 @@ int main(void)
 	for (enum moment moment = BEFORE_WAITING; moment < BEHIND_THE_WAIT; moment++)
 		CASE("one is sent to a receiver that waits,", waits(moment, false), moment);
 	CASE("one is sent to a receiver that waits,", waits(BEHIND_THE_WAIT, true), BEHIND_THE_WAIT);
-	for (enum mode mode = SHUT; mode <= WAITING; mode++)
+	for (enum moment moment = BEFORE_WAITING; moment < BEHIND_THE_WAIT; moment++)
+		CASE("one is sent to a receiver that loops masked,", loops(moment, false), moment);
+	CASE("one is sent to a receiver that loops masked,", loops(BEHIND_THE_WAIT, true), BEHIND_THE_WAIT);
+	CASE("a thousand are sent to a receiver that loops masked,", loops_often_and_runs(BEHIND_WAITING), BEHIND_WAITING);
+	for (enum mode mode = SHUT; mode <= POLLING; mode++)
 		for (int i = 0; i < 4; i++) {
 			char what[80];
 
+			if (mode == ENDED)
+				break;
 			snprintf(what, sizeof(what), "another sends %s, whose first sender was killed", modes[mode]);
 			/* Who is masked is not rung for. */
 			if (mode == SHUT && sending[i] == BEHIND_THE_RING)
@@ -368,6 +414,7 @@ int main(void)
 	for (int i = 0; i < 3; i++) {
 		CASE("a receiver opens while its sender is", overtakes_a_sender(sending[i], OPEN), sending[i]);
 		CASE("a receiver waits while its sender is", overtakes_a_sender(sending[i], WAITING), sending[i]);
+		CASE("a receiver loops masked while its sender is", overtakes_a_sender(sending[i], POLLING), sending[i]);
 	}
 	printf("1..%d\n", cases);
 	return wrong != 0;

@@ -18,6 +18,8 @@ pub enum Resume {
 pub enum Patience {
     /// Blocks in the wait call.
     Waits,
+    /// Blocks in the wait call for a descriptor too, which somebody makes readable: the counterpart of pselect(2).
+    WaitsWithDescriptor,
     /// Keeps running.
     Spins,
 }
@@ -238,8 +240,17 @@ impl Config {
         ..Self::DRIVER
     };
 
+    /// The same receiver where it waits, with its flag shut, for a descriptor as well.
+    pub const DRIVER_DESCRIPTOR: Self = Self {
+        name: "driver, descriptor",
+        patience: Patience::WaitsWithDescriptor,
+        interference: Interference { block: false, ..Self::DRIVER.interference },
+        senders: 1,
+        ..Self::DRIVER
+    };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 13] = [
+    pub const SMALL: [Self; 14] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -253,6 +264,7 @@ impl Config {
         Self::DRIVER_RUNNING,
         Self::DRIVER_LIFE_CYCLE,
         Self::DRIVER_HOT_PLUG,
+        Self::DRIVER_DESCRIPTOR,
     ];
 
     /// Receiver and vector of a sender's n-th post.

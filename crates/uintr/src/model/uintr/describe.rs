@@ -99,6 +99,15 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             Step::towards(cpu(core), lane_of(running(core), core), format!("signal: UIF {saved} kept, UIF 0"))
         }
         Action::Fpu(core) => Step::local(cpu(core), "kernel uses vector registers: XSAVES clears UINV"),
+        Action::Write(r) if after.receivers[usize::from(r)].writes == 1 => {
+            Step::local(RECEIVER + usize::from(r), "somebody writes: its descriptor is readable")
+        }
+        Action::Write(r) => {
+            let woken =
+                before.receivers[usize::from(r)].interruptible && before.receivers[usize::from(r)].listening;
+            let whom = if woken { "the receiver is woken" } else { "nobody sleeps there" };
+            Step::local(RECEIVER + usize::from(r), format!("the descriptor's queue is woken: {whom}"))
+        }
         Action::Revoke(r, v) => {
             let r = usize::from(r);
             let on = u8::from(after.receivers[r].on);
@@ -172,6 +181,25 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
         )),
         At::Retarget => to_upid(format!("kernel: NDST CPU {c}, too late")),
         At::FpuSection => Step::local(lane, "kernel: done with the vector registers"),
+        At::WaitEntry if machine.with_descriptor() => Step::local(
+            lane,
+            if new.listening {
+                "kernel: in the descriptor's queue"
+            } else {
+                "kernel looks at the descriptor"
+            },
+        ),
+        At::LookAtDescriptor => {
+            let then = if new.interruptible || after.cores[c].at == At::LookAtTriggered {
+                "nothing to read"
+            } else {
+                "can be read"
+            };
+            Step::local(lane, format!("kernel, descriptor: {then}"))
+        }
+        At::LookAtTriggered if old.triggered => Step::local(lane, "kernel: triggered, looks again"),
+        At::LookAtTriggered => to_upid("switches out to sleep: SN 1".to_owned()),
+        At::ToSleep if !new.queued => to_upid("UIF is shut: sleeps, SN stays 1".to_owned()),
         At::WaitEntry if machine.config.sleep == Sleep::AtSwitch => {
             to_upid("switches out to sleep: SN 1".to_owned())
         }

@@ -76,6 +76,15 @@ hazards! {
     H30(DRIVER_HOT_PLUG): "sleeper moved off a CPU and not looked at",
         "its UPID names another CPU from then on, but ON is set already: the interrupt that was sent before dies with the CPU that goes off-line",
         "name the other CPU, barrier, then look at ON of each that was moved";
+    H31(DRIVER_DESCRIPTOR): "sleeps masked where nothing wakes it",
+        "UIF is shut from the look on, so that no handler comes between, and the thread sleeps in epoll_wait(2): whoever shut UIF is woken by no post",
+        "a wait that takes the descriptor, and that a post ends although UIF is shut";
+    H32(DRIVER_DESCRIPTOR): "looks at the descriptor before it is in its queue",
+        "what is written between the look and the queue wakes nobody, and the receiver sleeps in front of it",
+        "into the queue, then look";
+    H33(DRIVER_DESCRIPTOR): "says that it sleeps behind its last look",
+        "a write between the look and TASK_INTERRUPTIBLE wakes a thread that runs; then it goes to sleep",
+        "TASK_INTERRUPTIBLE first, then look at what was triggered";
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.

@@ -5,7 +5,7 @@
 //! scheduler and the programs. Kernel work runs with interrupts off unless its state says otherwise. Steps that touch
 //! only registers of one core with its interrupts off are joined to the step before them, for nobody can look between.
 
-use super::config::{Config, Resume, Sleep};
+use super::config::{Config, Patience, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
     At, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
@@ -42,6 +42,8 @@ pub enum Action {
     Signal(u8),
     /// The kernel needs the vector registers of a processor.
     Fpu(u8),
+    /// Somebody writes what a receiver waits for beside its interrupts, and then wakes who is in the queue.
+    Write(u8),
     /// A receiver closes a vector.
     Revoke(u8, u8),
     /// The task of a processor exits.
@@ -113,10 +115,17 @@ impl Machine {
         for receiver in state.receivers.iter_mut().skip(usize::from(self.config.receivers)) {
             receiver.place = Place::Exited;
         }
+        if self.with_descriptor() {
+            state.receivers[0].writes = 2;
+        }
         for sender in state.senders.iter_mut().skip(usize::from(self.config.senders)) {
             sender.place = Place::Exited;
         }
         state
+    }
+
+    pub(super) fn with_descriptor(&self) -> bool {
+        self.config.patience == Patience::WaitsWithDescriptor
     }
 
     pub(super) fn cpu(&self, core: &Core) -> Cpu {
@@ -179,6 +188,7 @@ impl Machine {
                 self.on_cpu(&mut state.cores[usize::from(core)], xsave::xsaves);
                 state.cores[usize::from(core)].at = At::FpuSection;
             }
+            Action::Write(r) => write(&mut state.receivers[usize::from(r)]),
             Action::Revoke(r, v) => self.revoke(&mut state, usize::from(r), usize::from(v)),
             Action::Exit(core) => self.exit(&mut state, usize::from(core)),
             Action::WriteCr4(core) => state.cores[usize::from(core)].cr4_uintr = false,
@@ -309,10 +319,42 @@ impl Machine {
                 receiver.ndst = ndst;
                 At::User
             }
-            At::WaitEntry if self.config.sleep == Sleep::AtSwitch => {
+            At::WaitEntry if self.with_descriptor() => {
+                receiver.triggered = false;
+                receiver.listening = true;
+                if self.has(Hazard::H32) && receiver.readable {
+                    return self.return_readable(state, core, r);
+                }
+                // Under H32 the look is over, and the queue comes in a step of its own.
+                receiver.listening = !self.has(Hazard::H32);
+                At::LookAtDescriptor
+            }
+            At::LookAtDescriptor => {
+                receiver.listening = true;
+                if receiver.readable && !self.has(Hazard::H32) {
+                    return self.return_readable(state, core, r);
+                }
+                receiver.interruptible = !self.has(Hazard::H33);
+                if self.has(Hazard::H33) && receiver.triggered {
+                    c.at = At::WaitEntry;
+                    return;
+                }
+                At::LookAtTriggered
+            }
+            At::LookAtTriggered if receiver.triggered && !self.has(Hazard::H33) => {
+                receiver.interruptible = false;
+                At::WaitEntry
+            }
+            At::LookAtTriggered | At::WaitEntry if self.config.sleep == Sleep::AtSwitch => {
+                receiver.interruptible |= self.with_descriptor() && self.has(Hazard::H33);
                 self.save(c, receiver);
                 receiver.sn = true;
                 At::ToSleep
+            }
+            At::ToSleep if self.has(Hazard::H31) => {
+                receiver.place = Place::Asleep;
+                c.running = Task::None;
+                At::Idle
             }
             At::WaitEntry | At::ToSleep => {
                 receiver.queued = true;
@@ -323,7 +365,10 @@ impl Machine {
             }
             At::WaitCheck if self.config.sleep == Sleep::AtSwitch => {
                 let nothing = receiver.pir == 0 && !receiver.on && receiver.saved_uirr == 0;
-                if nothing || self.has(Hazard::H5) {
+                if self.with_descriptor() && !receiver.interruptible {
+                    // Woken on its way; who is on the list gets off it when it has a processor.
+                    (receiver.place, receiver.in_wait) = (Place::Ready, true);
+                } else if nothing || self.has(Hazard::H5) {
                     receiver.place = Place::Asleep;
                 } else {
                     // Its processor is given away already: something wakes it at once.
@@ -351,10 +396,18 @@ impl Machine {
                     return self.switch_out(state, core);
                 }
             }
-            At::Idle | At::User | At::FpuSection | At::LookAfterMove => {
+            At::Idle | At::User | At::FpuSection | At::LookAfterMove | At::LookAtTriggered => {
                 unreachable!("handled by the caller")
             }
         };
+    }
+
+    /// The wait call returns because the descriptor can be read; the program reads it before it looks again.
+    fn return_readable(&self, state: &mut State, core: usize, r: usize) {
+        let receiver = &mut state.receivers[r];
+        (receiver.listening, receiver.readable, receiver.interruptible) = (false, false, false);
+        // What a switch in does, where the receiver came to this processor in the middle of the call.
+        state.cores[core].at = At::Arm;
     }
 
     /// The way out (§8.5): SN unless the receiver is on the wait list, XSAVES, then the null state.
@@ -443,6 +496,8 @@ impl Machine {
             (false, true) => At::Unsuppress,
             (false, false) => At::User,
         };
+        receiver.interruptible = false;
+        receiver.listening &= receiver.in_wait;
         receiver.in_wait = false;
         if at == At::Unsuppress {
             receiver.nv_kernel = false;
@@ -483,7 +538,8 @@ impl Machine {
             return;
         }
         if let Task::Receiver(r) = state.cores[core].running {
-            state.receivers[usize::from(r)].in_wait = state.cores[core].at == At::WaitEntry;
+            state.receivers[usize::from(r)].in_wait =
+                matches!(state.cores[core].at, At::WaitEntry | At::LookAtDescriptor);
         }
         self.switch_out(state, core);
     }
@@ -542,6 +598,23 @@ impl Machine {
         }
         let revoked = [true; VECTORS];
         state.receivers[r] = super::state::Receiver { second_life: true, revoked, ..Default::default() };
+    }
+}
+
+/// Two steps: there is something to read; who is in the queue is woken.
+fn write(receiver: &mut super::state::Receiver) {
+    receiver.writes -= 1;
+    if receiver.writes == 1 {
+        receiver.readable = true;
+        return;
+    }
+    if receiver.listening {
+        receiver.triggered = true;
+        if receiver.interruptible && receiver.place == Place::Asleep {
+            // On the list until it has a processor, where it looks again.
+            (receiver.place, receiver.in_wait) = (Place::Ready, true);
+        }
+        receiver.interruptible = false;
     }
 }
 

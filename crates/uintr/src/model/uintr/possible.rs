@@ -21,6 +21,9 @@ impl Machine {
                 .any(|(s, sender)| sender.next == Send::Post && self.target(s, sender.sent).0 == r);
             let retired =
                 self.config.interference.exit && receiver.place == Place::Exited && receiver.registered();
+            if receiver.writes > 0 {
+                actions.push(Action::Write(r as u8));
+            }
             // A sender that is between reading its entry and posting has the descriptor in hand.
             if retired && !receiver.freed && !receiver.second_life && (!under_way || self.has(Hazard::H14)) {
                 actions.push(Action::Reuse(r as u8));
@@ -39,7 +42,10 @@ impl Machine {
         if c.taking {
             return actions.push(Action::Take(id));
         }
-        let open = matches!(c.at, At::Idle | At::User | At::WaitEntry | At::FpuSection);
+        let open = matches!(
+            c.at,
+            At::Idle | At::User | At::WaitEntry | At::FpuSection | At::LookAtDescriptor | At::LookAtTriggered
+        );
         if open && !self.inside_instruction(state, core) {
             for irq in Irq::ALL {
                 let waiting = c.in_flight[irq as usize] + u8::from(irq == Irq::Notify && c.self_ipi);
@@ -113,7 +119,10 @@ impl Machine {
                     Plug::OffLine => actions.push(Action::ComeBack(id)),
                 }
             }
-            if allowed.preempt && c.running != Task::None && (in_user || c.at == At::WaitEntry) {
+            if allowed.preempt
+                && c.running != Task::None
+                && (in_user || matches!(c.at, At::WaitEntry | At::LookAtDescriptor))
+            {
                 actions.push(Action::Preempt(id));
             }
             let Task::Receiver(r) = c.running else { continue };

@@ -135,7 +135,11 @@ impl Machine {
                     receiver.on || receiver.pir != 0 || receiver.saved_uirr != 0 && live_uirr == 0 && asleep;
                 match () {
                     // In another system call than the wait call it does not sleep for what its handler is told.
-                    () if asleep && (due || receiver.flag && receiver.next != Receive::Compute) => {
+                    () if asleep
+                        && (due
+                            || receiver.readable
+                            || receiver.flag && receiver.next != Receive::Compute) =>
+                    {
                         Some(SLEEPS_FOREVER)
                     }
                     () if due => Some(UNDELIVERED),

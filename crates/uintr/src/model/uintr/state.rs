@@ -70,6 +70,12 @@ pub(super) enum At {
     FpuSection,
     /// Kernel, on a processor that goes off-line: its sleepers name another; look at ON of each.
     LookAfterMove,
+    /// Kernel, in the wait call with a descriptor, interrupts on: in the descriptor's queue; look at it (under H32: the
+    /// other way round).
+    LookAtDescriptor,
+    /// Kernel, there: it runs no more once it calls the scheduler; look at what was triggered (under H33: the other way
+    /// round).
+    LookAtTriggered,
 }
 
 /// Whether a processor takes part.
@@ -149,6 +155,16 @@ pub(super) struct Receiver {
     pub(super) next: Receive,
     /// On the wait list.
     pub(super) queued: bool,
+    /// Of the descriptor it waits for as well: writes to come, twice, less one where its queue is yet to be woken.
+    pub(super) writes: u8,
+    /// There is something in it.
+    pub(super) readable: bool,
+    /// In its queue.
+    pub(super) listening: bool,
+    /// Its queue was woken since the receiver last went to look.
+    pub(super) triggered: bool,
+    /// TASK_INTERRUPTIBLE: it sleeps once it calls the scheduler, unless it is woken before.
+    pub(super) interruptible: bool,
     /// The handler ran, and the program has not looked since.
     pub(super) flag: bool,
     /// Vector whose handler is running, plus one.
@@ -352,6 +368,8 @@ impl State {
         for r in &self.receivers {
             p.put(r.place as u8, 2);
             p.put_all([r.in_wait, r.saved_uif, r.queued, r.flag], 1);
+            p.put(r.writes, 2);
+            p.put_all([r.readable, r.listening, r.triggered, r.interruptible], 1);
             p.put_all([r.saved_uirr, r.handling, r.signal], 2);
             p.put(r.next as u8, 3);
             p.put_all(r.due, 1);
