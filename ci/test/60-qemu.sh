@@ -64,7 +64,7 @@ while read -r test fault; do
     }
     echo "$test fails with $fault"
 done <<FAULTS
-cr4-reserved cr4-unchecked
+cr-reserved cr4-unchecked
 xsave-compacted xrstors-any-header
 uintr-msr writes-unchecked
 uintr-msr-48 writes-unchecked

@@ -105,8 +105,8 @@ assert all(cut > 0 for cut, _ in seen.values()), seen
 assert seen["uintr-wait"][1] and seen["uintr-epoll"][1], seen
 END
 
-step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all is not refused"
-guest --kernel 6.12 --define UINTR_FORGETS '
+step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all, or that another kernel left, is not refused"
+guest --kernel 6.12 --define UINTR_FORGETS --define UINTR_LEAVES_MSRS '
     $built/storm --signals 0 --timeouts 0 --lost-after 10 >&2 && fail "it was not found"
     $built/loops --lost-after 10 >&2 && fail "it was not found in loops"
     echo 2 >/sys/module/uintr/parameters/receivers_per_user
@@ -122,8 +122,13 @@ guest --kernel 6.12 --define UINTR_FORGETS '
     sed -n "s/^ *\([0-9]*\): workqueue:online/\1/p" $plug/hotplug/states >$plug/cpu1/hotplug/fail || fail "no such state"
     echo 0 >$plug/cpu1/online && fail "it went"
     dmesg | grep "user interrupts already" && fail "its return was refused"
-    true
+    wait $ping
+    unload
+    load
+    dmesg | grep "was left by a kernel before this one" >&2 || fail "nothing was left"
+    $built/storm --count 1 >&2 || fail "behind what was left"
 '
+says "MSR 988 was left by a kernel before this one"
 says "LOST: receiver"
 says "loops: LOST: "
 

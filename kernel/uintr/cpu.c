@@ -90,13 +90,18 @@ u64 upid_address(u8 vector, int cpu)
 	return UPID_NV(vector) | UPID_NDST(x2apic_mode ? id : id << 8);
 }
 
-/* What the next thread inherits: nothing (H8). */
-void msrs_clear(void)
+/* CLUI besides, which needs CR4.UINTR, is what the next thread inherits: nothing (H8). */
+static void msrs_zero(void)
 {
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(msrs); i++)
 		wrmsrq(msrs[i], 0);
+}
+
+void msrs_clear(void)
+{
+	msrs_zero();
 	clui();
 }
 
@@ -121,15 +126,19 @@ static DEFINE_PER_CPU(bool, ours);
 static int cpu_comes(unsigned int cpu)
 {
 	unsigned long flags;
-	u32 msr = msr_in_use();
 
 	/* It is ours already if it was about to go and stays after all. */
-	if (!this_cpu_read(ours) && (msr || (native_read_cr4() & CR4_UINTR))) {
+	if (!this_cpu_read(ours) && (native_read_cr4() & CR4_UINTR)) {
 		pr_err("CPU %u: somebody uses user interrupts already (CR4 %lx, MSR %x)\n",
-		       cpu, native_read_cr4(), msr);
+		       cpu, native_read_cr4(), msr_in_use());
 		return -EBUSY;
 	}
 	local_irq_save(flags);
+	/* Without CR4.UINTR nobody uses them: they were left by the kernel before a kexec(2). */
+	if (!this_cpu_read(ours) && msr_in_use()) {
+		pr_info("CPU %u: MSR %x was left by a kernel before this one, and is cleared\n", cpu, msr_in_use());
+		msrs_zero();
+	}
 	cr4_update(CR4_UINTR, 0);
 	clui();
 	this_cpu_write(ours, true);
@@ -161,6 +170,11 @@ static void cpu_clear(void *nothing)
 	clui();
 	cr4_update(0, CR4_UINTR);
 	this_cpu_write(ours, false);
+#ifdef UINTR_LEAVES_MSRS
+	/* For a test, as a kernel does from which kexec(2) leads. */
+	wrmsrq(MSR_UINTR_PD, PAGE_OFFSET);
+	wrmsrq(MSR_UINTR_MISC, MISC_UINV(NOTIFY));
+#endif
 	local_irq_restore(flags);
 }
 

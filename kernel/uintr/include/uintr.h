@@ -63,7 +63,7 @@ int uintr_signal(void);
 
 /*
  * Makes the calling thread a receiver; it is masked until uintr_unmask(). @handler is an ordinary
- * function, around which all registers are saved (but AMX tiles: it must leave those alone). It runs masked, on the
+ * function, around which all registers are saved (APX's too; but AMX tiles: it must leave those alone). It runs masked, on the
  * interrupted stack below the red zone, may call what a signal's handler may, and returns.
  * EBUSY: the thread has a handler. EFAULT: none was given, or no address of user space. EINVAL: an unknown
  * flag, or two that exclude each other. EAGAIN: the user has as many receivers as the driver allows. EMFILE: no descriptors are left.

@@ -36,8 +36,8 @@ static __thread struct receiver *own __attribute__((tls_model("initial-exec")));
 
 /* ---- around a handler that returns: what the ABI lets it change ---- */
 
-/* Of XCR0: x87, SSE, AVX and AVX-512. */
-#define XSAVE_STATES	0xe7
+/* Of XCR0: x87, SSE, AVX, AVX-512, and APX's R16 to R31, which lie where MPX had its own. */
+#define XSAVE_STATES	0x800e7
 /* Ends of legacy area and header, and of the last of those states in the standard form, which is the longer one. */
 #define XSAVE_SIZE	2688
 

@@ -18,6 +18,9 @@
  * does, and no migration in its handler is seen there: shut UIF around such
  * sequences, and beside libraries that have some.
  *
+ * A thread that runs a virtual CPU (KVM_RUN) must not be a receiver: what comes while the
+ * guest runs waits until that call is next switched out.
+ *
  * UIF, the CPU's flag that lets user interrupts through, is shut when a receiver
  * is made: STUI opens it. Errors are the usual negative errno values; programs of
  * 32 bits have none of these calls, ENOTTY.

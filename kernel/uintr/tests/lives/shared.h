@@ -31,6 +31,7 @@
 #include <unistd.h>
 #include <x86gprintrin.h>
 #include <linux/io_uring.h>
+#include <linux/userfaultfd.h>
 #include <linux/uintr.h>
 
 /* A promise: kept if its process ends with 0, or by this signal. */
