@@ -20,7 +20,7 @@ enum { NEEDS_XSAVES = 1, NEEDS_LA57 = 2, NEEDS_CPU2 = 4, NEEDS_UIRET_UIF = 8 };
 
 /* One table per file, ended by an item without an id */
 extern const struct item absent_items[], msr_items[], xsave_items[], flag_items[],
-    senduipi_items[], uiret_items[], delivery_items[], notification_items[], smp_items[], moved_items[],
+    senduipi_items[], uiret_items[], delivery_items[], notification_items[], smp_items[], code_items[], moved_items[],
     kut_items[];
 
 /* Run the items of a table that the filter (a prefix of the id) lets through. */

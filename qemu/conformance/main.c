@@ -145,7 +145,7 @@ static void __attribute__((noreturn)) end(unsigned code)
 
 static const struct item *const tables[] = {
     msr_items, xsave_items, flag_items, senduipi_items, uiret_items,
-    delivery_items, notification_items, smp_items,
+    delivery_items, notification_items, smp_items, code_items,
 };
 
 void cpu_main(uint32_t magic, const uint32_t *multiboot)
@@ -201,6 +201,7 @@ void cpu_main(uint32_t magic, const uint32_t *multiboot)
 
     if (!has_uintr) {
         run_items(absent_items, filter);
+        run_items(code_items, filter);
     } else if (option("kut")) {
         run_items(kut_items, filter);
     } else if (option("hold")) {

@@ -265,7 +265,12 @@ const struct item smp_items[] = {
     { "smp.halt", "§6.4 [inferred]", "a notification does not end HLT", halted, NEEDS_CPU2 },
     { "smp.halt-watched", "§6.4 [inferred]", "nor does a data breakpoint on the UPID, and it loses none", halted_watched, NEEDS_CPU2 },
     { "smp.string", "§6.3", "a string instruction is interrupted between iterations", strings, NEEDS_CPU2 },
-    { "smp.code", "SDM 3", "code that is changed while another CPU runs it is executed as it is", changed_code, NEEDS_CPU2 },
     { "smp.tpause", "§6.2, §10.19", "a user interrupt ends TPAUSE", tpause, NEEDS_CPU2 },
+    { 0 },
+};
+
+/* Every CPU's, also without user interrupts */
+const struct item code_items[] = {
+    { "smp.code", "SDM 3", "code that is changed while another CPU runs it is executed as it is", changed_code, NEEDS_CPU2 },
     { 0 },
 };
