@@ -53,6 +53,8 @@ pub struct Interference {
     pub block: bool,
     /// A processor goes off-line and comes back. The other stays.
     pub hot_plug: bool,
+    /// A page of a handler's stack is taken away; it comes back.
+    pub page: bool,
     /// At most so many of these in one run; `None` for any number.
     pub limit: Option<u8>,
 }
@@ -107,6 +109,7 @@ impl Config {
             exit: false,
             block: false,
             hot_plug: false,
+            page: false,
             limit: None,
         },
     };
@@ -249,8 +252,44 @@ impl Config {
         ..Self::DRIVER
     };
 
+    /// The same where a page of the handler's stack may be late, as userfaultfd(2) has it.
+    pub const DRIVER_STACK: Self = Self {
+        name: "driver, stack",
+        interference: Interference { page: true, block: false, ..Self::DRIVER.interference },
+        senders: 1,
+        posts: 2,
+        ..Self::DRIVER
+    };
+
+    /// Two receivers on one list of the driver's, whose interrupts meet, and one's notifications the other's UPID.
+    pub const DRIVER_SHARED: Self = Self {
+        name: "driver, shared",
+        receivers: 2,
+        interference: Interference { limit: Some(2), ..Self::DRIVER.interference },
+        ..Self::DRIVER
+    };
+
+    /// The same with vectors that are revoked, and exit.
+    pub const DRIVER_SHARED_LIFE_CYCLE: Self = Self {
+        name: "driver, shared, life cycle",
+        interference: Interference {
+            revoke: true,
+            exit: true,
+            limit: Some(1),
+            ..Self::DRIVER_SHARED.interference
+        },
+        ..Self::DRIVER_SHARED
+    };
+
+    /// The same with processors that go off-line and come back.
+    pub const DRIVER_SHARED_HOT_PLUG: Self = Self {
+        name: "driver, shared, hot-plug",
+        interference: Interference { hot_plug: true, limit: Some(1), ..Self::DRIVER_SHARED.interference },
+        ..Self::DRIVER_SHARED
+    };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 14] = [
+    pub const SMALL: [Self; 18] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -265,6 +304,10 @@ impl Config {
         Self::DRIVER_LIFE_CYCLE,
         Self::DRIVER_HOT_PLUG,
         Self::DRIVER_DESCRIPTOR,
+        Self::DRIVER_STACK,
+        Self::DRIVER_SHARED,
+        Self::DRIVER_SHARED_LIFE_CYCLE,
+        Self::DRIVER_SHARED_HOT_PLUG,
     ];
 
     /// Receiver and vector of a sender's n-th post.

@@ -58,6 +58,9 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             let taken = vectors(before.receivers[upid].pir);
             Step::towards(cpu(core), UPID + upid, format!("takes {taken} from PIR into UIRR"))
         }
+        Action::Deliver(core) if after.cores[usize::from(core)].at == At::PageFault => {
+            Step::local(cpu(core), "delivers: page fault, the request stays pending")
+        }
         Action::Deliver(core) => match running(core) {
             Task::Receiver(r) => {
                 let v = after.receivers[usize::from(r)].handling - 1;
@@ -108,6 +111,18 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             let whom = if woken { "the receiver is woken" } else { "nobody sleeps there" };
             Step::local(RECEIVER + usize::from(r), format!("the descriptor's queue is woken: {whom}"))
         }
+        Action::TakePage(r) => {
+            Step::local(RECEIVER + usize::from(r), "a page of the handler's stack is gone")
+        }
+        Action::Page(r) => Step::local(RECEIVER + usize::from(r), "the page is there"),
+        Action::Wake(r) => Step::local(RECEIVER + usize::from(r), "is woken"),
+        Action::Retire(r, v) => {
+            Step::local(RECEIVER + usize::from(r), format!("the call that revoked v{v} returns"))
+        }
+        Action::Revoke(r, v) if machine.config.sleep == Sleep::AtSwitch => Step::local(
+            RECEIVER + usize::from(r),
+            format!("revokes v{v}: its entries are not valid any more"),
+        ),
         Action::Revoke(r, v) => {
             let r = usize::from(r);
             let on = u8::from(after.receivers[r].on);
@@ -179,6 +194,7 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
             vectors(old.pir),
             vectors(after.cores[c].uirr)
         )),
+        At::PageFault => Step::local(lane, "kernel: waits for the page"),
         At::Retarget => to_upid(format!("kernel: NDST CPU {c}, too late")),
         At::FpuSection => Step::local(lane, "kernel: done with the vector registers"),
         At::WaitEntry if machine.with_descriptor() => Step::local(
@@ -212,7 +228,7 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
                 Sleep::InWait => before.cores[c].uirr,
                 Sleep::AtSwitch => old.saved_uirr,
             });
-            let asleep = new.place == super::state::Place::Asleep;
+            let asleep = new.place == super::state::Place::Asleep && !new.waking;
             let then = if asleep { "sleeps" } else { "does not sleep" };
             let text = match machine.hazard {
                 Some(super::Hazard::H5) => format!("kernel does not look ({looked}): sleeps"),

@@ -85,6 +85,15 @@ hazards! {
     H33(DRIVER_DESCRIPTOR): "says that it sleeps behind its last look",
         "a write between the look and TASK_INTERRUPTIBLE wakes a thread that runs; then it goes to sleep",
         "TASK_INTERRUPTIBLE first, then look at what was triggered";
+    H34(DRIVER_LIFE_CYCLE): "a revocation that waits for nobody",
+        "a SENDUIPI that has read its entry posts behind the return of the call that made the entry invalid",
+        "an interrupt to each CPU on which a process runs that was connected: none is taken within the instruction";
+    H35(DRIVER_SHARED): "the first sleeper is woken, and no other",
+        "two sleepers are reached through one CPU, and their interrupts meet in its APIC: one is taken for both",
+        "look at ON of every one that is on that CPU's list";
+    H36(DRIVER_STACK): "who waits for a page is woken",
+        "a delivery meets a page of the handler's stack that is late; the request is pending yet, so that each sleep for the page ends at once, and the processor spins",
+        "leave alone who sleeps in a fault: no system call of it could end";
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.
@@ -92,7 +101,7 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "H16",
         "user stack not usable at delivery",
-        "a fault inside one core's delivery: the CPU functions leave the interrupt pending, and a unit test holds them to it",
+        "a fault inside one core's delivery: the CPU functions leave the interrupt pending, and a unit test holds them to it; what the driver does with a page that is late is H36",
     ),
     (
         "H21",

@@ -44,8 +44,16 @@ pub enum Action {
     Fpu(u8),
     /// Somebody writes what a receiver waits for beside its interrupts, and then wakes who is in the queue.
     Write(u8),
+    /// A page of a receiver's handler's stack is taken away.
+    TakePage(u8),
+    /// It comes back.
+    Page(u8),
+    /// Who was taken off the list is woken.
+    Wake(u8),
     /// A receiver closes a vector.
     Revoke(u8, u8),
+    /// The driver's call that closes a vector returns: no CPU is in the middle of sending it.
+    Retire(u8, u8),
     /// The task of a processor exits.
     Exit(u8),
     /// The kernel writes CR4 of a processor.
@@ -86,6 +94,24 @@ impl Memory for NoStack {
     }
     fn write8(&mut self, _: u64, _: u64, _: Rights) -> Result<(), PageFault> {
         Ok(())
+    }
+    fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
+        Ok(0)
+    }
+    fn update16(&mut self, _: u64, _: &mut dyn FnMut(u128) -> Option<u128>) -> Result<(), PageFault> {
+        Ok(())
+    }
+}
+
+/// One of which a page is missing.
+struct NoPage;
+
+impl Memory for NoPage {
+    fn read8(&mut self, address: u64, _: Rights) -> Result<u64, PageFault> {
+        Err(PageFault { address, write: false, user: true })
+    }
+    fn write8(&mut self, address: u64, _: u64, _: Rights) -> Result<(), PageFault> {
+        Err(PageFault { address, write: true, user: true })
     }
     fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
         Ok(0)
@@ -180,7 +206,7 @@ impl Machine {
                 // It is on the list until it has a processor.
                 state.receivers[usize::from(r)].place = Place::Ready;
             }
-            Action::TimeOut(r) => wake(&mut state, usize::from(r)),
+            Action::TimeOut(r) => self.wake(&mut state, usize::from(r)),
             Action::Block(core) => state.cores[usize::from(core)].at = At::WaitEntry,
             Action::Signal(core) => self.signal(&mut state, usize::from(core)),
             Action::Fpu(core) => {
@@ -189,7 +215,23 @@ impl Machine {
                 state.cores[usize::from(core)].at = At::FpuSection;
             }
             Action::Write(r) => write(&mut state.receivers[usize::from(r)]),
+            Action::TakePage(r) => state.receivers[usize::from(r)].page_missing = true,
+            Action::Page(r) => {
+                let receiver = &mut state.receivers[usize::from(r)];
+                receiver.page_missing = false;
+                if std::mem::take(&mut receiver.paging) && receiver.place == Place::Asleep {
+                    receiver.place = Place::Ready;
+                }
+            }
+            Action::Wake(r) => {
+                let receiver = &mut state.receivers[usize::from(r)];
+                (receiver.waking, receiver.interruptible) = (false, false);
+                if receiver.place == Place::Asleep {
+                    receiver.place = Place::Ready;
+                }
+            }
             Action::Revoke(r, v) => self.revoke(&mut state, usize::from(r), usize::from(v)),
+            Action::Retire(r, v) => state.receivers[usize::from(r)].retired[usize::from(v)] = true,
             Action::Exit(core) => self.exit(&mut state, usize::from(core)),
             Action::WriteCr4(core) => state.cores[usize::from(core)].cr4_uintr = false,
             Action::Close(core) => self.close(&mut state, usize::from(core)),
@@ -215,7 +257,7 @@ impl Machine {
         // An ordinary interrupt. The handler of the notification vector only ends it.
         if irq == Irq::Kernel {
             let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
-            wake_those(state, woken);
+            self.wake_those(state, woken);
         }
         if state.cores[core].at == At::User {
             self.back_to_user(state, core);
@@ -230,6 +272,16 @@ impl Machine {
     }
 
     pub(super) fn deliver(&self, state: &mut State, core: usize) {
+        if let Task::Receiver(r) = state.cores[core].running
+            && state.receivers[usize::from(r)].page_missing
+        {
+            // What a fault leaves is what was: the request is pending yet, and the flag open.
+            let before = state.cores[core];
+            let fault = self.on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoPage));
+            debug_assert!(fault.is_err() && state.cores[core] == before);
+            state.cores[core].at = At::PageFault;
+            return;
+        }
         let vector = self
             .on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoStack))
             .expect("the model's handler and stack are always mapped");
@@ -249,7 +301,9 @@ impl Machine {
                 state.cores[core].at = At::Idle;
                 if !self.has(Hazard::H30) {
                     let there = self.ndst(1 - core);
-                    wake_those(state, |receiver| receiver.queued && receiver.on && receiver.ndst == there);
+                    self.wake_those(state, |receiver| {
+                        receiver.queued && receiver.on && receiver.ndst == there
+                    });
                 }
             }
             (at, Task::Receiver(r)) => self.kernel(state, core, usize::from(r), at),
@@ -345,6 +399,19 @@ impl Machine {
                 receiver.interruptible = false;
                 At::WaitEntry
             }
+            At::PageFault if !receiver.page_missing => return self.back_to_user(state, core),
+            At::PageFault => {
+                self.save(c, receiver);
+                receiver.sn = true;
+                receiver.paging = true;
+                if self.has(Hazard::H36) {
+                    c.at = At::ToSleep;
+                    return;
+                }
+                receiver.place = Place::Asleep;
+                c.running = Task::None;
+                At::Idle
+            }
             At::LookAtTriggered | At::WaitEntry if self.config.sleep == Sleep::AtSwitch => {
                 receiver.interruptible |= self.with_descriptor() && self.has(Hazard::H33);
                 self.save(c, receiver);
@@ -371,8 +438,9 @@ impl Machine {
                 } else if nothing || self.has(Hazard::H5) {
                     receiver.place = Place::Asleep;
                 } else {
-                    // Its processor is given away already: something wakes it at once.
-                    (receiver.queued, receiver.sn, receiver.place) = (false, true, Place::Ready);
+                    // Its processor is given away already: an interrupt to itself wakes it behind that.
+                    (receiver.queued, receiver.sn, receiver.waking) = (false, true, true);
+                    receiver.place = Place::Asleep;
                 }
                 c.running = Task::None;
                 At::Idle
@@ -498,6 +566,7 @@ impl Machine {
         };
         receiver.interruptible = false;
         receiver.listening &= receiver.in_wait;
+        receiver.paging = false;
         receiver.in_wait = false;
         if at == At::Unsuppress {
             receiver.nv_kernel = false;
@@ -557,6 +626,10 @@ impl Machine {
     fn revoke(&self, state: &mut State, r: usize, v: usize) {
         let receiver = &mut state.receivers[r];
         receiver.revoked[v] = true;
+        if self.config.sleep == Sleep::AtSwitch {
+            // What was sent before is still delivered; Action::Retire is the end of it.
+            return;
+        }
         receiver.due[v] = false;
         // One 16-byte update: PIR and, if nothing is left in it, ON.
         receiver.pir &= !(1 << v);
@@ -590,6 +663,29 @@ impl Machine {
         (c.plug, c.at) = (Plug::Closed, At::LookAfterMove);
     }
 
+    /// Off the wait list, with SN set until the way back to user mode clears it; ON and PIR stay for that way to find.
+    fn wake(&self, state: &mut State, r: usize) {
+        let receiver = &mut state.receivers[r];
+        receiver.queued = false;
+        receiver.sn = true;
+        match (receiver.place, self.config.sleep) {
+            (Place::Asleep, Sleep::AtSwitch) => receiver.waking = true,
+            (Place::Asleep, Sleep::InWait) => receiver.place = Place::Ready,
+            _ => {}
+        }
+    }
+
+    fn wake_those(&self, state: &mut State, woken: impl Fn(&super::state::Receiver) -> bool) {
+        for r in 0..state.receivers.len() {
+            if woken(&state.receivers[r]) {
+                self.wake(state, r);
+                if self.has(Hazard::H35) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// The descriptor's next owner starts from a clean one.
     fn hand_over(&self, state: &mut State, r: usize) {
         for s in 0..state.senders.len() {
@@ -615,24 +711,6 @@ fn write(receiver: &mut super::state::Receiver) {
             (receiver.place, receiver.in_wait) = (Place::Ready, true);
         }
         receiver.interruptible = false;
-    }
-}
-
-/// Off the wait list, with SN set until the way back to user mode clears it; ON and PIR stay for that way to find.
-fn wake(state: &mut State, r: usize) {
-    let receiver = &mut state.receivers[r];
-    receiver.queued = false;
-    receiver.sn = true;
-    if receiver.place == Place::Asleep {
-        receiver.place = Place::Ready;
-    }
-}
-
-fn wake_those(state: &mut State, woken: impl Fn(&super::state::Receiver) -> bool) {
-    for r in 0..state.receivers.len() {
-        if woken(&state.receivers[r]) {
-            wake(state, r);
-        }
     }
 }
 

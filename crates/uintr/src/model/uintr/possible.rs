@@ -21,6 +21,10 @@ impl Machine {
                 .any(|(s, sender)| sender.next == Send::Post && self.target(s, sender.sent).0 == r);
             let retired =
                 self.config.interference.exit && receiver.place == Place::Exited && receiver.registered();
+            if receiver.waking {
+                actions.push(Action::Wake(r as u8));
+            }
+            self.retirements(state, r, actions);
             if receiver.writes > 0 {
                 actions.push(Action::Write(r as u8));
             }
@@ -29,8 +33,29 @@ impl Machine {
                 actions.push(Action::Reuse(r as u8));
             }
         }
+        // Last: it may take as long as it likes, but it comes.
+        let missing = (0..).zip(&state.receivers).filter(|(_, receiver)| receiver.page_missing);
+        actions.extend(missing.map(|(r, _)| Action::Page(r)));
         if self.config.interference.limit.is_none() || state.budget > 0 {
             self.interference(state, actions);
+        }
+    }
+
+    /// The driver's revocation returns behind an interrupt to every CPU on which somebody may be sending: none is
+    /// taken in the middle of an instruction.
+    fn retirements(&self, state: &State, r: usize, actions: &mut Vec<Action>) {
+        let receiver = &state.receivers[r];
+        let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
+        if self.config.sleep != Sleep::AtSwitch || !self.config.interference.revoke || !alive {
+            return;
+        }
+        for v in (0..VECTORS).filter(|&v| receiver.revoked[v] && !receiver.retired[v]) {
+            let under_way = (0..)
+                .zip(&state.senders)
+                .any(|(s, sender)| sender.next == Send::Post && self.target(s, sender.sent) == (r, v));
+            if !under_way || self.has(Hazard::H34) {
+                actions.push(Action::Retire(r as u8, v as u8));
+            }
         }
     }
 
@@ -152,10 +177,13 @@ impl Machine {
             }
         }
         for (r, receiver) in state.receivers.iter().enumerate() {
-            if allowed.time_out && receiver.place == Place::Asleep && receiver.queued {
+            if allowed.time_out && receiver.place == Place::Asleep && (receiver.queued || receiver.waking) {
                 actions.push(Action::TimeOut(r as u8));
             }
             let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
+            if allowed.page && alive && !receiver.page_missing {
+                actions.push(Action::TakePage(r as u8));
+            }
             if allowed.revoke && alive {
                 let open = (0..VECTORS).filter(|&v| !receiver.revoked[v]);
                 actions.extend(open.map(|v| Action::Revoke(r as u8, v as u8)));
@@ -172,6 +200,7 @@ impl Machine {
                 | Action::Signal(_)
                 | Action::Fpu(_)
                 | Action::Revoke(..)
+                | Action::TakePage(_)
                 | Action::Exit(_)
                 | Action::WriteCr4(_)
                 | Action::Close(_)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tasks' own instructions do: the receiver's loop and handler, the sender and the moments of SENDUIPI.
 
-use super::config::Patience;
+use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
 use super::machine::{Machine, NoStack};
 use super::state::{At, Irq, NOTIFY, Place, Plug, Receive, Send, Sender, State, Wrong, upid_address};
@@ -148,7 +148,13 @@ impl Machine {
         let (upid, ipi) = senduipi::post(&cpu, receiver.upid(), v as u8)
             .expect("the model's UPIDs have no reserved bit set");
         receiver.set_upid(upid);
-        receiver.due[v] |= !receiver.revoked[v];
+        if receiver.retired[v] {
+            state.wrong = Wrong::SendRevoked;
+        }
+        // What passed its entry before the driver's call returned is still delivered.
+        let late =
+            self.config.sleep == Sleep::AtSwitch && receiver.place != Place::Exited && !receiver.second_life;
+        receiver.due[v] |= !receiver.revoked[v] || late;
         match ipi {
             Some(ipi) => {
                 state.senders[s].ipi_to = ipi.destination as u8 + 1;

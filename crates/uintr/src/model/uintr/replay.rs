@@ -268,6 +268,11 @@ impl Follower {
             posted.receivers[0].due = [false; VECTORS];
             next.push(posted);
         }
+        if state.receivers[0].waking {
+            let mut woken = *state;
+            (woken.receivers[0].waking, woken.receivers[0].place) = (false, Place::Ready);
+            next.push(woken);
+        }
         for (core, c) in state.cores.iter().enumerate() {
             // The driver itself runs with interrupts off.
             if !matches!(c.at, At::Idle | At::User) {
@@ -341,7 +346,7 @@ impl Follower {
         let visible = self.shows(&state, line, true) && self.saved(&state, line);
         let core = Self::home(&state)?;
         self.machine.run(&mut state, core);
-        let late = state.receivers[0].place == Place::Ready;
+        let late = state.receivers[0].waking;
         (visible && late == (line.event == Event::Late)).then_some(state)
     }
 

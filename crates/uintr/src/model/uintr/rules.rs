@@ -46,6 +46,8 @@ const SEND_STRANGER: Property =
     property("sends", "SENDUIPI goes through another task's table and posts to a stranger");
 const SEND_FREED: Property = property("memory", "SENDUIPI writes sixteen bytes into memory that was freed");
 const SEND_REUSED: Property = property("memory", "SENDUIPI posts into a descriptor that has a new owner");
+const SEND_REVOKED: Property =
+    property("memory", "SENDUIPI posts a vector although the call that revoked it has returned");
 const TABLE_OVERREAD: Property = property("table", "SENDUIPI reads an entry behind the end of the table");
 const TICK_SWALLOWED: Property =
     property("tick", "the kernel's timer tick is taken for a notification and never seen");
@@ -59,6 +61,7 @@ impl Machine {
             Wrong::SendStranger => Some(SEND_STRANGER),
             Wrong::SendFreed => Some(SEND_FREED),
             Wrong::SendReused => Some(SEND_REUSED),
+            Wrong::SendRevoked => Some(SEND_REVOKED),
             Wrong::TableOverread => Some(TABLE_OVERREAD),
             Wrong::TickSwallowed => Some(TICK_SWALLOWED),
         }
@@ -97,6 +100,7 @@ impl Machine {
             irq == Irq::Notify && c.self_ipi || c.in_flight[irq as usize] > 0 || sending
         };
         match (receiver.place, home) {
+            (Place::Asleep, None) if receiver.waking || receiver.paging => None,
             (Place::Asleep, None) => {
                 let looked_at = state.cores.iter().any(|core| core.at == At::LookAfterMove);
                 let told = receiver.on && (under_way(Irq::Kernel, destination) || looked_at);

@@ -76,6 +76,8 @@ pub(super) enum At {
     /// Kernel, there: it runs no more once it calls the scheduler; look at what was triggered (under H33: the other way
     /// round).
     LookAtTriggered,
+    /// Kernel: a page of the handler's stack was not there when the processor delivered.
+    PageFault,
 }
 
 /// Whether a processor takes part.
@@ -155,6 +157,12 @@ pub(super) struct Receiver {
     pub(super) next: Receive,
     /// On the wait list.
     pub(super) queued: bool,
+    /// A page of the handler's stack is not there.
+    pub(super) page_missing: bool,
+    /// It sleeps until that page comes.
+    pub(super) paging: bool,
+    /// Taken off the list, or never left on it, and about to be woken: the driver wakes behind the list's lock.
+    pub(super) waking: bool,
     /// Of the descriptor it waits for as well: writes to come, twice, less one where its queue is yet to be woken.
     pub(super) writes: u8,
     /// There is something in it.
@@ -175,8 +183,10 @@ pub(super) struct Receiver {
     pub(super) due: [bool; VECTORS],
     /// By vector: items published and not taken.
     pub(super) items: [u8; VECTORS],
-    /// By vector: the receiver has closed it.
+    /// By vector: the receiver has closed it, so that no entry is valid.
     pub(super) revoked: [bool; VECTORS],
+    /// By vector: the driver has told so, and nothing is sent any more.
+    pub(super) retired: [bool; VECTORS],
     pub(super) on: bool,
     pub(super) sn: bool,
     /// NV is the kernel's vector, not the notification vector.
@@ -255,6 +265,7 @@ pub(super) enum Wrong {
     SendStranger,
     SendFreed,
     SendReused,
+    SendRevoked,
     TableOverread,
     TickSwallowed,
 }
@@ -375,6 +386,8 @@ impl State {
             p.put_all(r.due, 1);
             p.put_all(r.items, 2);
             p.put_all(r.revoked, 1);
+            p.put_all(r.retired, 1);
+            p.put_all([r.waking, r.page_missing, r.paging], 1);
             p.put_all([r.on, r.sn, r.nv_kernel, r.freed, r.second_life], 1);
             p.put(r.ndst, 9);
             p.put(r.pir, 2);
@@ -387,7 +400,7 @@ impl State {
             p.put(s.ipi_to, 2);
         }
         p.put(self.budget, 4);
-        p.put(self.wrong as u8, 3);
+        p.put(self.wrong as u8, 4);
         p.words
     }
 
