@@ -52,6 +52,12 @@ passes "$scratch/pong" "$scratch/socket"
 wait $ping
 cat "$scratch/said"
 
+step "user-level threads take turns, and each finds its registers as they were"
+compile kernel/uintr/examples/turns.c "$library" -o "$scratch/turns"
+UINTR_BACKEND=signals passes "$scratch/turns" 5 5000
+tail -1 "$scratch/said"
+! UINTR_BACKEND=signals "$scratch/turns" 0 2>"$scratch/said" || fail "no threads took turns"
+
 step "an interrupt in a hundred that is forgotten is found"
 compile -DUINTR_FORGETS -DLOST_AFTER=5 kernel/uintr/tests/conformance/*.c kernel/uintr/user/*.c -lm -o "$scratch/forgets"
 # Forty chances and more: one that is forgotten just before the receiver looks again harms nobody.

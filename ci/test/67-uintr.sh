@@ -43,7 +43,9 @@ guest --kernel 6.12 '
     load
     pair 2
     beside 200
+    $built/turns 5 2000 || fail turns
 '
+says "turns, all registers kept (hardware: "
 says "200 knocks answered (hardware: "
 says "200 knocks, 13 messages"
 says "times there and back (hardware: "
@@ -161,6 +163,7 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
     plug & plug=$!
     $built/storm --count 5000 --burst 200 || fail "storm while CPUs go off-line and come back"
     $built/loops --count 1000 || fail "loops while CPUs go off-line and come back"
+    $built/turns 6 5000 || fail "turns while CPUs go off-line and come back"
     unplugged $plug
     $built/fuzz 5000 || fail "fuzz"
     unload

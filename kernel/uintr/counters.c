@@ -74,8 +74,8 @@ static void show_thread(struct seq_file *file, struct receiver *receiver)
 		   c->out, c->in, c->undelivered, c->overtaken, c->found, c->noticed, c->collected, c->coalesced);
 	seq_printf(file, " slept %llu woken %llu rose %llu met %llu late %llu caught %llu calls %llu",
 		   c->slept, c->woken, c->rose, c->met, c->late, c->caught, c->calls);
-	seq_printf(file, " waits %llu served %llu readable %llu timed_out %llu signalled %llu",
-		   c->waits, c->served, c->readable, c->timed_out, c->signalled);
+	seq_printf(file, " ticks %llu waits %llu served %llu readable %llu timed_out %llu signalled %llu",
+		   c->ticks, c->waits, c->served, c->readable, c->timed_out, c->signalled);
 }
 
 static int receivers_show(struct seq_file *file, void *data)

@@ -91,6 +91,7 @@ struct counters {
 	u64 late;		/* did not sleep: the last look found a request */
 	u64 caught;		/* of late: notified since it was put on the list */
 	u64 calls;		/* other system calls that a request ended */
+	u64 ticks;		/* times that its timer sent */
 	u64 waits;		/* = served + readable + timed_out + signalled + those without memory, + 1 in a wait */
 	u64 served, readable, timed_out, signalled;
 };
@@ -201,6 +202,15 @@ struct table {
 	struct llist_node dead;
 };
 
+/* A thread's timer; the thread's own with interrupts off, and the hrtimer's function. */
+struct ticks {
+	struct hrtimer timer;
+	bool used;
+	ktime_t next;		/* 0: none */
+	u64 period;		/* ns; 0: once */
+	unsigned int vector;
+};
+
 /*
  * A thread's part: from its first call until exec or exit. Everything
  * of it is the thread's own, with interrupts off, unless it says otherwise.
@@ -220,6 +230,8 @@ struct thread {
 	/* Whose list it is on; changes under that list's lock. NULL: none. */
 	struct sleepers *asleep_on;
 	struct list_head sleeping;
+
+	struct ticks ticks;
 
 	struct irq_work late;		/* it went to sleep on a request */
 	unsigned long works;		/* which of the following are under way */
@@ -322,12 +334,20 @@ void thread_put(struct thread *thread);
 void thread_free(struct thread *thread);
 void arm(struct thread *thread);
 void disarm(struct thread *thread);
+void wake_of(struct thread *thread);
 bool pending(struct thread *thread);
 bool thread_work(struct thread *thread, int work, struct callback_head *head,
 		 enum task_work_notify_mode mode);
 void switch_hook(void *data, int vector);
 int threads_start(void);
 void threads_stop(void);
+
+/* timer.c */
+void ticks_init(struct thread *thread);
+void ticks_in(struct thread *thread);
+void ticks_out(struct thread *thread);
+void ticks_stop(struct thread *thread);
+long receiver_timer(struct receiver *receiver, const struct uintr_timer *args);
 
 /* receiver.c */
 long receiver_new(const struct uintr_receive *args);

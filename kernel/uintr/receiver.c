@@ -91,6 +91,7 @@ static void leave_receiver(struct thread *thread)
 {
 	struct receiver *receiver = thread->receiver;
 
+	ticks_stop(thread);
 	local_irq_disable();
 	disarm(thread);
 	thread->receiver = NULL;
@@ -354,6 +355,7 @@ static long receiver_ioctl(struct file *file, unsigned int command, unsigned lon
 {
 	struct receiver *receiver = file->private_data;
 	struct uintr_receive stack;
+	struct uintr_timer timer;
 	struct uintr_wait wait;
 
 	switch (command) {
@@ -369,6 +371,10 @@ static long receiver_ioctl(struct file *file, unsigned int command, unsigned lon
 		if (copy_from_user(&stack, (void __user *)argument, sizeof(stack)))
 			return -EFAULT;
 		return receiver_stack(receiver, &stack);
+	case UINTR_TIMER:
+		if (copy_from_user(&timer, (void __user *)argument, sizeof(timer)))
+			return -EFAULT;
+		return receiver_timer(receiver, &timer);
 	case UINTR_END:
 		return argument ? -EINVAL : receiver_leave(receiver);
 	}

@@ -322,29 +322,40 @@ static void switched_in(struct preempt_notifier *notifier, int cpu)
 
 	local_irq_save(flags);
 	get_up(thread);
+	if (thread->ticks.used)
+		ticks_in(thread);
 	arm(thread);
 	local_irq_restore(flags);
+}
+
+/* Whether what is sent wakes the thread, which has its CPU yet and is about to lose it. */
+static bool sleeps_reachable(struct thread *thread)
+{
+	if (!thread->receiver || !(READ_ONCE(current->__state) & TASK_INTERRUPTIBLE))
+		return false;
+	/* Who is frozen by its cgroup would go back to sleep at once, and a core is dumped to its end. */
+	if ((READ_ONCE(current->jobctl) & JOBCTL_TRAP_FREEZE) || (current->flags & PF_SIGNALED))
+		return false;
+	/*
+	 * Who waits for a page has no system call that could end, and would fault again at
+	 * once: userfaultfd(2) may be late with the handler's own stack.
+	 */
+	if (syscall_get_nr(current, current_pt_regs()) == -1)
+		return false;
+	/* A receiver that has shut UIF is interrupted where it asks for it. */
+	return thread->uif || thread->waiting;
 }
 
 /* Called with interrupts off. */
 static void switched_out(struct preempt_notifier *notifier, struct task_struct *next)
 {
 	struct thread *thread = container_of(notifier, struct thread, notifier);
-	bool sleeps = READ_ONCE(current->__state) & TASK_INTERRUPTIBLE;
 
 	disarm(thread);
-	/* Who is frozen by its cgroup would go back to sleep at once, and a core is dumped to its end. */
-	if ((READ_ONCE(current->jobctl) & JOBCTL_TRAP_FREEZE) || (current->flags & PF_SIGNALED))
-		return;
-	/*
-	 * Who waits for a page has no system call that could end, and would fault again at
-	 * once: userfaultfd(2) may be late with the handler's own stack.
-	 */
-	if (syscall_get_nr(current, current_pt_regs()) == -1)
-		return;
-	/* A receiver that has shut UIF is interrupted where it asks for it. */
-	if (thread->receiver && sleeps && (thread->uif || thread->waiting))
+	if (sleeps_reachable(thread))
 		go_to_sleep(thread);
+	else if (thread->ticks.next)
+		ticks_out(thread);
 }
 
 static struct preempt_ops preempt_ops = {
@@ -384,6 +395,16 @@ static void wake_sleepers(struct sleepers *list)
 			thread_put(woken[i]);
 		}
 	} while (n == BATCH);
+}
+
+/* Of a thread that sleeps, or slept, whose UPID has ON: it is woken, wherever it is listed now. */
+void wake_of(struct thread *thread)
+{
+	struct sleepers *list = smp_load_acquire(&thread->asleep_on);
+
+	/* Else it is on its way to a CPU, where ON is looked at, or was told so by the last look. */
+	if (list)
+		wake_sleepers(list);
 }
 
 /* The handler of WAKE, in hard interrupts. A spurious one wakes nobody. */
@@ -485,6 +506,7 @@ struct thread *thread_join(gfp_t gfp)
 	init_task_work(&thread->framed, framed);
 	init_task_work(&thread->returned, returned);
 	init_task_work(&thread->ended, receiver_ended);
+	ticks_init(thread);
 	preempt_notifier_init(&thread->notifier, &preempt_ops);
 
 	preempt_disable();
@@ -498,6 +520,7 @@ void thread_leave(struct thread *thread)
 {
 	unsigned long flags;
 
+	ticks_stop(thread);
 	local_irq_save(flags);
 	/* SN stays set: senders that are left post into memory and tell nobody (H14). */
 	disarm(thread);

@@ -164,6 +164,28 @@ impl Receiver {
         result(sys::uintr_revoke(vector.into(), 0)).map(drop)
     }
 
+    /// Sends `vector` to this thread `first` from now and then each `period`, or once, in place of what was set before. What falls due before the last was
+    /// handled is one with it. It ends with the receiver, or by [`Receiver::stop_timer`].
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: `vector` is not below [`VECTORS`](crate::VECTORS), or a time is under 10 µs.
+    pub fn timer(&self, vector: u8, first: Duration, period: Option<Duration>) -> io::Result<()> {
+        // 1: less than the least, and refused; 0 would mean something else.
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let period = period.map_or(0, nanoseconds);
+        result(sys::uintr_timer(vector.into(), nanoseconds(first), period)).map(drop)
+    }
+
+    /// Nothing is sent by the timer any more.
+    ///
+    /// # Errors
+    ///
+    /// None that a living receiver knows.
+    pub fn stop_timer(&self) -> io::Result<()> {
+        result(sys::uintr_timer(0, 0, 0)).map(drop)
+    }
+
     /// Holds interrupts off: what comes is kept for later. CLUI.
     #[inline]
     pub fn mask(&self) {

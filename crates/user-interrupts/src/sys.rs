@@ -26,6 +26,7 @@ unsafe extern "C" {
     pub(crate) safe fn uintr_revoke(vector: u64, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_wait_until(deadline: i64, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_wait_fd(fd: c_int, deadline: i64, flags: c_uint) -> c_int;
+    pub(crate) safe fn uintr_timer(vector: u64, first: u64, period: u64) -> c_int;
     pub(crate) safe fn uintr_poll_fd(flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_register_sender(fd: c_int, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_unregister_sender(index: c_int, flags: c_uint) -> c_int;

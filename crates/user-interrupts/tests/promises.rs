@@ -202,6 +202,28 @@ fn a_masked_loop_ends_its_wait_for_an_interrupt_and_for_a_file_that_can_be_read(
 }
 
 #[test]
+fn a_timer_interrupts_its_thread_until_it_is_stopped() {
+    let receiver = receiver();
+    for refused in [(64, 1_000_000), (0, 0), (0, 9_999)] {
+        let first = Duration::from_nanos(refused.1);
+        let error = receiver.timer(refused.0, first, None).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{refused:?}");
+    }
+    let millisecond = Duration::from_millis(1);
+    receiver.timer(7, millisecond, Some(millisecond)).unwrap();
+    receiver.unmask();
+    for _ in 0..5 {
+        while receiver.take() != 1 << 7 {
+            std::hint::spin_loop();
+        }
+    }
+    receiver.stop_timer().unwrap();
+    receiver.take();
+    thread::sleep(20 * millisecond);
+    assert_eq!(receiver.take(), 0);
+}
+
+#[test]
 fn two_threads_wake_each_other_ten_thousand_times() {
     begin();
     const TIMES: u64 = 10_000;

@@ -118,6 +118,15 @@ int uintr_alt_stack(void *stack, size_t size, unsigned int flags);
 #define UINTR_STACK_LEAST	2048	/* for a handler that ends by UIRET */
 #define UINTR_HANDLE_STACK_LEAST 8192	/* for one that returns */
 
+/*
+ * Sends @vector to the calling thread @first nanoseconds from now and then each @period, 0: once, without a descriptor and
+ * in place of what was set before; @first 0: no more. What falls due before the last was handled is one with it. The running thread is
+ * interrupted as by any sender: a user-level scheduler takes turns so.
+ * EINVAL: the thread has no handler; not below UINTR_VECTORS; a time that is not 0 and less than UINTR_TIMER_LEAST.
+ */
+int uintr_timer(uint64_t vector, uint64_t first, uint64_t period);
+#define UINTR_TIMER_LEAST	10000
+
 /* ---- receiving without a handler: read, poll, epoll ---- */
 
 #define UINTR_SEMAPHORE		(1u << 8)	/* read gives 1 each time */
@@ -139,6 +148,8 @@ int uintr_poll_fd(unsigned int flags);
  * ENOSPC: UINTR_CONNECTIONS are there.
  */
 int uintr_register_sender(int fd, unsigned int flags);
+/* As that for @count descriptors, whose indices go to @indices: all of them, or none and the error of the first that could not. */
+int uintr_register_senders(const int *fds, uint64_t *indices, size_t count, unsigned int flags);
 /* EINVAL: there is no such index. */
 int uintr_unregister_sender(int index, unsigned int flags);
 /* Both for a vector of the calling thread, whose descriptor stays open. */
@@ -178,6 +189,13 @@ static inline void uintr_send(uint64_t index)
 	}
 #endif
 	uintr_send_call(index);
+}
+
+/* Sends to each of @count indices, in their order. */
+static inline void uintr_send_set(const uint64_t *indices, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		uintr_send(indices[i]);
 }
 
 /* The calling thread's flag UIF. Shut, it keeps what comes for later: CLUI. */

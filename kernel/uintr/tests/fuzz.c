@@ -129,12 +129,13 @@ static int loop;
 static void one_call(void)
 {
 	static const unsigned long commands[] = {
-		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_END, UINTR_CONNECT,
+		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_END, UINTR_TIMER, UINTR_CONNECT,
 	};
-	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
+	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
 	union {
 		struct uintr_receive receive;
 		struct uintr_wait wait;
+		struct uintr_timer timer;
 	} args;
 	uint64_t which = lot(sizeof(commands) / sizeof(*commands)), argument;
 	int file = pool[place(kinds[which])];
@@ -163,6 +164,13 @@ static void one_call(void)
 		args.wait.flags = lot(16) ? lot(2) * UINTR_WAIT_FILE : number();
 		/* Any file: a receiver's, a vector's, the loop, itself. */
 		args.wait.file = !lot(16) ? (int)number() : !args.wait.flags ? 0 : lot(3) ? pool[lot(sizeof(pool) / sizeof(*pool))] : loop;
+		argument = (uintptr_t)&args;
+		break;
+	case UINTR_TIMER:
+		args.timer.first = lot(16) ? lot(200000) : number();
+		args.timer.period = lot(16) ? lot(200000) : number();
+		args.timer.vector = lot(16) ? lot(UINTR_VECTORS) : number();
+		args.timer.reserved = lot(16) ? 0 : number();
 		argument = (uintptr_t)&args;
 		break;
 	default:

@@ -28,6 +28,7 @@ struct backend {
 	int (*revoke)(unsigned int vector);
 	/* @fd: -1 for none. */
 	int (*wait_until)(int fd, int64_t deadline);
+	int (*timer)(unsigned int vector, uint64_t first, uint64_t period);
 	int (*alt_stack)(void *stack, size_t size);
 	int (*poll_fd)(int semaphore, int nonblock);
 	int (*connect)(int fd);

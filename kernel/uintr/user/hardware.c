@@ -20,6 +20,7 @@
 #undef UINTR_STACK_LEAST
 #undef UINTR_SEMAPHORE
 #undef UINTR_NONBLOCK
+#undef UINTR_TIMER_LEAST
 #include <linux/uintr.h>
 
 struct receiver {
@@ -251,6 +252,13 @@ static int wait_until(int fd, int64_t deadline)
 	return own ? ioctl(own->descriptor, UINTR_WAIT, &until) : refuse(EINVAL);
 }
 
+static int timer(unsigned int vector, uint64_t first, uint64_t period)
+{
+	struct uintr_timer times = { .first = first, .period = period, .vector = vector };
+
+	return own ? ioctl(own->descriptor, UINTR_TIMER, &times) : refuse(EINVAL);
+}
+
 static int alt_stack(void *stack, size_t size)
 {
 	struct uintr_receive how = { .stack = (uintptr_t)stack, .stack_size = size };
@@ -304,7 +312,7 @@ static void sends(uint64_t index)
 
 const struct backend uintr_hardware = {
 	.start = start, .can_start = can_start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
-	.alt_stack = alt_stack, .poll_fd = poll_fd, .connect = connects, .disconnect = disconnects,
+	.timer = timer, .alt_stack = alt_stack, .poll_fd = poll_fd, .connect = connects, .disconnect = disconnects,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = sends, .mask = uintr_mask, .unmask = uintr_unmask, .unmasked = uintr_unmasked,
 };

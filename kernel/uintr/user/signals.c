@@ -24,6 +24,9 @@ struct time64 {
 	int64_t seconds, nanoseconds;
 };
 
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id	_sigev_un._tid
+#endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv		449
 #endif
@@ -48,7 +51,7 @@ struct receiver {
 	uint64_t live, mapped;
 	/* Revoked in a signal, with an @end still to be closed, which the thread may be looking at. */
 	uint64_t gone;
-	/* Requests of vectors that were revoked before they were handled. */
+	/* Requests of vectors that were revoked before they were handled, and of the timer. */
 	uint64_t late;
 	/* Our ends: of each vector, of the bell; and what senders are given of both. */
 	int end[UINTR_VECTORS], bell, bell_given, status_given;
@@ -57,6 +60,11 @@ struct receiver {
 	/* Where the handler runs, exclusive; 0: where it interrupts. */
 	uintptr_t stack_top;
 	int in_signal;
+	/* The timer, from when @has_timer; CLOCK_MONOTONIC, 0: not set. What has come is in @late. */
+	int has_timer;
+	timer_t timer;
+	uint64_t due, period;
+	unsigned int timer_vector;
 	/* What it is when it is shut: SHUT; or POLLING, and who posts rings all the same. */
 	enum mode masked;
 	/* A signal's handler has left bytes in the bell, for a poll to find. */
@@ -339,12 +347,38 @@ static void empties_bell(const struct receiver *receiver)
 			return;
 }
 
+static uint64_t clock_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* By the clock, and not by whose signal it is: the timer's may have been merged with another. */
+static void ticks(struct receiver *receiver)
+{
+	uint64_t now;
+
+	if (!receiver->due || (now = clock_now()) < receiver->due)
+		return;
+	receiver->due = receiver->period ? receiver->due + ((now - receiver->due) / receiver->period + 1) * receiver->period : 0;
+	__atomic_fetch_or(&receiver->late, bit(receiver->timer_vector), __ATOMIC_RELAXED);
+	if (mode_of(receiver) == POLLING)
+		/* As a sender rings: who is about to poll must find it. */
+		bare_call(SYS_sendto, receiver->bell_given, (long)"", 1, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+	else if (mode_of(receiver) == WAITING)
+		/* The wait, which would go on behind this handler, looks at this first. */
+		shuts(receiver);
+}
+
 static void on_signal(int signal, siginfo_t *info, void *about)
 {
 	struct receiver *receiver = own;
 	int error = errno;
 
 	if (receiver) {
+		ticks(receiver);
 		/* Who is about to poll the bell would sleep in front of what this took. */
 		if (mode_of(receiver) == POLLING)
 			receiver->bell_rung = 1;
@@ -352,7 +386,7 @@ static void on_signal(int signal, siginfo_t *info, void *about)
 			empties_bell(receiver);
 		uintr_moment(BEHIND_THE_BELL);
 		/* See @signals. */
-		if (info->si_code <= 0 || info->si_fd != receiver->bell || receiver->signals++ % 64 == 0)
+		if ((info->si_code <= 0 && info->si_code != SI_TIMER) || (info->si_code > 0 && info->si_fd != receiver->bell) || receiver->signals++ % 64 == 0)
 			revokes_closed(receiver);
 		if (mode_of(receiver) == OPEN) {
 			if (receiver->handler.uiret) {
@@ -491,6 +525,8 @@ static int takes_uiret(void)
 
 static void frees(struct receiver *receiver)
 {
+	if (receiver->has_timer)
+		timer_delete(receiver->timer);
 	if (receiver->bell >= 0)
 		close(receiver->bell);
 	if (receiver->bell_given >= 0)
@@ -645,6 +681,36 @@ static int takes_back(unsigned int vector)
 	revokes(receiver, vector);
 	closes(receiver, vector);
 	return 0;
+}
+
+static int timer(unsigned int vector, uint64_t first, uint64_t period)
+{
+	struct sigevent told = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGURG };
+	struct itimerspec times = { { period / 1000000000, period % 1000000000 }, { first / 1000000000, first % 1000000000 } };
+	struct receiver *receiver = own;
+
+	if (!receiver)
+		return refuse(EINVAL);
+	if (!receiver->has_timer) {
+		if (!first)
+			return 0;
+		told.sigev_notify_thread_id = bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+		if (timer_create(CLOCK_MONOTONIC, &told, &receiver->timer))
+			return -1;
+		receiver->has_timer = 1;
+	}
+	/* A signal that is under way finds no time, or the new one. */
+	__atomic_store_n(&receiver->due, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	receiver->timer_vector = vector;
+	receiver->period = period;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&receiver->due, first ? clock_now() + first : 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!first)
+		times = (struct itimerspec){ 0 };
+	/* Behind the clock's reading: no signal comes before its time, which would be the only one. */
+	return timer_settime(receiver->timer, 0, &times, NULL);
 }
 
 static int alt_stack(void *stack, size_t size)
@@ -821,7 +887,7 @@ static int wait_until(int fd, int64_t deadline)
 
 const struct backend uintr_signals = {
 	.start = start, .can_start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
-	.alt_stack = alt_stack, .poll_fd = poll_fd, .connect = uintr_signals_connect, .disconnect = uintr_signals_disconnect,
+	.timer = timer, .alt_stack = alt_stack, .poll_fd = poll_fd, .connect = uintr_signals_connect, .disconnect = uintr_signals_disconnect,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = uintr_signals_send, .mask = mask, .unmask = unmask, .unmasked = unmasked,
 };

@@ -261,6 +261,20 @@ int uintr_wait(uint64_t usec, unsigned int flags)
 	return errno == ETIMEDOUT ? 0 : -1;
 }
 
+static int is_no_time(uint64_t nanoseconds)
+{
+	return nanoseconds && (nanoseconds < UINTR_TIMER_LEAST || nanoseconds > INT64_MAX / 2);
+}
+
+int uintr_timer(uint64_t vector, uint64_t first, uint64_t period)
+{
+	const struct backend *by = chosen();
+
+	if (!by || vector >= UINTR_VECTORS || is_no_time(first) || is_no_time(period))
+		return refuse(EINVAL);
+	return by->timer(vector, first, period);
+}
+
 int uintr_alt_stack(void *stack, size_t size, unsigned int flags)
 {
 	const struct backend *by = chosen();
@@ -297,6 +311,22 @@ int uintr_unregister_sender(int index, unsigned int flags)
 	/* Before another may get this index. */
 	uintr_ipi_forget(index);
 	return by->disconnect(index) ? refuse(EINVAL) : 0;
+}
+
+int uintr_register_senders(const int *fds, uint64_t *indices, size_t count, unsigned int flags)
+{
+	for (size_t i = 0; i < count; i++) {
+		int index = uintr_register_sender(fds[i], flags), error = errno;
+
+		if (index >= 0) {
+			indices[i] = index;
+			continue;
+		}
+		while (i--)
+			uintr_unregister_sender(indices[i], 0);
+		return refuse(error);
+	}
+	return 0;
 }
 
 int uintr_register_self(uint64_t vector, unsigned int flags)

@@ -178,6 +178,23 @@ struct uintr_wait {
  */
 #define UINTR_END		_IO(0xf7, 8)
 
+struct uintr_timer {
+	__u64 first;		/* nanoseconds from now; 0: no more, whatever was set before */
+	__u64 period;		/* nanoseconds from each to the next; 0: once */
+	__u32 vector;
+	__u32 reserved;		/* 0 */
+};
+
+/*
+ * On a receiver's descriptor, by its thread: send @vector to it at these times, as a sender would,
+ * in place of those that were set before. The vector need not have a descriptor. What falls due before the one
+ * before it was delivered, or while the thread waits for a CPU, is one.
+ * EINVAL: not below UINTR_VECTORS, or a time that is not 0 and less than UINTR_TIMER_LEAST.
+ * EPERM: another thread's receiver. ESHUTDOWN: the receiver has ended.
+ */
+#define UINTR_TIMER		_IOW(0xf7, 9, struct uintr_timer)
+#define UINTR_TIMER_LEAST	10000
+
 /*
  * In uc_flags of a signal's frame: UIF was open when the signal came, and
  * rt_sigreturn(2) opens it; rt_sigreturn(2) sets UIF.

@@ -6,7 +6,7 @@
  */
 #include "shared.h"
 
-static const struct item *const themes[] = { starts, handlers, waits, vectors, ends, polls, storms };
+static const struct item *const themes[] = { starts, handlers, waits, vectors, ends, polls, timers, storms };
 
 /* What the program is executed as by one of its own cases: it lives until it is killed. */
 __attribute__((noreturn)) static void after_exec(void)

@@ -21,7 +21,7 @@ struct item {
 };
 
 /* One table a file, ended by one without a name. */
-extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls[], storms[];
+extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls[], storms[], timers[];
 
 /* Seconds: an emulator's host may be busy. */
 #ifndef LOST_AFTER

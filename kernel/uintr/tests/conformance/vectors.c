@@ -405,12 +405,46 @@ static void is_closed_by_another_thread_at_any_moment(void)
 	}
 }
 
+static volatile uint64_t came;
+
+static void notes_the_vector(unsigned int number, void *argument)
+{
+	came |= 1ull << number;
+	handler(number, argument);
+}
+
+static void connects_many_and_sends_to_a_set(void)
+{
+	int fds[UINTR_VECTORS];
+	uint64_t indices[UINTR_VECTORS];
+
+	begins();
+	CHECK(uintr_handle(notes_the_vector, NULL, 0) == 0);
+	for (int i = 0; i < UINTR_VECTORS; i++)
+		CHECK((fds[i] = uintr_vector_fd(i, 0)) >= 0);
+	CHECK(uintr_register_senders(fds, indices, 0, 0) == 0);
+	FAILS(uintr_register_senders(fds, indices, 1, 1), EINVAL);
+	/* All or none: the next have the same indices. */
+	CHECK(!close(fds[40]));
+	FAILS(uintr_register_senders(fds, indices, UINTR_VECTORS, 0), EBADF);
+	while ((fds[40] = uintr_vector_fd(40, 0)) < 0)
+		CHECK(errno == EBUSY);
+	CHECK(uintr_register_senders(fds, indices, UINTR_VECTORS, 0) == 0);
+	for (int i = 0; i < UINTR_VECTORS; i++)
+		CHECK(indices[i] == (uint64_t)i);
+	uintr_unmask();
+	uintr_send_set(indices + 10, 50);
+	await(50);
+	CHECK(came == ((1ull << 50) - 1) << 10 && handled == 50);
+}
+
 const struct item vectors[] = {
 	{ "an index that is not connected is a wrong address", sends_an_index_that_is_not_connected, SIGSEGV },
 	{ "an index beyond the table is a wrong address", sends_beyond_the_table, SIGSEGV },
 	{ "a vector is revoked, and its senders' addresses are wrong", revokes, SIGSEGV },
 	{ "the last close revokes a vector", is_revoked_by_its_last_close, SIGSEGV },
 	{ "256 connections and no more", connects_as_often_as_it_can, 0 },
+	{ "many are connected at once, or none, and a set is sent to", connects_many_and_sends_to_a_set, 0 },
 	{ "wrong calls", refuses_what_is_wrong, 0 },
 	{ "a vector passes over a socket", passes_over_a_socket, 0 },
 	{ "another user's process may send that has the descriptor", needs_no_right_but_the_descriptor, 0 },
