@@ -48,7 +48,7 @@ fn every_hazard_is_found_and_shows_what_it_is_known_for() {
     for &hazard in Hazard::ALL {
         let (_, property, chart) = faulty(hazard);
         let expected = match hazard {
-            Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 => UNDELIVERED.name,
+            Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 | Hazard::H38 => UNDELIVERED.name,
             Hazard::H4
             | Hazard::H5
             | Hazard::H10
@@ -68,6 +68,7 @@ fn every_hazard_is_found_and_shows_what_it_is_known_for() {
             Hazard::H13 | Hazard::H14 | Hazard::H34 => "memory",
             Hazard::H19 | Hazard::H29 => ITEM_LEFT.name,
             Hazard::H20 => "tick",
+            Hazard::H37 => "handler",
         };
         assert_eq!(property, expected, "{}: {:#?}", hazard.name(), chart);
         assert!(!chart.steps.is_empty() && chart.lanes.len() >= 2, "{}", hazard.name());

@@ -128,6 +128,7 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             let on = u8::from(after.receivers[r].on);
             Step::towards(RECEIVER + r, UPID + r, format!("closes v{v}: PIR bit cleared, ON {on}"))
         }
+        Action::EnterGuest(core) => Step::local(lane_of(running(core), core), "runs a virtual CPU"),
         Action::Exit(core) => Step::local(lane_of(running(core), core), "exits"),
         Action::WriteCr4(core) => Step::local(cpu(core), "CR4 rewritten: UINTR 0"),
         Action::Close(core) => {
@@ -162,6 +163,7 @@ fn run(machine: &Machine, before: &State, core: u8, after: &State) -> Step {
     match (at, before.cores[c].running) {
         (At::User, Task::Receiver(r)) => receive(before, usize::from(r), c, after),
         (At::User, Task::Sender(s)) => send(machine, before, usize::from(s), after),
+        (At::Guest, _) => Step::local(lane, "the guest is left"),
         (At::LookAfterMove, _) => Step::local(lane, "kernel: looks at ON of those moved, and wakes them"),
         (_, Task::Receiver(r)) => kernel(machine, before, usize::from(r), c, after),
         _ => Step::local(lane, "kernel"),
@@ -237,7 +239,7 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
             };
             to_upid(text)
         }
-        At::Idle | At::User | At::LookAfterMove => Step::local(lane, "kernel"),
+        At::Idle | At::User | At::LookAfterMove | At::Guest => Step::local(lane, "kernel"),
     }
 }
 

@@ -94,6 +94,12 @@ hazards! {
     H36(DRIVER_STACK): "who waits for a page is woken",
         "a delivery meets a page of the handler's stack that is late; the request is pending yet, so that each sleep for the page ends at once, and the processor spins",
         "leave alone who sleeps in a fault: no system call of it could end";
+    H37(DRIVER_LIFE_CYCLE): "the last close is the end",
+        "a thread ends its receiver by closing the descriptor, which a child has yet, between its making and its exec; a post in between runs a handler with nothing behind it",
+        "a call by which the thread ends it, whoever has descriptors";
+    H38(DRIVER_RUNNING): "a receiver runs a virtual CPU",
+        "a notification that comes while the guest runs ends that as any interrupt does, and is the kernel's; UINV was right all the time, so that nobody looks at ON",
+        "look at ON behind each VM exit; where nothing tells of one, no receiver runs a virtual CPU";
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.

@@ -40,6 +40,8 @@ pub enum Action {
     Block(u8),
     /// A signal for the task of a processor.
     Signal(u8),
+    /// The task of a processor runs a virtual CPU.
+    EnterGuest(u8),
     /// The kernel needs the vector registers of a processor.
     Fpu(u8),
     /// Somebody writes what a receiver waits for beside its interrupts, and then wakes who is in the queue.
@@ -208,6 +210,7 @@ impl Machine {
             }
             Action::TimeOut(r) => self.wake(&mut state, usize::from(r)),
             Action::Block(core) => state.cores[usize::from(core)].at = At::WaitEntry,
+            Action::EnterGuest(core) => state.cores[usize::from(core)].at = At::Guest,
             Action::Signal(core) => self.signal(&mut state, usize::from(core)),
             Action::Fpu(core) => {
                 // §3.2: XSAVES clears UINV. The image is not needed, for the registers stay valid.
@@ -247,7 +250,8 @@ impl Machine {
     /// §6.4. The EOI is part of this step; nothing of the lower-priority vector can come between.
     pub(super) fn accept(&self, state: &mut State, core: usize, irq: Irq) {
         let cpu = self.cpu(&state.cores[core]);
-        if notification::identifies(&cpu, irq.vector()) {
+        let in_guest = state.cores[core].at == At::Guest;
+        if !in_guest && notification::identifies(&cpu, irq.vector()) {
             if let Some(receiver) = state.pointed_at(core) {
                 receiver.on = false;
             }
@@ -289,6 +293,9 @@ impl Machine {
             let receiver = &mut state.receivers[usize::from(r)];
             receiver.handling = vector + 1;
             receiver.due[usize::from(vector)] = false;
+            if receiver.handler_gone {
+                state.wrong = Wrong::HandlerGone;
+            }
         }
     }
 
@@ -297,6 +304,7 @@ impl Machine {
             (At::User, Task::Receiver(r)) => self.receive(state, core, usize::from(r)),
             (At::User, Task::Sender(s)) => self.send(state, core, usize::from(s)),
             (At::FpuSection, _) => self.back_to_user(state, core),
+            (At::Guest, _) => state.cores[core].at = At::User,
             (At::LookAfterMove, _) => {
                 state.cores[core].at = At::Idle;
                 if !self.has(Hazard::H30) {
@@ -464,7 +472,7 @@ impl Machine {
                     return self.switch_out(state, core);
                 }
             }
-            At::Idle | At::User | At::FpuSection | At::LookAfterMove | At::LookAtTriggered => {
+            At::Idle | At::User | At::FpuSection | At::Guest | At::LookAfterMove | At::LookAtTriggered => {
                 unreachable!("handled by the caller")
             }
         };
@@ -642,6 +650,10 @@ impl Machine {
     fn exit(&self, state: &mut State, core: usize) {
         let Task::Receiver(r) = state.cores[core].running else { return };
         let receiver = &mut state.receivers[usize::from(r)];
+        if self.has(Hazard::H37) {
+            receiver.handler_gone = true;
+            return;
+        }
         receiver.sn = true;
         receiver.place = Place::Exited;
         receiver.due = [false; VECTORS];

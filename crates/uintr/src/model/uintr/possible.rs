@@ -69,7 +69,13 @@ impl Machine {
         }
         let open = matches!(
             c.at,
-            At::Idle | At::User | At::WaitEntry | At::FpuSection | At::LookAtDescriptor | At::LookAtTriggered
+            At::Idle
+                | At::User
+                | At::WaitEntry
+                | At::FpuSection
+                | At::LookAtDescriptor
+                | At::LookAtTriggered
+                | At::Guest
         );
         if open && !self.inside_instruction(state, core) {
             for irq in Irq::ALL {
@@ -166,6 +172,9 @@ impl Machine {
             if allowed.signal && receiver.signal == 0 {
                 actions.push(Action::Signal(id));
             }
+            if self.has(Hazard::H38) {
+                actions.push(Action::EnterGuest(id));
+            }
             if allowed.fpu {
                 actions.push(Action::Fpu(id));
             }
@@ -198,6 +207,7 @@ impl Machine {
                 | Action::TimeOut(_)
                 | Action::Block(_)
                 | Action::Signal(_)
+                | Action::EnterGuest(_)
                 | Action::Fpu(_)
                 | Action::Revoke(..)
                 | Action::TakePage(_)

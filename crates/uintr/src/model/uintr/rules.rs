@@ -46,6 +46,8 @@ const SEND_STRANGER: Property =
     property("sends", "SENDUIPI goes through another task's table and posts to a stranger");
 const SEND_FREED: Property = property("memory", "SENDUIPI writes sixteen bytes into memory that was freed");
 const SEND_REUSED: Property = property("memory", "SENDUIPI posts into a descriptor that has a new owner");
+const HANDLER_GONE: Property =
+    property("handler", "a handler runs although its thread has ended the receiver");
 const SEND_REVOKED: Property =
     property("memory", "SENDUIPI posts a vector although the call that revoked it has returned");
 const TABLE_OVERREAD: Property = property("table", "SENDUIPI reads an entry behind the end of the table");
@@ -62,6 +64,7 @@ impl Machine {
             Wrong::SendFreed => Some(SEND_FREED),
             Wrong::SendReused => Some(SEND_REUSED),
             Wrong::SendRevoked => Some(SEND_REVOKED),
+            Wrong::HandlerGone => Some(HANDLER_GONE),
             Wrong::TableOverread => Some(TABLE_OVERREAD),
             Wrong::TickSwallowed => Some(TICK_SWALLOWED),
         }

@@ -78,6 +78,8 @@ pub(super) enum At {
     LookAtTriggered,
     /// Kernel: a page of the handler's stack was not there when the processor delivered.
     PageFault,
+    /// Under H38: the thread runs a virtual CPU. Interrupts end that, and are the kernel's.
+    Guest,
 }
 
 /// Whether a processor takes part.
@@ -161,6 +163,8 @@ pub(super) struct Receiver {
     pub(super) page_missing: bool,
     /// It sleeps until that page comes.
     pub(super) paging: bool,
+    /// Under H37: its program has ended it, and nothing is behind its handler.
+    pub(super) handler_gone: bool,
     /// Taken off the list, or never left on it, and about to be woken: the driver wakes behind the list's lock.
     pub(super) waking: bool,
     /// Of the descriptor it waits for as well: writes to come, twice, less one where its queue is yet to be woken.
@@ -266,6 +270,7 @@ pub(super) enum Wrong {
     SendFreed,
     SendReused,
     SendRevoked,
+    HandlerGone,
     TableOverread,
     TickSwallowed,
 }
@@ -387,7 +392,7 @@ impl State {
             p.put_all(r.items, 2);
             p.put_all(r.revoked, 1);
             p.put_all(r.retired, 1);
-            p.put_all([r.waking, r.page_missing, r.paging], 1);
+            p.put_all([r.waking, r.page_missing, r.paging, r.handler_gone], 1);
             p.put_all([r.on, r.sn, r.nv_kernel, r.freed, r.second_life], 1);
             p.put(r.ndst, 9);
             p.put(r.pir, 2);
