@@ -48,8 +48,11 @@ for source in crates/ffi/examples/*.c crates/ffi/examples/*.cpp; do
     examples+=("$name")
     compile "$name" shared "$rpath" "${shared[@]}"
     compile "$name" static "${static[@]}"
+    [ "$name" != serve ] || compile "$name" alone -static "${static[@]}"
     compile "$name" asan -fsanitize=address,undefined -fno-sanitize-recover=undefined "$rpath" "${shared[@]}"
 done
+! ldd "$out/serve-alone" >"$scratch/ldd" 2>&1 || fail "a program linked with -static needs a library: $(cat "$scratch/ldd")"
+timeout --kill-after=5 120 "$out/serve-alone" "$scratch/serve-alone" 3 | grep -x '3 clients were answered' >/dev/null || fail "serve (alone)"
 ! grep -q libdoorbell <<<"$(ldd "$out/host-static" 2>&1)" || fail "the static example needs the shared library"
 grep -qF "$out/prefix/lib/libdoorbell.so.0" <<<"$(ldd "$out/host-shared")" || fail "the shared example does not use the library"
 

@@ -23,9 +23,9 @@ use core::mem::{align_of, offset_of, size_of};
 /// `DOORBELL` as bytes in memory.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"DOORBELL");
 /// Both sides must have the same.
-pub const MAJOR: u32 = 2;
+pub const MAJOR: u32 = 3;
 /// May differ between the sides.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 0;
 /// Where the payload may start and how its size is rounded.
 pub const PAGE: u64 = 4096;
 /// The most bells one mapping can have.
@@ -40,12 +40,10 @@ pub const MOST_HOLDERS: u32 = 1 << 30;
 
 /// The low 32 feature bits: a reader that does not know one of them must not go on.
 pub const REQUIRED_FEATURES: u64 = 0xffff_ffff;
-/// Semaphores in the mapping are glibc's `sem_t`, not musl's: the two libraries disagree about its inside.
-pub const FEATURE_GLIBC_SEMAPHORE: u64 = 1 << 0;
 /// The payload holds channels (their layout has its own version).
 pub const FEATURE_CHANNELS: u64 = 1 << 1;
 /// Every feature this version knows.
-pub const KNOWN_FEATURES: u64 = FEATURE_GLIBC_SEMAPHORE | FEATURE_CHANNELS;
+pub const KNOWN_FEATURES: u64 = FEATURE_CHANNELS;
 
 /// Distance between things that different sides write: two cache lines, for the adjacent-line prefetcher of
 /// x86 pulls lines in pairs (Intel Optimization Reference Manual, "Spatial Prefetcher").
@@ -81,23 +79,9 @@ pub struct BellRecord {
     /// spinning can pay, never whether a wake-up comes.
     pub ringer_cpu: AtomicU32,
     reserved_wake_line: [AtomicU32; 12],
-    /// Who holds the eventfd waiter slots (first half) and the semaphore waiter slots (second half): 0 for nobody, else a
-    /// number its holder chose.
-    pub slot_holders: [AtomicU32; 2 * WAITER_SLOTS as usize],
-    /// The semaphores of the semaphore waiter slots.
-    pub semaphores: [SemaphoreSpace; WAITER_SLOTS as usize],
-}
-
-/// Room for a `sem_t` of the C library.
-#[repr(C, align(32))]
-#[derive(Debug)]
-pub struct SemaphoreSpace([AtomicU64; 4]);
-
-impl SemaphoreSpace {
-    /// Where it is.
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.0.as_ptr().cast_mut().cast()
-    }
+    /// Who holds the waiter slots: 0 for nobody, else a number its holder chose.
+    pub slot_holders: [AtomicU32; WAITER_SLOTS as usize],
+    reserved_slots: [AtomicU32; WAITER_SLOTS as usize],
 }
 
 const _: () = {
@@ -112,16 +96,14 @@ const _: () = {
     assert!(offset_of!(Header, payload_offset) == 40);
     assert!(offset_of!(Header, payload_size) == 48);
 
-    assert!(size_of::<BellRecord>() == 512);
+    assert!(size_of::<BellRecord>() == 256);
     assert!(align_of::<BellRecord>() == LINES);
     assert!(offset_of!(BellRecord, rung) == 0);
     assert!(offset_of!(BellRecord, wake) == 128);
     assert!(size_of::<WakeWords>() == 12);
     assert!(offset_of!(BellRecord, ringer_cpu) == 140);
     assert!(offset_of!(BellRecord, slot_holders) == 192);
-    assert!(offset_of!(BellRecord, semaphores) == 256);
-    assert!(size_of::<SemaphoreSpace>() == 32 && align_of::<SemaphoreSpace>() == 32);
-    assert!(bell_offset(0) == 128 && bell_offset(2) == 128 + 2 * 512);
+    assert!(bell_offset(0) == 128 && bell_offset(2) == 128 + 2 * 256);
 };
 
 /// What the creator decided, or what a reader copied out of a header and found to be sound.
@@ -300,8 +282,7 @@ mod tests {
         ));
         let wake = offset_of!(BellRecord, wake);
         assert_design_says(&format!(
-            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, `ringer_cpu` at {}; waiter slot holders at {}; \
-             {WAITER_SLOTS} semaphores at {} |",
+            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, `ringer_cpu` at {}; {WAITER_SLOTS} waiter slot holders at {} |",
             bell_offset(0),
             bell_offset(1) - bell_offset(0),
             offset_of!(BellRecord, rung),
@@ -310,7 +291,6 @@ mod tests {
             offset_of!(BellRecord, wake) + 8,
             offset_of!(BellRecord, ringer_cpu),
             offset_of!(BellRecord, slot_holders),
-            offset_of!(BellRecord, semaphores),
         ));
         assert_design_says(&format!("| next multiple of {PAGE} | payload |"));
     }

@@ -78,13 +78,11 @@
 use crate::fault;
 use crate::sync::{AtomicU32, Ordering, compiler_fence, fence, fence_after_rmw};
 
-/// How many waiters of one bell can have a token of their own of one kind (an eventfd, a semaphore).
+/// How many waiters of one bell can have a token of their own (an eventfd).
 pub const WAITER_SLOTS: u32 = 8;
 
-const EVENTFD_SHIFT: u32 = 0;
-const SEMAPHORE_SHIFT: u32 = WAITER_SLOTS;
 const FUTEX_BIT: u32 = 1 << 16;
-const SEAT_MASK: u32 = (1 << WAITER_SLOTS) - 1;
+const SLOT_MASK: u32 = (1 << WAITER_SLOTS) - 1;
 
 /// The two shared words of the protocol. See the [module](self) for what they mean.
 #[repr(C)]
@@ -114,12 +112,7 @@ impl WaiterSlot {
 
     /// On eventfd number `index` of the bell, alone. `None` if there is no such number ([`WAITER_SLOTS`]).
     pub const fn eventfd(index: u32) -> Option<Self> {
-        if index < WAITER_SLOTS { Some(Self { bit: 1 << EVENTFD_SHIFT << index }) } else { None }
-    }
-
-    /// On semaphore number `index` of the bell, alone. `None` if there is no such number ([`WAITER_SLOTS`]).
-    pub const fn semaphore(index: u32) -> Option<Self> {
-        if index < WAITER_SLOTS { Some(Self { bit: 1 << SEMAPHORE_SHIFT << index }) } else { None }
+        if index < WAITER_SLOTS { Some(Self { bit: 1 << index }) } else { None }
     }
 }
 
@@ -150,17 +143,12 @@ impl Woken {
 
     /// The eventfds that must be written.
     pub fn eventfds(self) -> impl Iterator<Item = u32> {
-        slots(self.bits >> EVENTFD_SHIFT)
-    }
-
-    /// The semaphores that must be posted.
-    pub fn semaphores(self) -> impl Iterator<Item = u32> {
-        slots(self.bits >> SEMAPHORE_SHIFT)
+        slots(self.bits)
     }
 }
 
 fn slots(bits: u32) -> impl Iterator<Item = u32> {
-    let mut left = bits & SEAT_MASK;
+    let mut left = bits & SLOT_MASK;
     core::iter::from_fn(move || {
         let slot = left.trailing_zeros();
         left &= left.wrapping_sub(1);
@@ -328,8 +316,7 @@ impl WakeWords {
         self.waiters.swap(0, Ordering::AcqRel);
         fault::point();
         self.epoch.fetch_add(1, Ordering::Release);
-        let slots = (SEAT_MASK << EVENTFD_SHIFT) | (SEAT_MASK << SEMAPHORE_SHIFT);
-        Woken { bits: FUTEX_BIT | slots }
+        Woken { bits: FUTEX_BIT | SLOT_MASK }
     }
 
     /// The word a futex sleeper sleeps on.

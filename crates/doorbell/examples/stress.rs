@@ -11,7 +11,7 @@
 
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
 use doorbell_core::peer_memory::PeerMemory;
 use rustix::event::{Timespec, epoll};
@@ -255,7 +255,6 @@ fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
         "adaptive" => by::<Adaptive>(segment),
         "futex" => by::<Futex>(segment),
         "eventfd" => by::<Eventfd>(segment),
-        "semaphore" => by::<Semaphore>(segment),
         "spin" => by::<Spin>(segment),
         "yield" => by::<Yield>(segment),
         #[cfg(feature = "io_uring")]
@@ -271,11 +270,10 @@ fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
 }
 
 /// All ways, and whether this program was built with the feature that each needs.
-const WAYS: [(&str, bool); 11] = [
+const WAYS: [(&str, bool); 10] = [
     ("adaptive", true),
     ("futex", true),
     ("eventfd", true),
-    ("semaphore", true),
     ("spin", true),
     ("yield", true),
     ("io_uring", cfg!(feature = "io_uring")),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bell.
 
-use crate::bell_state::{BellState, initialise_semaphores};
+use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::holder::Holder;
@@ -59,7 +59,7 @@ use std::time::{Duration, Instant};
 /// so even if it was killed in the middle of ringing.
 ///
 /// **… I drop the connection the bell came from?** A handle that waits by a waiter slot ([`Eventfd`](crate::wait::Eventfd),
-/// [`Semaphore`](crate::wait::Semaphore), [`into_fd`](Self::into_fd)) keeps the connection to the bell's maker from its
+/// [`into_fd`](Self::into_fd)) keeps the connection to the bell's maker from its
 /// first wait on, and waits on; one that has no waiter slot by then gets none ([`WaitError::HungUp`]). Handles that need no
 /// waiter slot ring and wait on, but hear of no death.
 ///
@@ -71,8 +71,7 @@ use std::time::{Duration, Instant};
 /// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a copy, which is
 /// another bell. A bell of [`for_children`](Self::for_children), or of a rendezvous, is the same bell in both; a handle
 /// that both go on using is one waiter with two memories, so clone it before the fork and use one clone on each
-/// side, and wait by a way that takes no waiter slot ([`Eventfd`](crate::wait::Eventfd) and
-/// [`Semaphore`](crate::wait::Semaphore) do).
+/// side, and wait by a way that takes no waiter slot ([`Eventfd`](crate::wait::Eventfd) does).
 ///
 /// **… a process runs another program (exec)?** Its handles are gone, as if it had dropped them. All descriptors are
 /// close-on-exec.
@@ -124,7 +123,6 @@ impl Bell {
     }
 
     fn alone(mapping: Mapping, eventfds: usize) -> Result<Self, MapError> {
-        initialise_semaphores(&mapping);
         let slots = eventfds.min(doorbell_core::wake::WAITER_SLOTS as usize);
         let files = Files::new(Tokens::Eventfds, slots, mapping.scope()).map_err(MapError::from)?;
         let origin = Arc::new(Origin::new(Holder::Given(MAKER)));
@@ -308,7 +306,7 @@ impl<W: Wait> Source for Bell<W> {
 /// Waits for a ring at any of several bells, or for `deadline`. Returns the place in `bells` of one that was rung;
 /// its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came first, or if there are no bells.
 ///
-/// The way of waiting is that of the first bell. [`Semaphore`](crate::wait::Semaphore) cannot wait for several.
+/// The way of waiting is that of the first bell.
 ///
 /// # Errors
 /// [`WaitError::TooManyBells`] if the way cannot wait for so many. [`WaitError::PeerGone`] if a peer at any of them went and no ring is left unheard there.

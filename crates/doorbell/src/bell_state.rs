@@ -99,7 +99,7 @@ impl BellState {
 
     /// The duty that comes with `woken`.
     ///
-    /// Nothing is returned, for there is nothing a notifier could do about a failure: an eventfd or a semaphore that
+    /// Nothing is returned, for there is nothing a notifier could do about a failure: an eventfd that
     /// cannot count further has a token already, and the other calls cannot fail with valid arguments.
     #[cold]
     fn wake(&self, woken: Woken) {
@@ -115,17 +115,6 @@ impl BellState {
         }
         for index in woken.eventfds() {
             self.put_token(index as usize);
-        }
-        if !self.lives.all_trusted() {
-            // glibc aborts the process over a semaphore whose inside makes no sense. Nobody honest sleeps there:
-            // `WaiterSlots::take_semaphore` refuses.
-            return;
-        }
-        for index in woken.semaphores() {
-            let semaphore = record.semaphores[index as usize].as_ptr().cast();
-            // SAFETY: the space was initialised by `initialise_semaphores` before anybody saw the mapping, and all who
-            // can write there are trusted not to.
-            unsafe { libc::sem_post(semaphore) };
         }
     }
 
@@ -187,17 +176,3 @@ impl BellState {
         self.origin.holder(&self.mapping)
     }
 }
-
-/// Makes the semaphores of all bells of a fresh mapping.
-pub(crate) fn initialise_semaphores(mapping: &Mapping) {
-    let shared = i32::from(mapping.scope() == Scope::Processes);
-    for record in (0..mapping.plan().bells).filter_map(|index| mapping.bell(index)) {
-        for space in &record.semaphores {
-            // SAFETY: the space is 32 bytes at a multiple of 32, as glibc's and musl's sem_t need (asserted below),
-            // and nobody else sees the mapping yet. Fails only for counts above SEM_VALUE_MAX.
-            unsafe { libc::sem_init(space.as_ptr().cast(), shared, 0) };
-        }
-    }
-}
-
-const _: () = assert!(size_of::<libc::sem_t>() <= size_of::<doorbell_core::layout::SemaphoreSpace>());

@@ -21,10 +21,8 @@ pub enum WaitError {
     /// A signal handler ran in the waiting thread, which had asked to be told
     /// ([`Bell::set_interruptible`](crate::Bell::set_interruptible)). Nothing was taken: wait again to go on.
     Interrupted,
-    /// Every waiter slot of this kind at this bell is taken by another handle.
+    /// Every waiter slot at this bell is taken by another handle.
     NoWaiterSlot {
-        /// `eventfd` or `semaphore`.
-        kind: &'static str,
         /// How many the bell has. [`Offer::eventfds`](crate::rendezvous::Offer::eventfds) and
         /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
         slots: usize,
@@ -60,9 +58,9 @@ impl fmt::Display for WaitError {
         match self {
             Self::PeerGone(peer) => write!(f, "{peer} closed its end or died; accept a successor or stop"),
             Self::Interrupted => f.write_str("a signal came; wait again to go on"),
-            Self::NoWaiterSlot { kind, slots } => write!(
+            Self::NoWaiterSlot { slots } => write!(
                 f,
-                "all {slots} {kind} slots of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
+                "all {slots} eventfd slots of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
             ),
             Self::HungUp => f.write_str(
                 "the maker of this bell's segment takes this process for gone; keep the connection it was met in, or wait by a way that takes no slot",

@@ -56,6 +56,7 @@ mod aio;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod atfork_lock;
+mod attach_error;
 mod bell;
 mod bell_state;
 mod calibrate;
@@ -67,6 +68,7 @@ pub mod counters;
 mod cpu;
 mod deadline;
 mod descriptor;
+mod directory;
 mod environment;
 mod error;
 mod fd;

@@ -154,15 +154,9 @@ impl Mapping {
         }
         let file = memfd_create(name, flags).map_err(os("memfd_create"))?;
         descriptor::set_size(&file, length).map_err(os("ftruncate"))?;
-        let mapping = Self::of_new_file(file, plan, length)?;
-        fcntl_add_seals(mapping.file.as_ref().expect("just given"), SEALS).map_err(os("F_ADD_SEALS"))?;
-        Ok(mapping)
-    }
-
-    /// Maps a file that this process just made and sized, and writes the header.
-    pub(crate) fn of_new_file(file: OwnedFd, plan: Plan, length: u64) -> Result<Self, MapError> {
         let mapping = Self::of_file(file, plan, length, READ_AND_WRITE)?;
         mapping.header().write(&plan);
+        fcntl_add_seals(mapping.file.as_ref().expect("just given"), SEALS).map_err(os("F_ADD_SEALS"))?;
         Ok(mapping)
     }
 
@@ -174,7 +168,7 @@ impl Mapping {
     /// [`MapError::HugePages`], [`MapError::Os`].
     pub fn from_peer(file: OwnedFd, most: u64, trusted: bool) -> Result<Self, MapError> {
         check_from_peer(&file, most, trusted)?;
-        Self::of_existing_file(file)
+        Self::of_existing(file, READ_AND_WRITE)
     }
 
     /// As `from_peer`, of one who is not trusted, for those who only look: whoever writes there ends by SIGSEGV.
@@ -186,11 +180,6 @@ impl Mapping {
     /// Can a page of it be taken away from us, sealed as it is?
     pub(crate) fn can_be_punched(&self) -> bool {
         self.huge_pages
-    }
-
-    /// A file another process made, whose size the caller has reason to think fixed.
-    pub(crate) fn of_existing_file(file: OwnedFd) -> Result<Self, MapError> {
-        Self::of_existing(file, READ_AND_WRITE)
     }
 
     fn of_existing(file: OwnedFd, rights: ProtFlags) -> Result<Self, MapError> {
@@ -324,7 +313,7 @@ pub(crate) fn check_from_peer(file: &OwnedFd, most: u64, trusted: bool) -> Resul
 
 /// Does it live in huge pages? Their reservation goes with a hole that is punched (`FALLOC_FL_PUNCH_HOLE`), which no seal
 /// forbids that lets others write; when the machine's pool is used up then, the next touch is a SIGBUS.
-pub(crate) fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
+fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
     // `HUGETLBFS_MAGIC` of linux/magic.h.
     const HUGETLBFS: u32 = 0x9584_58f6;
     // Its type differs from machine to machine; the number has 32 bits on all.

@@ -19,7 +19,7 @@ pub struct PeerId {
 }
 
 impl PeerId {
-    /// One that this process has not met, and knows of by others: the owner of a name, or another joiner of its segment.
+    /// One that this process has not met, and knows of by others: another joiner of its segment.
     pub const UNMET: Self = Self { number: 0, pid: 0 };
 
     /// The next that this process meets.

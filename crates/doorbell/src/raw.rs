@@ -5,7 +5,7 @@
 //! | for | use |
 //! |---|---|
 //! | memory with bells and lanes of your choice | [`Segment`], made from an [`Offer`], with [`Lanes`] |
-//! | sharing it | [`socket`], [`inherited`], [`named`]; [`Host`] and [`Join`] say with whom ([`Users`]) |
+//! | sharing it | [`socket`], [`inherited`]; [`Host`] and [`Join`] say with whom ([`Users`]) |
 //! | one peer, and taking ends of lanes there | [`Connection`], [`Sender::attach`](crate::channel::Sender::attach) |
 //! | one's own structures in the segment, and waking whoever waits for them | [`Segment::payload`], [`BellState`] |
 
@@ -14,5 +14,5 @@ pub use crate::channel::Lanes;
 pub use crate::mapping::{MapError, Mapping, Scope};
 pub use crate::rendezvous::socket::Host;
 pub use crate::rendezvous::{
-    Connection, Join, MemoryOptions, Offer, RendezvousError, Segment, Users, inherited, named, socket,
+    Connection, Join, MemoryOptions, Offer, RendezvousError, Segment, Users, inherited, socket,
 };

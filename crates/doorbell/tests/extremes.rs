@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use doorbell::rendezvous::{Join, RendezvousError};
-use doorbell::wait::{Eventfd, Futex, Semaphore, Spin, Wait, Yield};
+use doorbell::wait::{Eventfd, Futex, Spin, Wait, Yield};
 use doorbell::{Bell, Notify, Select};
 use std::path::PathBuf;
 use std::thread::{scope, sleep};
@@ -37,7 +37,6 @@ fn a_time_out_of_all_time_ends_with_what_is_waited_for_and_none_ends_at_once() {
     bell_waits_for_ever::<doorbell::wait::Adaptive>();
     bell_waits_for_ever::<Futex>();
     bell_waits_for_ever::<Eventfd>();
-    bell_waits_for_ever::<Semaphore>();
     bell_waits_for_ever::<Spin>();
     bell_waits_for_ever::<Yield>();
     let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();

@@ -90,8 +90,10 @@ fn an_end_is_sent_to_a_process_sent_on_and_opened_in_another_one() {
         assert_eq!(ours.recv_timeout(FOREVER).unwrap().expect("hung"), b"opened: early");
     }
     let kept: Vec<_> = (0..2).map(|_| service::pair(4096).unwrap()).collect();
-    for ((mut nobodys, theirs), (client, other)) in kept.into_iter().zip(clients.iter().zip(&mut others)) {
-        service.ends(*client).unwrap().send(theirs).unwrap();
+    let processes: Vec<_> = service.clients().map(|(client, process)| (client, process.pid)).collect();
+    for ((mut nobodys, theirs), (client, process)) in kept.into_iter().zip(processes) {
+        let other = others.iter_mut().find(|other| other.0.id() == process).unwrap();
+        service.ends(client).unwrap().send(theirs).unwrap();
         let (_, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
         assert_eq!(message, b"has all");
         assert_eq!(nobodys.recv_timeout(Duration::from_millis(1)), Ok(None), "it may still be opened");
@@ -636,6 +638,7 @@ fn serve_without_descriptors(path: &Path) {
     let here = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
     // Those that are open, of which the directory was one, and the caller's socket.
     setrlimit(Resource::Nofile, Rlimit { current: Some(here), maximum: Some(here) }).unwrap();
+    assert_eq!(service.most_clients(), 0, "it can be known before a client comes");
     while service.recv_timeout(FOREVER).unwrap().is_none() {}
 }
 

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use doorbell::Deadline;
-use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users, named, socket};
+use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users, socket};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
@@ -334,24 +334,6 @@ fn a_folder_that_a_stranger_made_keeps_nobodys_services_from_their_clients() {
         fs::remove_dir_all(folder).unwrap();
     }
     assert!(served.success());
-}
-
-/// Root joined a name that another user owned, and died when that user cut the file off.
-#[test]
-fn a_name_of_another_user_or_that_others_may_write_is_not_joined() {
-    use std::os::unix::fs::PermissionsExt;
-    let path = PathBuf::from(format!("/dev/shm/doorbell-strangers-{}", std::process::id()));
-    let offer = Offer { eventfds: 0, ..Offer::default() };
-    // SAFETY: nobody else knows the path.
-    let _owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
-    let ours = rustix::process::geteuid().as_raw();
-    // SAFETY: as above, three times.
-    let join = |users| unsafe { named::join_of(&path, &users) }.map(drop);
-    assert_eq!(join(Users::Listed([ours + 1].into())), Err(RendezvousError::OtherUser { uid: ours }));
-    assert_eq!(join(Users::Same), Ok(()));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
-    assert!(matches!(join(Users::Same), Err(RendezvousError::Writable { .. })));
-    assert_eq!(join(Users::Anyone), Ok(()));
 }
 
 #[test]

@@ -56,11 +56,6 @@
 #define DOORBELL_EVENTFD 4
 
 /**
- * Sleep on a POSIX semaphore in the bell. Cannot wait for several bells.
- */
-#define DOORBELL_SEMAPHORE 5
-
-/**
  * A deadline that never comes.
  */
 #define DOORBELL_FOREVER 18446744073709551615ull
@@ -152,7 +147,7 @@ typedef enum doorbell_status {
    */
   DOORBELL_PEER_GONE = 3,
   /**
-   * All eventfd or semaphore waiter slots of the bell are taken.
+   * All eventfd waiter slots of the bell are taken.
    */
   DOORBELL_NO_WAITER_SLOT = 4,
   /**
@@ -286,11 +281,6 @@ typedef struct doorbell_gather doorbell_gather;
  * A path at which processes can meet this one.
  */
 typedef struct doorbell_host doorbell_host;
-
-/**
- * A segment under a name, held by its owner.
- */
-typedef struct doorbell_owner doorbell_owner;
 
 /**
  * The parent's end of a rendezvous with a child, until the child has been started.
@@ -477,7 +467,7 @@ typedef struct doorbell_offer {
    */
   uint32_t bells;
   /**
-   * How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252; 0 with a name. A lane
+   * How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252. A lane
    * has two bells.
    */
   uint32_t eventfds;
@@ -701,6 +691,12 @@ enum doorbell_status doorbell_publisher_subscribe(const struct doorbell_publishe
 size_t doorbell_publisher_subscribers(const struct doorbell_publisher *publisher);
 
 /**
+ * Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not called.
+ */
+enum doorbell_status doorbell_publisher_set_history(const struct doorbell_publisher *publisher,
+                                                    size_t most);
+
+/**
  * The longest message; 0 for NULL or while another thread uses the handle.
  */
 uint64_t doorbell_publisher_longest(const struct doorbell_publisher *publisher);
@@ -773,7 +769,7 @@ enum doorbell_status doorbell_connection_sender(const struct doorbell_connection
 
 /**
  * Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
- * forked children, those who joined by name.
+ * forked children.
  */
 enum doorbell_status doorbell_segment_sender(const struct doorbell_segment *segment,
                                              uint32_t lane,
@@ -863,7 +859,7 @@ enum doorbell_status doorbell_connection_receiver(const struct doorbell_connecti
 
 /**
  * Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
- * forked children, those who joined by name.
+ * forked children.
  */
 enum doorbell_status doorbell_segment_receiver(const struct doorbell_segment *segment,
                                                uint32_t lane,
@@ -973,8 +969,7 @@ enum doorbell_status doorbell_gather_add(const struct doorbell_gather *gather,
                                          size_t *number);
 
 /**
- * As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children, those
- * who joined by name.
+ * As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children.
  */
 enum doorbell_status doorbell_gather_add_segment(const struct doorbell_gather *gather,
                                                  const struct doorbell_segment *segment,
@@ -1241,32 +1236,8 @@ enum doorbell_status doorbell_inherit_with(const struct doorbell_join_options *o
                                            struct doorbell_connection **connection);
 
 /**
- * Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
- * a name and nothing else, and trust each other. `offer->eventfds` must be 0. DOORBELL_OWNED if it has a living owner.
- */
-enum doorbell_status doorbell_owner_new(const char *path,
-                                        const struct doorbell_offer *offer,
-                                        struct doorbell_owner **owner);
-
-/**
- * Gives the name up and removes the file.
- */
-void doorbell_owner_free(struct doorbell_owner *owner);
-
-/**
- * Makes a handle of the owner's segment.
- */
-enum doorbell_status doorbell_owner_segment(const struct doorbell_owner *owner,
-                                            struct doorbell_segment **segment);
-
-/**
- * Joins the segment named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
- */
-enum doorbell_status doorbell_join_named(const char *path, struct doorbell_connection **connection);
-
-/**
  * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
- * which hold a waiter slot (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the connection still ring
+ * which hold a waiter slot (eventfd, a descriptor): then the last of them does. Other bells of the connection still ring
  * and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
  */
 void doorbell_connection_free(struct doorbell_connection *connection);
@@ -1286,8 +1257,7 @@ enum doorbell_status doorbell_connection_bell(const struct doorbell_connection *
                                               struct doorbell_bell **bell);
 
 /**
- * Says who is at the other end. Of a segment joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
- * -1.
+ * Says who is at the other end.
  */
 enum doorbell_status doorbell_connection_peer(const struct doorbell_connection *connection,
                                               struct doorbell_peer *peer);

@@ -125,7 +125,6 @@ enum class way : std::uint32_t {
     spin = DOORBELL_SPIN,
     yield = DOORBELL_YIELD,
     eventfd = DOORBELL_EVENTFD,
-    semaphore = DOORBELL_SEMAPHORE,
 };
 
 /* A handle of a bell; see doorbell_bell. */
@@ -486,7 +485,6 @@ public:
     const doorbell_segment *get() const noexcept { return handle_.get(); }
 
 private:
-    friend class owner;
     friend class connection;
     using handle = detail::owned<doorbell_segment, doorbell_segment_free>;
 
@@ -501,11 +499,6 @@ public:
     /* Meets the host that listens at `path`. */
     static connection join(const std::string &path, const join_options &options = {}) {
         return connection(detail::made<handle>(doorbell_join_with, path.c_str(), &options));
-    }
-
-    /* Joins the segment that its owner gave the name `path`. */
-    static connection join_named(const std::string &path) {
-        return connection(detail::made<handle>(doorbell_join_named, path.c_str()));
     }
 
     /* The child's part of a rendezvous with its parent. */
@@ -595,23 +588,6 @@ public:
 
 private:
     using handle = detail::owned<doorbell_pending, doorbell_pending_free>;
-    handle handle_;
-};
-
-/* A segment under a name, while this lives. `offer.eventfds` must be 0. */
-class owner {
-public:
-    owner(const std::string &path, const offer &offer)
-        : handle_(detail::made<handle>(doorbell_owner_new, path.c_str(), static_cast<const doorbell_offer *>(&offer))) {}
-
-    class segment segment() const {
-        return doorbell::segment(detail::made<doorbell::segment::handle>(doorbell_owner_segment, get()));
-    }
-
-    const doorbell_owner *get() const noexcept { return handle_.get(); }
-
-private:
-    using handle = detail::owned<doorbell_owner, doorbell_owner_free>;
     handle handle_;
 };
 

@@ -5,7 +5,7 @@ use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
 use crate::pointer::{Out, free, lent, put_if_wanted};
 use doorbell::select::Selectable;
-use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Semaphore, Spin, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Spin, Yield};
 use doorbell::{Bell, BellFd, Deadline, WaitError, raw::BellState};
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU32;
@@ -23,8 +23,6 @@ pub const DOORBELL_SPIN: u32 = 2;
 pub const DOORBELL_YIELD: u32 = 3;
 /// Sleep in poll() on an eventfd of the bell.
 pub const DOORBELL_EVENTFD: u32 = 4;
-/// Sleep on a POSIX semaphore in the bell. Cannot wait for several bells.
-pub const DOORBELL_SEMAPHORE: u32 = 5;
 
 /// A deadline that never comes.
 pub const DOORBELL_FOREVER: u64 = 0xffff_ffff_ffff_ffff;
@@ -149,7 +147,6 @@ ways! {
     DOORBELL_SPIN Spin
     DOORBELL_YIELD Yield
     DOORBELL_EVENTFD Eventfd
-    DOORBELL_SEMAPHORE Semaphore
 }
 
 impl Locked for Waiter {
@@ -339,7 +336,7 @@ pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i
                     *waiter = Waiter::File(file);
                     fd
                 }
-                _ => return Err(WaitError::NoWaiterSlot { kind: "eventfd", slots: 0 }.into()),
+                _ => return Err(WaitError::NoWaiterSlot { slots: 0 }.into()),
             },
         };
         out.put(file);

@@ -152,17 +152,10 @@ pub unsafe extern "C" fn doorbell_publisher_admit(
         let (publisher, connection, out) = unsafe {
             (lent(publisher, "publisher")?, lent(connection, "connection")?, Out::new(number, "number")?)
         };
-        let connection = connection.untrusted().ok_or_else(by_name)?;
+        let connection = connection.connection();
         out.put(lock(&publisher.0)?.publisher.admit(connection, lane, when_slow(slow)?)?);
         Ok(())
     })
-}
-
-/// A log travels over the connection, which there is none of by name.
-fn by_name() -> Failure {
-    Failure::invalid(
-        "a segment joined by name has no connection over which a log could be handed; meet at a path",
-    )
 }
 
 /// Makes a subscriber of this process, which may be given to another thread. It receives what is published from now on.
@@ -281,7 +274,7 @@ pub unsafe extern "C" fn doorbell_connection_subscribe(
         // SAFETY: the header's contract.
         let (connection, out) =
             unsafe { (lent(connection, "connection")?, Out::new(subscriber, "subscriber")?) };
-        let connection = connection.untrusted().ok_or_else(by_name)?;
+        let connection = connection.connection();
         out.put_handle(doorbell_subscriber::of(Subscriber::join(connection, lane)?));
         Ok(())
     })

@@ -315,17 +315,14 @@ pub unsafe extern "C" fn doorbell_connection_sender(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(sender, "sender")?) };
-        let sending = match connection.untrusted() {
-            Some(connection) => Sending::of(Sender::attach(connection, lane)?),
-            None => Sending::of(Sender::at(connection.segment(), lane)?),
-        };
+        let sending = Sending::of(Sender::attach(connection.connection(), lane)?);
         out.put_handle(doorbell_sender(Mutex::new(sending)));
         Ok(())
     })
 }
 
 /// Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
-/// forked children, those who joined by name.
+/// forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_sender(
     segment: *const doorbell_segment,
@@ -496,17 +493,14 @@ pub unsafe extern "C" fn doorbell_connection_receiver(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(receiver, "receiver")?) };
-        let receiving = match connection.untrusted() {
-            Some(connection) => Receiving::of(Receiver::attach(connection, lane)?),
-            None => Receiving::of(Receiver::at(connection.segment(), lane)?),
-        };
+        let receiving = Receiving::of(Receiver::attach(connection.connection(), lane)?);
         out.put_handle(doorbell_receiver(Mutex::new(receiving)));
         Ok(())
     })
 }
 
 /// Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
-/// forked children, those who joined by name.
+/// forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_receiver(
     segment: *const doorbell_segment,

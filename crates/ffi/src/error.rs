@@ -25,7 +25,7 @@ pub enum doorbell_status {
     DOORBELL_INTERRUPTED = 2,
     /// The kernel reported that a peer closed its end or died. What it had rung before was delivered first.
     DOORBELL_PEER_GONE = 3,
-    /// All eventfd or semaphore waiter slots of the bell are taken.
+    /// All eventfd waiter slots of the bell are taken.
     DOORBELL_NO_WAITER_SLOT = 4,
     /// The kernel cannot do this; choose another way of waiting.
     DOORBELL_UNSUPPORTED = 5,
@@ -266,9 +266,9 @@ impl From<RendezvousError> for Failure {
             RendezvousError::TimedOut { .. } => (DOORBELL_NO_ANSWER, Errno::TIMEDOUT.raw_os_error()),
             RendezvousError::Refused(Reason::OtherUser { .. }) => (DOORBELL_OTHER_USER, 0),
             RendezvousError::Refused(_) => (DOORBELL_REFUSED, 0),
-            RendezvousError::OtherUser { .. }
-            | RendezvousError::UnknownUser { .. }
-            | RendezvousError::Writable { .. } => (DOORBELL_OTHER_USER, 0),
+            RendezvousError::OtherUser { .. } | RendezvousError::UnknownUser { .. } => {
+                (DOORBELL_OTHER_USER, 0)
+            }
             RendezvousError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
             RendezvousError::Owned => (DOORBELL_OWNED, 0),
             RendezvousError::NoOwner => (DOORBELL_NO_OWNER, 0),

@@ -239,16 +239,13 @@ pub unsafe extern "C" fn doorbell_gather_add(
         let (gather, connection, out) = unsafe {
             (lent(gather, "gather")?, lent(connection, "connection")?, Out::new(number, "number")?)
         };
-        out.put(match connection.untrusted() {
-            Some(connection) => add::<Untrusted>(gather, |lanes| lanes.add_connection(connection, lane))?,
-            None => add::<Trusted>(gather, |lanes| lanes.add_segment(connection.segment(), lane))?,
-        });
+        let connection = connection.connection();
+        out.put(add::<Untrusted>(gather, |lanes| lanes.add_connection(connection, lane))?);
         Ok(())
     })
 }
 
-/// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children, those
-/// who joined by name.
+/// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_add_segment(
     gather: *const doorbell_gather,

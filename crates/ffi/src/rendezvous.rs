@@ -7,7 +7,7 @@ use crate::options::{doorbell_join_options, join_options};
 use crate::pointer::{Out, bytes, free, lent, path};
 use crate::users::{doorbell_users, users};
 use doorbell::channel::Lanes;
-use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, named, socket};
+use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, socket};
 use std::ffi::c_char;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 pub struct doorbell_offer {
     /// How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
     pub bells: u32,
-    /// How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252; 0 with a name. A lane
+    /// How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252. A lane
     /// has two bells.
     pub eventfds: u32,
     /// How many bytes beside the bells: 0. With lanes it says nothing.
@@ -54,20 +54,10 @@ pub struct doorbell_host(socket::Host);
 #[derive(Debug)]
 pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
 
-/// A segment under a name, held by its owner.
-#[derive(Debug)]
-pub struct doorbell_owner(named::Owner);
-
 /// One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
 /// the bells that hold a waiter slot, are freed too.
 #[derive(Debug)]
-pub struct doorbell_connection(Met);
-
-#[derive(Debug)]
-enum Met {
-    Peer(Connection),
-    Owner(named::Joined),
-}
+pub struct doorbell_connection(Connection);
 
 impl doorbell_segment {
     pub(crate) fn segment(&self) -> &Segment {
@@ -76,19 +66,9 @@ impl doorbell_segment {
 }
 
 impl doorbell_connection {
-    /// The connection with a peer that may be hostile. `None` for one by name, where all are trusted.
-    pub(crate) fn untrusted(&self) -> Option<&Connection> {
-        match &self.0 {
-            Met::Peer(connection) => Some(connection),
-            Met::Owner(_) => None,
-        }
-    }
-
-    pub(crate) fn segment(&self) -> &Arc<Segment> {
-        match &self.0 {
-            Met::Peer(connection) => connection.segment(),
-            Met::Owner(joined) => joined.segment(),
-        }
+    /// The connection, with a peer that may be hostile.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.0
     }
 }
 
@@ -97,7 +77,6 @@ const _: () = {
     shared_by_threads::<doorbell_segment>();
     shared_by_threads::<doorbell_host>();
     shared_by_threads::<doorbell_pending>();
-    shared_by_threads::<doorbell_owner>();
     shared_by_threads::<doorbell_connection>();
 };
 
@@ -358,7 +337,7 @@ pub unsafe extern "C" fn doorbell_host_accept(
         // SAFETY: the header's contract.
         let (host, segment, out) =
             unsafe { (lent(host, "host")?, lent(segment, "segment")?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(host.0.accept(&segment.0)?)));
+        out.put_handle(doorbell_connection(host.0.accept(&segment.0)?));
         Ok(())
     })
 }
@@ -377,7 +356,7 @@ pub unsafe extern "C" fn doorbell_host_accept_until(
         let (host, segment, out) =
             unsafe { (lent(host, "host")?, lent(segment, "segment")?, Out::new(connection, "connection")?) };
         let met = host.0.accept_until(&segment.0, at(deadline))?;
-        Ok(came(met, |met| out.put_handle(doorbell_connection(Met::Peer(met)))))
+        Ok(came(met, |met| out.put_handle(doorbell_connection(met))))
     })
 }
 
@@ -391,7 +370,7 @@ pub unsafe extern "C" fn doorbell_join(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(socket::join(path)?)));
+        out.put_handle(doorbell_connection(socket::join(path)?));
         Ok(())
     })
 }
@@ -407,7 +386,7 @@ pub unsafe extern "C" fn doorbell_join_with(
         // SAFETY: the header's contract.
         let (path, join, out) =
             unsafe { (self::path(path)?, join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(join.at(path)?)));
+        out.put_handle(doorbell_connection(join.at(path)?));
         Ok(())
     })
 }
@@ -424,7 +403,7 @@ pub unsafe extern "C" fn doorbell_host_over(
         let socket = owned(fd)?;
         // SAFETY: the header's contract.
         let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(socket::host_over(socket, &segment.0)?)));
+        out.put_handle(doorbell_connection(socket::host_over(socket, &segment.0)?));
         Ok(())
     })
 }
@@ -440,7 +419,7 @@ pub unsafe extern "C" fn doorbell_join_over(
         let socket = owned(fd)?;
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(Met::Peer(socket::join_over(socket)?)));
+        out.put_handle(doorbell_connection(socket::join_over(socket)?));
         Ok(())
     })
 }
@@ -456,7 +435,7 @@ pub unsafe extern "C" fn doorbell_join_over_with(
         let socket = owned(fd)?;
         // SAFETY: the header's contract.
         let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(join.over(socket)?)));
+        out.put_handle(doorbell_connection(join.over(socket)?));
         Ok(())
     })
 }
@@ -559,7 +538,7 @@ pub unsafe extern "C" fn doorbell_pending_meet(
             (lent(pending, "pending")?, lent(segment, "segment")?, Out::new(connection, "connection")?)
         };
         let pending = pending.lock().take().ok_or_else(met_already)?;
-        out.put_handle(doorbell_connection(Met::Peer(pending.meet(&segment.0, child)?)));
+        out.put_handle(doorbell_connection(pending.meet(&segment.0, child)?));
         Ok(())
     })
 }
@@ -595,7 +574,7 @@ pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connect
     guard_all(|| {
         // SAFETY: the header's contract.
         let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(Met::Peer(inherited::join()?)));
+        out.put_handle(doorbell_connection(inherited::join()?));
         Ok(())
     })
 }
@@ -609,74 +588,13 @@ pub unsafe extern "C" fn doorbell_inherit_with(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Peer(join.inherited()?)));
-        Ok(())
-    })
-}
-
-/// Makes the file `path` (best in /dev/shm) and owns it while the handle and this process live: for processes that know
-/// a name and nothing else, and trust each other. `offer->eventfds` must be 0. DOORBELL_OWNED if it has a living owner.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_owner_new(
-    path: *const c_char,
-    offer: *const doorbell_offer,
-    owner: *mut *mut doorbell_owner,
-) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, offer, out) =
-            unsafe { (self::path(path)?, lent(offer, "offer")?, Out::new(owner, "owner")?) };
-        out.put_handle(doorbell_owner(
-            // SAFETY: the header demands it of the caller.
-            unsafe { named::Owner::new(path, &offer.read()?) }?,
-        ));
-        Ok(())
-    })
-}
-
-/// Gives the name up and removes the file.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_owner_free(owner: *mut doorbell_owner) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(owner) };
-        Ok(())
-    });
-}
-
-/// Makes a handle of the owner's segment.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_owner_segment(
-    owner: *const doorbell_owner,
-    segment: *mut *mut doorbell_segment,
-) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (owner, out) = unsafe { (lent(owner, "owner")?, Out::new(segment, "segment")?) };
-        out.put_handle(doorbell_segment(Arc::clone(owner.0.segment())));
-        Ok(())
-    })
-}
-
-/// Joins the segment named `path`; DOORBELL_NO_OWNER if there is none, or its owner is dead.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn doorbell_join_named(
-    path: *const c_char,
-    connection: *mut *mut doorbell_connection,
-) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(Met::Owner(
-            // SAFETY: the header demands it of the caller.
-            unsafe { named::join(path) }?,
-        )));
+        out.put_handle(doorbell_connection(join.inherited()?));
         Ok(())
     })
 }
 
 /// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
-/// which hold a waiter slot (eventfd, semaphore, a descriptor): then the last of them does. Other bells of the connection still ring
+/// which hold a waiter slot (eventfd, a descriptor): then the last of them does. Other bells of the connection still ring
 /// and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_free(connection: *mut doorbell_connection) {
@@ -696,7 +614,7 @@ pub unsafe extern "C" fn doorbell_connection_segment(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(segment, "segment")?) };
-        out.put_handle(doorbell_segment(Arc::clone(connection.segment())));
+        out.put_handle(doorbell_segment(Arc::clone(connection.0.segment())));
         Ok(())
     })
 }
@@ -712,12 +630,11 @@ pub unsafe extern "C" fn doorbell_connection_bell(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(bell, "bell")?) };
-        put_bell(connection.segment(), index, way, out)
+        put_bell(connection.0.segment(), index, way, out)
     })
 }
 
-/// Says who is at the other end. Of a segment joined by name the kernel does not tell: all numbers are 0, and `pidfd` is
-/// -1.
+/// Says who is at the other end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_peer(
     connection: *const doorbell_connection,
@@ -726,18 +643,13 @@ pub unsafe extern "C" fn doorbell_connection_peer(
     guard_all(|| {
         // SAFETY: the header's contract.
         let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(peer, "peer")?) };
-        out.put(match &connection.0 {
-            Met::Peer(connection) => {
-                let peer = connection.peer();
-                doorbell_peer {
-                    number: peer.id().number,
-                    process: peer.id().pid,
-                    user: peer.uid(),
-                    group: peer.gid(),
-                    pidfd: peer.pidfd().map_or(-1, |pidfd| pidfd.as_raw_fd()),
-                }
-            }
-            Met::Owner(_) => doorbell_peer { number: 0, process: 0, user: 0, group: 0, pidfd: -1 },
+        let peer = connection.0.peer();
+        out.put(doorbell_peer {
+            number: peer.id().number,
+            process: peer.id().pid,
+            user: peer.uid(),
+            group: peer.gid(),
+            pidfd: peer.pidfd().map_or(-1, |pidfd| pidfd.as_raw_fd()),
         });
         Ok(())
     })

@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::receiver::{Receiver, View};
     #[pymodule_export]
-    use super::rendezvous::{Connection, Host, Owner, Peer, Pending, Segment, inherit, join, join_named};
+    use super::rendezvous::{Connection, Host, Peer, Pending, Segment, inherit, join};
     #[pymodule_export]
     use super::select::Select;
     #[pymodule_export]

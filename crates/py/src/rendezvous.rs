@@ -10,7 +10,7 @@ use crate::sender::Sender;
 use crate::subscriber::Subscriber;
 use crate::users::Users;
 use doorbell::channel::{self, Lanes};
-use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, named, socket};
+use doorbell::rendezvous::{self, Join, MemoryOptions, Offer, inherited, socket};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -195,13 +195,7 @@ pub(crate) struct Peer {
     gid: u32,
 }
 
-#[derive(Debug)]
-enum Met {
-    Peer(Arc<rendezvous::Connection>),
-    Owner(#[expect(dead_code, reason = "hangs up when dropped")] named::Joined),
-}
-
-/// Where a lane is: the peer need not be trusted over a connection, and must be in memory that is shared by name or with a child.
+/// Where a lane is: the peer need not be trusted over a connection, and must be in memory that is shared with a child.
 pub(crate) enum Shared {
     Connection(Arc<rendezvous::Connection>),
     Segment(Arc<rendezvous::Segment>),
@@ -213,39 +207,28 @@ pub(crate) enum Shared {
 pub(crate) struct Connection {
     segment: Arc<rendezvous::Segment>,
     /// `None` once closed.
-    met: Mutex<Option<Met>>,
+    met: Mutex<Option<Arc<rendezvous::Connection>>>,
     /// Held while a thread takes a log from the connection.
     subscribing: Mutex<()>,
 }
 
 impl Connection {
     fn of(connection: rendezvous::Connection) -> Self {
-        Self::new(Arc::clone(connection.segment()), Met::Peer(Arc::new(connection)))
+        let (segment, met) = (Arc::clone(connection.segment()), Mutex::new(Some(Arc::new(connection))));
+        Self { segment, met, subscribing: Mutex::new(()) }
     }
 
-    fn new(segment: Arc<rendezvous::Segment>, met: Met) -> Self {
-        Self { segment, met: Mutex::new(Some(met)), subscribing: Mutex::new(()) }
-    }
-
-    fn met(&self) -> MutexGuard<'_, Option<Met>> {
+    fn met(&self) -> MutexGuard<'_, Option<Arc<rendezvous::Connection>>> {
         self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     pub(crate) fn shared(&self) -> PyResult<Shared> {
-        match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Ok(Shared::Connection(Arc::clone(connection))),
-            Some(Met::Owner(_)) => Ok(Shared::Segment(Arc::clone(&self.segment))),
-            None => Err(closed()),
-        }
+        self.peers_connection().map(Shared::Connection)
     }
 
     /// The connection, which a thread may use while another closes it.
     pub(crate) fn peers_connection(&self) -> PyResult<Arc<rendezvous::Connection>> {
-        match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Ok(Arc::clone(connection)),
-            Some(Met::Owner(_)) => Err(by_name()),
-            None => Err(closed()),
-        }
+        self.met().clone().ok_or_else(closed)
     }
 }
 
@@ -253,29 +236,16 @@ fn closed() -> PyErr {
     PyValueError::new_err("the connection is closed")
 }
 
-/// A log travels over the connection, which there is none of by name.
-fn by_name() -> PyErr {
-    PyValueError::new_err(
-        "a segment joined by name has no connection over which a log could be handed; meet at a path",
-    )
-}
-
 #[pymethods]
 impl Connection {
     fn sender(&self, lane: u32) -> PyResult<Sender> {
-        match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Sender::of(channel::Sender::attach(connection, lane)),
-            Some(Met::Owner(_)) => Sender::of(channel::Sender::at(&self.segment, lane)),
-            None => Err(closed()),
-        }
+        let met = self.met();
+        Sender::of(channel::Sender::attach(met.as_ref().ok_or_else(closed)?, lane))
     }
 
     fn receiver(&self, lane: u32) -> PyResult<Receiver> {
-        match self.met().as_ref() {
-            Some(Met::Peer(connection)) => Receiver::of(channel::Receiver::attach(connection, lane)),
-            Some(Met::Owner(_)) => Receiver::of(channel::Receiver::at(&self.segment, lane)),
-            None => Err(closed()),
-        }
+        let met = self.met();
+        Receiver::of(channel::Receiver::attach(met.as_ref().ok_or_else(closed)?, lane))
     }
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
@@ -299,14 +269,10 @@ impl Connection {
 
     #[getter]
     fn peer(&self) -> Option<Peer> {
-        match &*self.met() {
-            Some(Met::Peer(connection)) => {
-                let peer = connection.peer();
-                let id = peer.id();
-                Some(Peer { number: id.number, pid: id.pid, uid: peer.uid(), gid: peer.gid() })
-            }
-            Some(Met::Owner(_)) | None => None,
-        }
+        let met = self.met();
+        let peer = met.as_ref()?.peer();
+        let id = peer.id();
+        Some(Peer { number: id.number, pid: id.pid, uid: peer.uid(), gid: peer.gid() })
     }
 
     fn close(&self) {
@@ -434,14 +400,6 @@ pub(crate) fn inherit(
     py.detach(|| join.inherited()).map(Connection::of).map_err(of_rendezvous)
 }
 
-/// Joins the segment that its owner gave a name.
-#[pyfunction]
-pub(crate) fn join_named(py: Python<'_>, path: PathBuf) -> PyResult<Connection> {
-    // SAFETY: the documentation demands it of the caller.
-    let joined = py.detach(|| unsafe { named::join(path) }).map_err(of_rendezvous)?;
-    Ok(Connection::new(Arc::clone(joined.segment()), Met::Owner(joined)))
-}
-
 /// The parent's end of a rendezvous with a child, until the child has been started.
 #[pyclass(frozen, module = "doorbell")]
 #[derive(Debug)]
@@ -476,44 +434,5 @@ impl Pending {
     fn meet(&self, py: Python<'_>, segment: &Segment, child: u32) -> PyResult<Connection> {
         let pending = self.lock().take().ok_or_else(met_already)?;
         py.detach(|| pending.meet(&segment.0, child)).map(Connection::of).map_err(of_rendezvous)
-    }
-}
-
-/// A segment under a name, held by its owner.
-#[pyclass(frozen, module = "doorbell")]
-#[derive(Debug)]
-pub(crate) struct Owner {
-    segment: Arc<rendezvous::Segment>,
-    /// `None` once closed.
-    owner: Mutex<Option<named::Owner>>,
-}
-
-#[pymethods]
-impl Owner {
-    #[new]
-    #[pyo3(signature = (path, bells = 2, payload = 0, *, lanes = 0, lane_capacity = 65536))]
-    fn new(path: PathBuf, bells: u32, payload: u64, lanes: u32, lane_capacity: u64) -> PyResult<Self> {
-        let offer = Offer { eventfds: 0, ..offer(bells, payload, lanes, lane_capacity)? };
-        // SAFETY: the documentation demands it of the caller.
-        let owner = unsafe { named::Owner::new(path, &offer) }.map_err(of_rendezvous)?;
-        Ok(Self { segment: Arc::clone(owner.segment()), owner: Mutex::new(Some(owner)) })
-    }
-
-    #[getter]
-    fn segment(&self) -> Segment {
-        Segment(Arc::clone(&self.segment))
-    }
-
-    fn close(&self) {
-        self.owner.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        self.close();
     }
 }

@@ -291,19 +291,6 @@ def test_numpy_reads_and_writes_messages_where_they_lie() -> None:
             assert (numpy.frombuffer(view, dtype="f8") == values * factor).all()  # type: ignore[call-overload]
 
 
-def test_a_name_carries_messages_too(tmp_path: Path) -> None:
-    with doorbell.Owner(tmp_path / "name", lanes=1) as owner:
-        receiver = owner.segment.receiver(0)
-        child = os.fork()
-        if child == 0:
-            try:
-                doorbell.join_named(tmp_path / "name").sender(0).send(b"by name")
-            finally:
-                os._exit(0)
-        assert receiver.recv(FOREVER) == b"by name"
-        os.waitpid(child, 0)
-
-
 def test_control_c_ends_a_receive() -> None:
     program = """
 import doorbell

@@ -100,22 +100,6 @@ def test_a_file_becomes_readable_when_a_peer_dies() -> None:
     assert heard == 3
 
 
-def test_a_name_is_owned_by_one_and_joined_by_others(tmp_path: Path) -> None:
-    path = tmp_path / "name"
-    with pytest.raises(doorbell.RendezvousError, match="nobody owns"):
-        doorbell.join_named(path)
-    with doorbell.Owner(path, payload=8) as owner:
-        with pytest.raises(doorbell.RendezvousError, match="living owner"):
-            doorbell.Owner(path)
-        joined = doorbell.join_named(path)
-        assert joined.peer is None
-        theirs = joined.bell(0)
-        owner.segment.bell(0).ring()
-        assert theirs.wait(FOREVER) == 1
-    with pytest.raises(doorbell.PeerGone):
-        theirs.wait(FOREVER)
-
-
 def test_mistakes_are_told_by_name(tmp_path: Path) -> None:
     segment = doorbell.Segment(payload=8)
     with pytest.raises(IndexError, match="no bell 2"):

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many senders, one receiver.
 
-use super::error::{AttachError, RecvError};
+use super::error::RecvError;
 use super::makers::Makers;
 use super::message::Message;
 use super::receiver::MOST_TURNS;
 use super::ring_reader::RingReader;
+use crate::attach_error::AttachError;
 use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;

@@ -2,9 +2,9 @@
 //! A lane as this process sees it.
 
 use super::bulk;
-use super::directory::control;
-use super::error::AttachError;
+use crate::attach_error::AttachError;
 use crate::bell_state::BellState;
+use crate::directory::control;
 use crate::error::WaitError;
 use crate::generation::{news, news_to_keep};
 use crate::mapping::Mapping;

@@ -72,14 +72,12 @@
 //! | two joiners of one segment | `Closed` | `PeerGone` of [`UNMET`](crate::peer::PeerId::UNMET), told by the host; the end is free |
 //! | the same, and the host has died | `PeerGone` of the host whenever there is no message | the same; nobody is left who could free an end |
 //! | parent and forked child ([`for_children`](crate::rendezvous::Segment::for_children)) | `Closed` | nothing: use deadlines |
-//! | owner and joiner of a name | `Closed` | of the owner's: `PeerGone`; of the joiner's: nothing, use deadlines |
 //!
 //! A process that forked lives on for the others while its child keeps a copy of the connection. Hanging up in order is
 //! told all the same; for a death that must show at once, start children by `exec`, which closes the copies.
 
 pub mod broadcast;
 mod bulk;
-mod directory;
 mod distance;
 mod error;
 mod fence;
@@ -100,8 +98,9 @@ mod typed;
 #[cfg(feature = "serde")]
 mod value;
 
+pub use crate::attach_error::AttachError;
 pub use doorbell_core::channel::layout::Lanes;
-pub use error::{AttachError, RecvError, SendError};
+pub use error::{RecvError, SendError};
 #[cfg(feature = "stream")]
 pub(crate) use gather::Polled;
 pub use gather::{Gather, GatherError};
@@ -118,10 +117,7 @@ pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
 #[cfg(feature = "serde")]
 pub use value::{ValueError, ValueReceiver, ValueSender};
 
-pub use directory::Ends;
-pub(crate) use directory::{
-    leave_unused, look_at_lane, read_directory, read_namespace, vacate, write_directory,
-};
+pub use crate::directory::Ends;
 
 use crate::peer::Trusted;
 use crate::rendezvous::{Offer, RendezvousError, Segment};
@@ -130,6 +126,10 @@ use std::sync::Arc;
 /// A channel between two threads of this process, with a ring of at least `capacity` bytes.
 ///
 /// The longest message takes three eighths of the ring.
+///
+/// A `capacity` of 0 is the smallest ring, of 64 bytes, and no hand-over: that a message was taken is known when the receiver gives back
+/// its room, which another process may never do, and a sender that waits for it pays a second sleep for each message. Who must know
+/// that its message was dealt with is [answered](crate::service::Caller).
 ///
 /// # Errors
 /// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`] if there is no memory or no descriptor

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The receiving end.
 
-use super::error::{AttachError, RecvError};
+use super::error::RecvError;
 use super::message::Message;
 use super::ring_reader::RingReader;
+use crate::attach_error::AttachError;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 use crate::peer::{Trust, Trusted, Untrusted};

@@ -2,8 +2,9 @@
 //! The receiving end of one lane, without the waiting.
 
 use super::distance::Distance;
-use super::error::{AttachError, RecvError};
+use super::error::RecvError;
 use super::lane::{Departure, End, Lane, Partner};
+use crate::attach_error::AttachError;
 use crate::cpu::cpu_mark;
 use crate::error::WaitError;
 use crate::membarrier;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sending end.
 
-use super::error::{AttachError, SendError};
+use super::error::SendError;
 use super::fence::Fence;
 use super::lane::{Departure, End, Lane, Partner};
 use super::makers::Alive;
 use super::receiver::MOST_TURNS;
 use super::slot::Slot;
+use crate::attach_error::AttachError;
 use crate::cpu::cpu_mark;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
@@ -58,12 +59,19 @@ use std::time::Duration;
 /// nothing. Take a child's ends in the child.
 #[derive(Debug)]
 pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
+    /// How far we have sent, and how far the receiver is known to have released. In memory of our own: what others write there is
+    /// taken over once it was checked.
     pub(super) index: lane::Sender,
+    /// Left out only while the receiver runs one on our processor before it sleeps; taken back before this end is left.
     fence: Fence,
+    /// The word at the lane that says we are there, from `on` to the drop, in the process that took it.
     end: End,
+    /// As we know the receiver. Looked at before each message.
     receiver: Partner,
     way: W,
+    /// Where we wait for room. Holds a waiter slot from the first wait on that needs one.
     listener: Listener,
+    /// Told again by each call once the receiver has lied: from then on nothing of it is believed.
     violation: Option<PeerViolation>,
     trust: PhantomData<T>,
     /// Of one of many: who else can make or be one.
@@ -153,7 +161,7 @@ impl Sender<Trusted> {
     }
 
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
-    /// children, those who joined by name.
+    /// children.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -173,18 +181,26 @@ impl<W: Wait + Default> Sender<Trusted, W> {
 }
 
 impl<T: Trust, W: Wait> Sender<T, W> {
-    /// The longest message this channel takes, in bytes.
+    /// The longest message this channel takes, in bytes. A message takes its length in the ring, rounded up to eight, and eight more.
+    ///
+    /// ```
+    /// let (sender, _receiver) = doorbell::channel(4096)?;
+    /// assert_eq!(sender.longest(), 4096 / 8 * 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn longest(&self) -> u64 {
         self.index.longest()
     }
 
-    /// The size of the ring in bytes: at least what was asked for. A message takes its length, rounded up to eight, and eight
-    /// more.
-    pub fn capacity(&self) -> u64 {
-        self.lane.capacity().get()
-    }
-
     /// Has anybody taken the receiving end who has not left or died since? Until then messages wait in the ring.
+    ///
+    /// ```
+    /// let (sender, receiver) = doorbell::channel(4096)?;
+    /// assert!(sender.has_receiver());
+    /// drop(receiver);
+    /// assert!(!sender.has_receiver());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn has_receiver(&self) -> bool {
         matches!(Attachment::of(self.lane.control().receiver.load(Ordering::Acquire)), Attachment::Holder(_))
     }
@@ -216,6 +232,18 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// Sends `message`. Waits up to `timeout` while there is no room.
+    ///
+    /// ```
+    /// use doorbell::channel::SendError;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel(64)?;
+    /// while sender.try_send(b"and one").is_ok() {}
+    /// assert_eq!(sender.send_timeout(b"and one", Duration::from_millis(1)), Err(SendError::TimedOut));
+    /// receiver.recv()?.release();
+    /// sender.send_timeout(b"and one", Duration::from_secs(1))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SendError`].
@@ -263,6 +291,13 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// Sends `message` if there is room, else drops it and counts that where the receiver can see it
     /// ([`Receiver::dropped`](super::Receiver::dropped)). Returns whether it was sent.
     ///
+    /// ```
+    /// let (mut sender, receiver) = doorbell::channel(64)?;
+    /// while sender.send_or_drop(b"a sample")? {}
+    /// assert_eq!(receiver.dropped(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`SendError`], never [`SendError::Full`] or [`SendError::TimedOut`].
     #[inline]
@@ -283,6 +318,15 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// Writes `message` where a receiver that is awake finds it, and wakes nobody: [`ring`](Self::ring) does, and a push that finds
     /// the channel full. No fence, no system call. For receivers that poll, and for bursts.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
+    /// sender.push(b"one")?;
+    /// sender.push(b"two")?;
+    /// sender.ring();
+    /// assert_eq!((receiver.recv()?.len(), receiver.recv()?.len()), (3, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SendError`].
@@ -503,11 +547,6 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
-    }
-
-    /// How many messages [`send_or_drop`](Self::send_or_drop) has dropped on this lane.
-    pub fn dropped(&self) -> u64 {
-        self.lane.control().dropped.load(Ordering::Relaxed)
     }
 
     #[inline(always)]

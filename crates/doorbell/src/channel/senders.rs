@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Senders that come and go.
 
-use super::error::AttachError;
 use super::gather::Gather;
 use super::makers::{Alive, Makers, Room, lock};
 use super::ring_reader::RingReader;
 use super::sender::Sender;
+use crate::attach_error::AttachError;
 use crate::peer::Trusted;
 use crate::rendezvous::{Offer, RendezvousError, Segment};
 use doorbell_core::channel::layout::Lanes;

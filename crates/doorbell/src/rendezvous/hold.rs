@@ -16,7 +16,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct ConnectionHold {
     segment: Arc<Segment>,
-    /// The socket, or the FIFO of one who joined by name.
     file: OwnedFd,
     watch: Watch,
     /// A forked child has a copy, and its parent goes on.
@@ -64,7 +63,7 @@ impl Drop for ConnectionHold {
             Some(on_death) if has_hung_up(self.file.as_fd()) => on_death(),
             Some(_) => self.segment.let_go(),
         }
-        // Forked children may hold copies of the socket. Of a FIFO nobody watches our end: ENOTSOCK.
+        // Forked children may hold copies of the socket.
         let _ = rustix::net::shutdown(&self.file, Shutdown::Both);
     }
 }

@@ -9,15 +9,13 @@ use super::packet::{
 };
 use super::patience::{HOST_PATIENCE, JOIN_PATIENCE, Patience};
 use super::{
-    Connection, MOST_EVENTFDS, Reason, RendezvousError, Segment, Side, Users, address, c_library_feature,
-    most_memory, new_socket, os,
+    Connection, MOST_EVENTFDS, Reason, RendezvousError, Segment, Side, Users, address, most_memory,
+    new_socket, os,
 };
 use crate::holder::Holder;
 use crate::mapping::Mapping;
 use crate::peer::{Peer, Trust, Untrusted};
-use doorbell_core::layout::{
-    FEATURE_GLIBC_SEMAPHORE, KNOWN_FEATURES, LayoutError, MAJOR, MAKER, MOST_HOLDERS,
-};
+use doorbell_core::layout::{KNOWN_FEATURES, LayoutError, MAJOR, MAKER, MOST_HOLDERS};
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::WAITER_SLOTS;
 use rustix::event::{Timespec, poll};
@@ -251,7 +249,7 @@ pub(crate) struct Greeted {
 
 impl Greeted {
     fn over(socket: OwnedFd) -> Self {
-        let greeted = send(&socket, &[HELLO, our_version(), KNOWN_FEATURES & our_c_library()], &[]);
+        let greeted = send(&socket, &[HELLO, our_version(), KNOWN_FEATURES], &[]);
         Self { socket, refused: greeted.err(), descriptors: Vec::new() }
     }
 
@@ -358,11 +356,6 @@ pub(crate) fn try_connect(path: &Path) -> Result<Option<OwnedFd>, RendezvousErro
         Err(Errno::NOENT | Errno::CONNREFUSED) => Err(RendezvousError::NoOwner),
         Err(errno) => Err(os("connect")(errno)),
     }
-}
-
-/// All features but the other C library's.
-fn our_c_library() -> u64 {
-    !FEATURE_GLIBC_SEMAPHORE | c_library_feature()
 }
 
 /// What is taken without a word about it.

@@ -5,9 +5,8 @@
 //! |---|---|---|---|
 //! | [`socket`] | processes that know a path, or hold a connected socket | the socket's own path, if bound to one | the socket's hang-up |
 //! | [`inherited`] | a parent and the child it starts | nothing | the socket's hang-up |
-//! | [`named`] | processes that know a file name and nothing else; trusted only | the file, until the next owner | the owner's file lock |
 //!
-//! The first two hand over a sealed memfd and eventfds; they work across users, containers and PID namespaces, and the
+//! Both hand over a sealed memfd and eventfds; they work across users, containers and PID namespaces, and the
 //! kernel removes everything with the last process.
 //!
 //! Each process runs one more thread from its first rendezvous on, which sleeps until a peer goes.
@@ -45,7 +44,6 @@ mod hold;
 mod host;
 pub mod inherited;
 mod join;
-pub mod named;
 mod packet;
 mod path_lock;
 mod patience;
@@ -57,9 +55,9 @@ mod unused;
 mod users;
 
 use crate::aio::Signaller;
+use crate::attach_error::AttachError;
 use crate::bell::Bell;
-use crate::bell_state::{BellState, initialise_semaphores};
-use crate::channel::AttachError;
+use crate::bell_state::BellState;
 use crate::error::{HungUp, WaitError};
 use crate::folder::Folder;
 use crate::holder::{self, Holder};
@@ -70,19 +68,20 @@ use crate::peer::{Lives, Peer, PeerId, Trust, Untrusted};
 use crate::tokens::{Files, Tokens};
 use crate::wait::Wait;
 use doorbell_core::channel::layout::Lanes;
-use doorbell_core::layout::{FEATURE_CHANNELS, FEATURE_GLIBC_SEMAPHORE, LayoutError, MAKER, Plan};
+use doorbell_core::layout::{FEATURE_CHANNELS, LayoutError, MAKER, Plan};
 use doorbell_core::peer_memory::PeerMemory;
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::WAITER_SLOTS;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::channel::Ends;
+pub use crate::directory::Ends;
 pub use crate::memory_options::MemoryOptions;
 pub(crate) use address::{LONGEST_PATH, address};
 pub(crate) use hold::{AttachContext, ConnectionHold};
@@ -164,6 +163,9 @@ pub const MOST_EVENTFDS: u32 = 252;
 /// ([`Join::most_memory`]): what the host offers costs the host nothing, and whoever reads it pays for it.
 pub const MOST_MEMORY: u64 = 1 << 30;
 
+/// How many descriptors each side of a service and its client takes for the other (*Descriptors*, above).
+pub(crate) const DESCRIPTORS: usize = 6;
+
 /// What is taken without a word about it.
 pub(crate) fn most_memory<T: Trust>() -> u64 {
     if T::TRUSTED { u64::MAX } else { MOST_MEMORY }
@@ -238,11 +240,6 @@ pub enum RendezvousError {
         /// What the kernel shows in place of the number.
         uid: u32,
     },
-    /// The file of a name may be written, and so be cut off, by others than its owner.
-    Writable {
-        /// Its rights.
-        mode: u32,
-    },
     /// A file lies there that is no socket, and is not removed for one.
     NoSocket {
         /// Where.
@@ -291,7 +288,11 @@ impl fmt::Display for RendezvousError {
                 "{call} failed: {errno}; the place is another user's, who lets in others than itself and root only by `Users` and the file's rights"
             ),
             Self::Os { call, errno: errno @ Errno::MFILE } => {
-                write!(f, "{call} failed: {errno}; raise the number of files that may be open (`ulimit -n`)")
+                let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+                write!(
+                    f,
+                    "{call} failed: {errno}; {most} files may be open (`ulimit -n`), and a client or a service takes {DESCRIPTORS}: raise that number, or have fewer"
+                )
             }
             Self::Os { call, errno: errno @ Errno::TOOMANYREFS } => write!(
                 f,
@@ -318,11 +319,6 @@ impl fmt::Display for RendezvousError {
             Self::UnknownUser { uid } => write!(
                 f,
                 "the other side is a process of a user who has no number in this user namespace (the kernel shows {uid}), and may be anybody's; run both sides in one user namespace, or let it in by `Users::Chosen`"
-            ),
-            Self::Writable { mode } => write!(
-                f,
-                "others than its owner may write the file (rights {:o}), and could cut it off under us; take their right, or join with `Users::Anyone`",
-                mode & 0o777
             ),
             Self::Refused(reason) => write!(f, "the other side refused: {reason}"),
             Self::TimedOut { after } => write!(
@@ -467,8 +463,7 @@ impl Segment {
             ));
         }
         let mut refused = Vec::new();
-        let plan = Plan::new(offer.bells, offer.payload, offer.features | c_library_feature())
-            .map_err(MapError::from)?;
+        let plan = Plan::new(offer.bells, offer.payload, offer.features).map_err(MapError::from)?;
         let mapping = match Mapping::sealed_as(name, plan, offer.memory.huge_pages) {
             Err(MapError::Os { errno, .. }) if offer.memory.huge_pages => {
                 refused.push(Refusal { option: "huge_pages", errno });
@@ -509,9 +504,8 @@ impl Segment {
         if eventfds > WAITER_SLOTS {
             return Err(RendezvousError::TooMany { bells, eventfds, most: WAITER_SLOTS * bells });
         }
-        initialise_semaphores(&mapping);
         if let Some(lanes) = &offer.lanes
-            && !crate::channel::write_directory(&mapping, lanes, namespace.unwrap_or(0))?
+            && !crate::directory::write_directory(&mapping, lanes, namespace.unwrap_or(0))?
         {
             let (bells, payload) = (lanes.bells(), lanes.payload_size());
             return Err(RendezvousError::NoRoomForLanes { bells, payload });
@@ -529,7 +523,7 @@ impl Segment {
     fn assemble(mapping: Mapping, eventfds: Vec<Files>, holder: Holder) -> Result<Self, MapError> {
         // Before whoever has the segment can fork with it.
         crate::atfork_lock::register();
-        let lanes = crate::channel::read_directory(&mapping)?;
+        let lanes = crate::directory::read_directory(&mapping)?;
         let mapping = Arc::new(mapping);
         let lives = Arc::new(Lives::default());
         let origin = Arc::new(Origin::new(holder));
@@ -588,7 +582,7 @@ impl Segment {
         let per_bell = eventfds.len() / bells;
         let mut eventfds = eventfds.into_iter();
         let of_bells = (0..bells).map(|_| eventfds.by_ref().take(per_bell).collect()).collect();
-        let holder = match crate::channel::read_namespace(&mapping)? {
+        let holder = match crate::directory::read_namespace(&mapping)? {
             0 => Holder::Given(mapping.next_holder()),
             namespace => Holder::process(namespace),
         };
@@ -623,7 +617,7 @@ impl Segment {
     /// How many messages lie in the ring of lane `lane`: about, while it is used, and those among them whose room the receiver has not
     /// given back. `None` if there is no such lane.
     pub fn messages(&self, lane: u32) -> Option<usize> {
-        crate::channel::look_at_lane(&self.mapping, lane).map(|(_, messages, _, _)| messages)
+        crate::directory::look_at_lane(&self.mapping, lane).map(|(_, messages, _, _)| messages)
     }
 
     /// What lies beside the bells. Empty if that is channels.
@@ -697,17 +691,12 @@ enum Side {
     Joiner,
 }
 
-/// glibc and musl disagree about the inside of a `sem_t`, so both sides must have the same.
-fn c_library_feature() -> u64 {
-    if cfg!(target_env = "gnu") { FEATURE_GLIBC_SEMAPHORE } else { 0 }
-}
-
 /// One peer met, and the segment shared with it.
 ///
 /// Dropping it hangs up, unless ends of channels are held that were taken over it, or bells of a segment that was joined
-/// over it which hold a waiter slot (from their first wait on by [`Eventfd`](crate::wait::Eventfd) or
-/// [`Semaphore`](crate::wait::Semaphore), or as a [file](Bell::into_fd)): then the last of them does. Other bells go on
-/// ringing and waiting without it, but hear of no death, and get no waiter slot any more.
+/// over it which hold a waiter slot (from their first wait on by [`Eventfd`](crate::wait::Eventfd), or as a
+/// [file](Bell::into_fd)): then the last of them does. Other bells go on ringing and waiting without it, but hear of no death,
+/// and get no waiter slot any more.
 #[derive(Debug)]
 pub struct Connection<T: Trust = Untrusted> {
     hold: Arc<ConnectionHold>,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One at a time at a path.
 
-use super::named::{is_at, try_lock};
 use super::{RendezvousError, os};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, OFlags, open, unlink};
+use rustix::fs::{Mode, OFlags, fstat, open, stat, unlink};
+use rustix::io::Errno;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,35 @@ impl PathLock {
             std::thread::sleep(Duration::from_millis(1));
         }
         Err(RendezvousError::Owned)
+    }
+}
+
+/// Is `file` what `path` names now?
+fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, RendezvousError> {
+    let held = fstat(file).map_err(os("fstat"))?;
+    match stat(path) {
+        Ok(named) => Ok((named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(RendezvousError::Os { call: "stat", errno }),
+    }
+}
+
+/// Takes the lock of `file`. `false` if somebody holds it.
+///
+/// An open-file-description lock: unlike a POSIX lock it does not go when another descriptor of the file is closed.
+fn try_lock(file: &OwnedFd) -> Result<bool, RendezvousError> {
+    // SAFETY: all bytes zero is a value of this plain struct.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_len = 1;
+    // SAFETY: `lock` is valid for the call.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } == 0 {
+        return Ok(true);
+    }
+    match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO) {
+        Errno::AGAIN | Errno::ACCESS => Ok(false),
+        errno => Err(RendezvousError::Os { call: "F_OFD_SETLK", errno }),
     }
 }
 

@@ -165,7 +165,7 @@ pub(super) fn bury(
     lives.died(peer, holder, || {
         if settles {
             if let Some(lanes) = lanes {
-                crate::channel::vacate(mapping, lanes, states, holder);
+                crate::directory::vacate(mapping, lanes, states, holder);
             }
             for slot in states.iter().flat_map(|state| &state.record().slot_holders) {
                 fault::point();

@@ -88,8 +88,8 @@ mod tests {
     use super::super::packet::send;
     use super::super::socket;
     use super::{END, host_ahead, is_end_socket};
-    use crate::channel::Lanes;
     use crate::rendezvous::{Connection, Join, Offer, RendezvousError, Segment};
+    use doorbell_core::channel::layout::Lanes;
     use rustix::fd::AsFd;
     use std::sync::Arc;
     use std::time::Duration;

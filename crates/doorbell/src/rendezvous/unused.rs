@@ -2,7 +2,7 @@
 //! Ends of lanes that nobody has used, and nobody will.
 
 use super::{RendezvousError, Segment, os};
-use crate::channel::{Ends, leave_unused};
+use crate::directory::{Ends, leave_unused};
 use crate::watch::{Watch, watch};
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 
 use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
-use crate::channel::look_at_lane;
 use crate::counters;
+use crate::directory::look_at_lane;
 use crate::folder::Folder;
 use crate::holder;
 use crate::mapping::Mapping;

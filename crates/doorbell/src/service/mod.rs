@@ -35,17 +35,19 @@ mod ends;
 mod inspect;
 mod listen_or_connect;
 mod name;
+mod pair;
 mod refusals;
 
 pub use crate::folder::{Folder, FolderState};
 pub use calls::{Asked, CallError, Caller, Request};
 pub use duplex::{Duplex, connect, connect_by, connect_by_timeout, connect_timeout};
-pub use ends::{Ends, NotSent, Unopened, pair};
+pub use ends::{Ends, NotSent, Unopened};
 pub use inspect::{ClientSeen, Found, Occupancy, Served, inspect};
 pub use listen_or_connect::{Opened, listen_or_connect};
 #[cfg(feature = "tokio")]
 pub(crate) use name::paths;
 pub use name::{VARIABLE, folders, names};
+pub use pair::pair;
 
 use crate::channel::{Lanes, Receiver, RecvError, SendError, Sender};
 use crate::deadline::Deadline;
@@ -54,7 +56,7 @@ use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
 use crate::process::Process;
 use crate::rendezvous::socket::{Host, MOST_CALLERS};
-use crate::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, Step, Users};
+use crate::rendezvous::{Connection, DESCRIPTORS, Offer, Reason, RendezvousError, Segment, Step, Users};
 use crate::select::{File, Parts, Source};
 use doorbell_core::violation::PeerViolation;
 use duplex::{ANSWERS, REQUESTS};
@@ -62,6 +64,7 @@ use refusals::Refusals;
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
@@ -136,6 +139,7 @@ impl ListenOptions {
             events,
             clients: Vec::new(),
             here,
+            most,
             to_look_at: VecDeque::new(),
             next: 0,
             refusals,
@@ -198,6 +202,8 @@ pub struct Service {
     clients: Vec<Option<Client>>,
     /// How many of them there are.
     here: Arc<AtomicUsize>,
+    /// How many there may be.
+    most: usize,
     /// Places of clients that may have sent something, in turn. All others have been armed.
     to_look_at: VecDeque<usize>,
     next: u64,
@@ -573,6 +579,27 @@ impl Service {
     /// received.
     pub fn clients(&self) -> impl Iterator<Item = (ClientId, PeerId)> {
         self.clients.iter().flatten().map(|client| (client.id, client.peer))
+    }
+
+    /// How many clients there can be at once, as far as this process knows now: by [`ListenOptions::most_clients`], and by the
+    /// descriptors that it may still open (`ulimit -n`), of which each takes 6. For one who starts a service, and would rather say so
+    /// then than turn clients away later.
+    ///
+    /// ```
+    /// # let name = std::env::temp_dir().join(format!("doorbell-most-{}.sock", std::process::id()));
+    /// let service = doorbell::listen(&name)?;
+    /// if service.most_clients() < 1024 {
+    ///     eprintln!("at most {} clients: raise `ulimit -n`", service.most_clients());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn most_clients(&self) -> usize {
+        let may_be_open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        // The folder that is read is one of them.
+        let open = std::fs::read_dir("/proc/self/fd").map_or(0, |all| all.count().saturating_sub(1));
+        let left = usize::try_from(may_be_open).unwrap_or(usize::MAX).saturating_sub(open);
+        let here = self.here.load(Ordering::Relaxed);
+        self.most.min(here.saturating_add(left / DESCRIPTORS))
     }
 
     /// How many callers and clients were turned away: silent ones, other users', those that broke the protocol, those for

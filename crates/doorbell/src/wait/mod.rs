@@ -8,7 +8,6 @@
 //! | [`Spin`] | occupies its CPU | a CPU of its own, and no other wait |
 //! | [`Yield`] | occupies its CPU, but lets others go first | more threads than CPUs, short waits |
 //! | [`Eventfd`] | sleeps in `poll` on the bell's eventfd | waiting in this thread, now and then in an event loop |
-//! | [`Semaphore`] | sleeps on a POSIX semaphore in the mapping | comparison with programs that do |
 //! | `IoUring` | sleeps in io_uring (feature `io_uring`) | comparison; programs that live in a ring |
 //! | [`Null`] | does not wait: looks once | the cost of everything but waiting |
 //!
@@ -22,7 +21,6 @@ mod interrupt;
 mod io_uring;
 mod null;
 mod one;
-mod semaphore;
 mod spin;
 mod waiter_slot;
 mod r#yield;
@@ -38,7 +36,6 @@ pub use interrupt::Interrupt;
 pub use io_uring::IoUring;
 pub use null::Null;
 pub(crate) use one::{take as take_or_sleep, wake_all, wake_one};
-pub use semaphore::Semaphore;
 pub use spin::Spin;
 pub use r#yield::Yield;
 

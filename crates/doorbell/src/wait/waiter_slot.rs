@@ -6,8 +6,7 @@ use crate::error::WaitError;
 use crate::origin::Hold;
 use crate::process::Process;
 use doorbell_core::fault;
-use doorbell_core::wake::{WAITER_SLOTS, WaiterSlot};
-use rustix::io::Errno;
+use doorbell_core::wake::WaiterSlot;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,7 +15,6 @@ use std::sync::atomic::Ordering;
 pub(crate) struct WaiterSlots {
     state: Arc<BellState>,
     eventfd: Option<u32>,
-    semaphore: Option<u32>,
     /// Whose they are: a forked child has a copy, which holds no waiter slot.
     process: Process,
     /// While a waiter slot is held: when this process hangs up on who made the segment, that one gives its waiter slots to others. Given
@@ -26,13 +24,7 @@ pub(crate) struct WaiterSlots {
 
 impl WaiterSlots {
     pub(crate) fn new(state: &Arc<BellState>) -> Self {
-        Self {
-            state: Arc::clone(state),
-            eventfd: None,
-            semaphore: None,
-            process: Process::current(),
-            hold: None,
-        }
+        Self { state: Arc::clone(state), eventfd: None, process: Process::current(), hold: None }
     }
 
     /// The eventfd waiter slot held, and the eventfd's number. Takes one if none is held.
@@ -42,9 +34,9 @@ impl WaiterSlots {
         }
         self.forget_parents();
         let slots = self.state.eventfd_slots();
-        let none = WaitError::NoWaiterSlot { kind: "eventfd", slots };
+        let none = WaitError::NoWaiterSlot { slots };
         let hold = self.state.origin().hold()?;
-        let index = take(&self.state, 0, slots).ok_or(none)?;
+        let index = take(&self.state, slots).ok_or(none)?;
         (self.eventfd, self.hold) = (Some(index), hold);
         if let Err(error) = self.state.make_eventfd(index as usize) {
             give_back(&self.state, index as usize);
@@ -58,7 +50,7 @@ impl WaiterSlots {
     fn forget_parents(&mut self) {
         if !self.process.is_current_generation() {
             let process = Process::current();
-            (self.eventfd, self.semaphore, self.hold, self.process) = (None, None, None, process);
+            (self.eventfd, self.hold, self.process) = (None, None, process);
         }
     }
 
@@ -66,38 +58,15 @@ impl WaiterSlots {
         &self.state
     }
 
-    /// Takes a semaphore waiter slot unless one is held already.
-    pub(crate) fn take_semaphore(&mut self) -> Result<(), WaitError> {
-        if !self.state.lives().all_trusted() {
-            let what = "a semaphore that an untrusted peer can overwrite";
-            return Err(WaitError::Unsupported { what, errno: Errno::PERM });
-        }
-        if self.semaphore.is_none() {
-            self.forget_parents();
-            let slots = WAITER_SLOTS as usize;
-            let hold = self.state.origin().hold()?;
-            let index = take(&self.state, slots, slots)
-                .ok_or(WaitError::NoWaiterSlot { kind: "semaphore", slots })?;
-            (self.semaphore, self.hold) = (Some(index), hold);
-        }
-        Ok(())
-    }
-
     /// The eventfd waiter slot held, and the eventfd's number.
     pub(crate) fn eventfd(&self) -> Option<(WaiterSlot, usize)> {
         let index = self.eventfd?;
         Some((WaiterSlot::eventfd(index)?, index as usize))
     }
-
-    /// The semaphore waiter slot held, and the semaphore's number.
-    pub(crate) fn semaphore(&self) -> Option<(WaiterSlot, usize)> {
-        let index = self.semaphore?;
-        Some((WaiterSlot::semaphore(index)?, index as usize))
-    }
 }
 
-fn take(state: &BellState, first: usize, count: usize) -> Option<u32> {
-    let holders = state.record().slot_holders.get(first..first + count)?;
+fn take(state: &BellState, count: usize) -> Option<u32> {
+    let holders = state.record().slot_holders.get(..count)?;
     let free = holders.iter().position(|holder| {
         fault::point();
         holder.compare_exchange(0, state.holder(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -123,9 +92,6 @@ impl Drop for WaiterSlots {
         }
         if let Some(index) = self.eventfd {
             give_back(&self.state, index as usize);
-        }
-        if let Some(index) = self.semaphore {
-            give_back(&self.state, WAITER_SLOTS as usize + index as usize);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::other::{FOREVER, segment, start};
 use doorbell::channel::{AttachError, Gather, GatherError, Lanes, RecvError, Sender, many};
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Connection, Offer, Segment, socket};
-use doorbell::wait::Semaphore;
+use doorbell::wait::{Wait, WaitEntry};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
 use std::time::Duration;
@@ -132,6 +132,24 @@ fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
 }
 
 /// The kernel takes 128 futexes at once; each receive failed then with EINVAL, and with none at all too.
+/// A way of waiting that waits for one bell.
+#[derive(Debug, Default)]
+struct One;
+
+impl Wait for One {
+    const NAME: &'static str = "one";
+    const MOST_BELLS: usize = 1;
+
+    fn wait(
+        &mut self,
+        _: &mut [WaitEntry<'_>],
+        mut ready: impl FnMut() -> bool,
+        _: Option<doorbell::Deadline>,
+    ) -> Result<bool, doorbell::WaitError> {
+        Ok(ready())
+    }
+}
+
 #[test]
 fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
     let mut none: Gather = Gather::default();
@@ -140,7 +158,7 @@ fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
     assert_eq!(none.recv().unwrap_err(), closed);
     assert!(none.listen().unwrap(), "there is something to tell");
 
-    // A semaphore cannot be waited for together with another: the smallest of such bounds.
+    // The smallest of such bounds.
     let segments: [_; 2] = std::array::from_fn(|_| segment(1, 1, 64));
     let connections = segments.each_ref().map(|segment| {
         let (ours, theirs) = socket::pair().unwrap();
@@ -149,7 +167,7 @@ fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
         let joined: Connection = joining.join().unwrap();
         (host, joined)
     });
-    let mut gather: Gather<_, Semaphore> = Gather::default();
+    let mut gather: Gather<_, One> = Gather::default();
     gather.add(&connections[0].0, 0).unwrap();
     assert_eq!(gather.add(&connections[1].0, 0).unwrap_err(), AttachError::TooManyBells { most: 1 });
     assert!(gather.remove(0));

@@ -5,10 +5,9 @@ use crate::other::{FOREVER, fork, segment, start};
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, named, socket};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait};
+use doorbell::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, socket};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
 use doorbell::{Bell, WaitError};
-use doorbell_core::wake::WAITER_SLOTS;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -109,7 +108,7 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
 }
 
 /// Its waiter slot was given away while it waited there: two waited for one token, and one of them slept on.
-fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'static>(first_slot: usize) {
+fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'static>() {
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
     let trusted = || {
         let (ours, theirs) = socket::pair().unwrap();
@@ -134,7 +133,7 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     let mut host: Bell<W> = segment.bell_waiting_by(0).unwrap();
     assert_eq!(host.wait_timeout(Duration::from_millis(1)), Ok(None));
     let slots = &segment.state(0).unwrap().record().slot_holders;
-    let holders = || [0, 1].map(|slot| slots[first_slot + slot].load(Ordering::Relaxed));
+    let holders = || [0, 1].map(|slot| slots[slot].load(Ordering::Relaxed));
     let [one, other] = holders();
     assert!(one != 0 && other != 0 && one != other, "a slot each");
     let waiting = thread::spawn(move || (seated.wait_timeout(FOREVER), seated));
@@ -156,12 +155,7 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
 
 #[test]
 fn a_bell_with_an_eventfd_slot_that_outlives_its_connection_keeps_the_slot() {
-    a_bell_that_outlives_its_connection_keeps_its_slot::<Eventfd>(0);
-}
-
-#[test]
-fn a_bell_with_a_semaphore_slot_that_outlives_its_connection_keeps_the_slot() {
-    a_bell_that_outlives_its_connection_keeps_its_slot::<Semaphore>(WAITER_SLOTS as usize);
+    a_bell_that_outlives_its_connection_keeps_its_slot::<Eventfd>();
 }
 
 /// It is the parent's number under which the child would take an end, and with the parent it would be given away.
@@ -281,20 +275,6 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
     // SAFETY: a child of ours, and a valid place for its status.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0);
-}
-
-#[test]
-fn an_end_on_a_segment_joined_by_name_hears_of_the_owners_end_though_the_joining_was_dropped() {
-    let path = std::env::temp_dir().join(format!("doorbell-leaving-{}", std::process::id()));
-    let offer = Offer { eventfds: 0, ..Offer::of_lanes(Lanes::new(1, 1, 64).unwrap()) };
-    // SAFETY: a process or thread of this program, which follows the protocol.
-    let owner = unsafe { named::Owner::new(&path, &offer) }.unwrap();
-    // SAFETY: a process or thread of this program, which follows the protocol.
-    let joined = unsafe { named::join(&path) }.unwrap();
-    let mut receiver: Receiver<Trusted, Futex> = Receiver::at_waiting_by(joined.segment(), 0).unwrap();
-    drop(joined);
-    drop(owner);
-    assert_eq!(receiver.recv_timeout(FOREVER).unwrap_err(), RecvError::PeerGone(PeerId::UNMET));
 }
 
 #[test]

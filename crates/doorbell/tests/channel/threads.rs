@@ -4,7 +4,7 @@
 use crate::other::{FOREVER, message, number};
 use doorbell::Deadline;
 use doorbell::channel::{RecvError, SendError, pair, pair_waiting_by};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, Yield};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
 use std::time::Duration;
@@ -31,7 +31,6 @@ fn messages_of_all_lengths_arrive_once_and_in_order_by_every_way_of_waiting() {
         every_message_arrives::<Adaptive>(capacity, 20_000);
         every_message_arrives::<Futex>(capacity, 5_000);
         every_message_arrives::<Eventfd>(capacity, 5_000);
-        every_message_arrives::<Semaphore>(capacity, 5_000);
         every_message_arrives::<Yield>(capacity, 5_000);
     }
 }
@@ -94,7 +93,7 @@ fn a_full_channel_fails_or_drops_with_a_count_or_waits() {
     assert_eq!(sender.send_timeout(&[2; 16], Duration::from_millis(5)), Err(SendError::TimedOut));
     assert_eq!(sender.send_or_drop(&[3; 16]), Ok(false));
     assert_eq!(sender.send_or_drop(&[3; 16]), Ok(false));
-    assert_eq!((sender.dropped(), receiver.dropped()), (2, 2));
+    assert_eq!(receiver.dropped(), 2);
     let waiting = thread::spawn(move || sender.send(&[4; 16]).map(|()| sender));
     assert_eq!(receiver.recv().unwrap()[0], 1);
     assert_eq!(receiver.recv().unwrap().into_vec()[0], 1);

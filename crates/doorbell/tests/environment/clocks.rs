@@ -66,7 +66,6 @@ pub(crate) fn wait_in_time() {
     bell::<Adaptive>();
     bell::<Futex>();
     bell::<Eventfd>();
-    bell::<Semaphore>();
     bell::<Spin>();
     bell::<Yield>();
     let deadline = || Some(Deadline::after(SOON));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What surrounds two processes: users and namespaces, closed descriptors, clocks, full disks, memory cgroups, kinds of memory.
+//! What surrounds two processes: users and namespaces, closed descriptors, clocks, memory cgroups, kinds of memory.
 //!
 //! The other process is this test program again, started with a role; see `child`. What this machine does not let a test
 //! have, the test says.
@@ -9,7 +9,6 @@ mod clocks;
 mod common;
 mod containers;
 mod descriptors;
-mod disks;
 mod memory;
 mod rights;
 
@@ -18,17 +17,15 @@ use doorbell::channel::broadcast::{Publisher, WhenSlow};
 use doorbell::channel::{Lanes, Receiver, RecvError, Sender, pair_waiting_by};
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{
-    Connection, MemoryOptions, Offer, RendezvousError, Segment, Users, inherited, named, socket,
+    Connection, MemoryOptions, Offer, RendezvousError, Segment, Users, inherited, socket,
 };
-use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Spin, Wait, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Spin, Wait, Yield};
 use doorbell::{Bell, Deadline, WaitError, wait_any};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit, test_kill_process};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -62,9 +59,6 @@ fn child() {
         "run-without-standard-files" => descriptors::run_without_standard_files(Path::new(path)),
         "wait-in-time" => clocks::wait_in_time(),
         "wait-by-the-wall-clock" => clocks::wait_by_the_wall_clock(),
-        "fill-the-disk" => disks::fill_the_disk(Path::new(path)),
-        "refuse-huge-pages" => disks::refuse_huge_pages(Path::new(path)),
-        "use-a-disk-without-reservations" => disks::use_a_disk_without_reservations(Path::new(path)),
         "make-a-large-segment" => memory::make_a_large_segment(path == "true"),
         "send-until-killed" => memory::send_until_killed(),
         "read-a-signal-from-a-file" => rights::read_a_signal_from_a_file(Path::new(path)),

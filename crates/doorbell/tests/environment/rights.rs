@@ -53,7 +53,7 @@ fn a_signal_that_the_program_reads_from_a_file_ends_it_not_through_our_threads()
 }
 
 /// Not a test. As much memory as a file may have bytes, and then more.
-pub(crate) fn make_more_than_a_file_may_have(path: &Path) {
+pub(crate) fn make_more_than_a_file_may_have(_: &Path) {
     // Through a child's `exec` the harness's own output is a pipe: no file.
     setrlimit(Resource::Fsize, Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) }).unwrap();
     let lanes = |capacity| Offer::of_lanes(Lanes::new(1, 1, capacity).unwrap());
@@ -61,11 +61,6 @@ pub(crate) fn make_more_than_a_file_may_have(path: &Path) {
     let told = [
         Segment::new(&lanes(1 << 21)).map(drop).unwrap_err().to_string(),
         Publisher::new(1 << 21).map(drop).unwrap_err().to_string(),
-        // SAFETY: nobody else knows it.
-        unsafe { named::Owner::new(path, &Offer { eventfds: 0, ..lanes(1 << 21) }) }
-            .map(drop)
-            .unwrap_err()
-            .to_string(),
     ];
     for told in told {
         assert!(told.contains("too large") && told.contains("ulimit -f"), "{told}");

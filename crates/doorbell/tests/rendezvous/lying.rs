@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 
 const OFFER: u64 = u64::from_ne_bytes(*b"DBOFFER1");
-const VERSION: u64 = 2 << 32;
+const VERSION: u64 = (doorbell_core::layout::MAJOR as u64) << 32;
 
 fn offered(words: &[u64], files: &[rustix::fd::BorrowedFd<'_>]) -> RendezvousError {
     let (ours, theirs) = socket::pair().unwrap();
@@ -192,9 +192,8 @@ fn a_peer_that_scribbles_over_the_bells_causes_no_panic_and_no_hang() {
             let words = std::ptr::from_ref(record).cast::<AtomicU32>();
             while !stop.load(Ordering::Relaxed) {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                // Not the semaphores: their content is the C library's affair.
                 let word = (seed >> 8) as usize % 64;
-                // SAFETY: the record is 512 bytes of atomics; the word is within its first 256.
+                // SAFETY: the record is 256 bytes of atomics.
                 unsafe { &*words.add(word) }.store(seed, Ordering::Relaxed);
             }
         });

@@ -3,7 +3,6 @@
 //!
 //! The other process is this test program again, started with a role; see `child`.
 
-mod by_name;
 mod by_path;
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,15 +11,15 @@ mod lying;
 use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::peer::{Trusted, Untrusted};
 use doorbell::rendezvous::{
-    Connection, MOST_EVENTFDS, Offer, Reason, RendezvousError, Segment, inherited, named, socket,
+    Connection, MOST_EVENTFDS, Offer, Reason, RendezvousError, Segment, inherited, socket,
 };
-use doorbell::wait::{Adaptive, Eventfd, Futex, Semaphore, Wait, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, Yield};
 use doorbell::{Bell, PeerViolation, WaitError, counters};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,28 +52,6 @@ fn segment() -> Arc<Segment> {
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else { return };
-    if let Some(path) = role.strip_prefix("own ") {
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        let owner = unsafe { named::Owner::new(path, &Offer { eventfds: 0, ..Offer::default() }) }.unwrap();
-        let mut bell: Bell = owner.segment().bell_waiting_by(TO_CHILD).unwrap();
-        let answer: Bell = owner.segment().bell_waiting_by(TO_PARENT).unwrap();
-        loop {
-            bell.wait().unwrap();
-            answer.ring();
-        }
-    }
-    if let Some(path) = role.strip_prefix("join and leave ") {
-        let entries = |what: &str| std::fs::read_dir(format!("/proc/self/{what}")).unwrap().count();
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        drop(unsafe { named::join(path) }.unwrap());
-        let before = (entries("task"), entries("fd"));
-        for _ in 0..50 {
-            // SAFETY: a process or thread of this program, which follows the protocol.
-            drop(unsafe { named::join(path) }.unwrap());
-        }
-        assert_eq!((entries("task"), entries("fd")), before);
-        return;
-    }
     if role == "kill a hundred" {
         return kill_a_hundred();
     }
@@ -84,7 +61,6 @@ fn child() {
         "serve adaptive" => serve::<Adaptive>(&connection),
         "serve eventfd" => serve::<Eventfd>(&connection),
         "serve futex" => serve::<Futex>(&connection),
-        "serve semaphore" => serve::<Semaphore>(&connection),
         "serve yield" => serve::<Yield>(&connection),
         "take the bits and die" => {
             let state = connection.segment().state(TO_PARENT).unwrap();
@@ -148,11 +124,6 @@ fn futex_processes_answer_each_other() {
 }
 
 #[test]
-fn semaphore_processes_answer_each_other() {
-    ping_pong::<Semaphore>("serve semaphore");
-}
-
-#[test]
 fn a_yielding_and_an_eventfd_process_answer_each_other() {
     ping_pong::<Yield>("serve eventfd");
 }
@@ -191,11 +162,6 @@ fn an_eventfd_waiter_is_told_of_a_killed_peer() {
     a_killed_peer_is_told::<Eventfd>();
 }
 
-#[test]
-fn a_semaphore_waiter_is_told_of_a_killed_peer() {
-    a_killed_peer_is_told::<Semaphore>();
-}
-
 /// An eventfd's flags are shared with everybody who has it, and a write to a full one blocks.
 #[test]
 fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
@@ -220,18 +186,6 @@ fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
         done.send(()).unwrap();
     });
     finished.recv_timeout(FOREVER).expect("a ring blocked");
-}
-
-/// glibc aborts the process over a semaphore whose inside makes no sense: found by scribbling over the mapping.
-#[test]
-fn a_semaphore_that_an_untrusted_peer_can_overwrite_is_refused() {
-    let segment = segment();
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
-    let _other: Connection<Untrusted> = joining.join().unwrap();
-    let mut bell: Bell<Semaphore> = connection.bell_waiting_by(TO_PARENT).unwrap();
-    assert!(matches!(bell.wait_timeout(SOON), Err(WaitError::Unsupported { .. })));
 }
 
 #[test]
@@ -347,7 +301,7 @@ fn kill_a_hundred() {
     let kills: u32 = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100);
     let segment = segment();
     let mut bell: Bell = segment.bell_waiting_by(TO_PARENT).unwrap();
-    let roles = ["serve adaptive", "serve eventfd", "serve futex", "serve semaphore"];
+    let roles = ["serve adaptive", "serve eventfd", "serve futex"];
     let mut descriptors = usize::MAX;
     let mut seed = 0x9e37_79b9_u32;
     for kill in 0..kills {
@@ -526,10 +480,6 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     let directory = std::env::temp_dir().join(format!("doorbell-fork-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let host = socket::Host::bind(directory.join("host")).unwrap();
-    let owner =
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        unsafe { named::Owner::new(directory.join("owner"), &Offer { eventfds: 0, ..Offer::default() }) }
-            .unwrap();
     let names = || {
         let mut names: Vec<_> =
             std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -540,7 +490,7 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     // SAFETY: the child only drops, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        drop((host, owner));
+        drop(host);
         // SAFETY: no precondition.
         unsafe { libc::_exit(0) };
     }
@@ -548,7 +498,7 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     // SAFETY: a child of ours, and a valid place for its status.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(names(), before);
-    drop((host, owner));
+    drop(host);
     assert_eq!(names(), Vec::<std::ffi::OsString>::new());
     std::fs::remove_dir(&directory).unwrap();
 }

@@ -22,7 +22,6 @@ __all__ = [
     "HungUp",
     "Lent",
     "RendezvousError",
-    "Owner",
     "Peer",
     "PeerGone",
     "PeerViolation",
@@ -42,7 +41,6 @@ __all__ = [
     "_pair",
     "inherit",
     "join",
-    "join_named",
     "services",
     "wait_any",
 ]
@@ -469,7 +467,7 @@ class Connection:
     def segment(self) -> Segment: ...
     @property
     def peer(self) -> Peer | None:
-        """None for a segment joined by name, or once closed."""
+        """None once closed."""
 
     def close(self) -> None: ...
     def __enter__(self) -> Self: ...
@@ -501,27 +499,6 @@ class Host:
     ) -> None: ...
 
 @final
-class Owner:
-    """A segment under a name, while this lives: for processes that know a name and nothing else, and trust each other."""
-
-    def __new__(
-        cls,
-        path: str | os.PathLike[str],
-        bells: int = 2,
-        payload: int = 0,
-        *,
-        lanes: int = 0,
-        lane_capacity: int = 65536,
-    ) -> Self: ...
-    @property
-    def segment(self) -> Segment: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
-
-@final
 class Pending:
     """A rendezvous with a child that is about to be started; `doorbell.start` does all of it."""
 
@@ -544,9 +521,6 @@ def join(
 ) -> Connection:
     """Meets the host at `path`, which must be a process of `users`, and takes up to `most_memory` bytes of memory and `most_eventfds`
     eventfds (252) from it. A busy one is waited for for up to `patience` seconds (30)."""
-
-def join_named(path: str | os.PathLike[str]) -> Connection:
-    """Joins the segment that its owner gave the name `path`."""
 
 def inherit(*, most_memory: int = 1 << 30, most_eventfds: int = ..., patience: float = ...) -> Connection:
     """The child's part of a rendezvous with its parent, with limits as `join` has. Works once."""

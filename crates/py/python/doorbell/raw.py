@@ -6,7 +6,6 @@ from ._native import (
     Connection,
     Gather,
     Host,
-    Owner,
     Peer,
     Pending,
     Publisher,
@@ -18,7 +17,6 @@ from ._native import (
     View,
     inherit,
     join,
-    join_named,
 )
 from .child import start
 
@@ -26,7 +24,6 @@ __all__ = [
     "Connection",
     "Gather",
     "Host",
-    "Owner",
     "Peer",
     "Pending",
     "Publisher",
@@ -38,6 +35,5 @@ __all__ = [
     "View",
     "inherit",
     "join",
-    "join_named",
     "start",
 ]

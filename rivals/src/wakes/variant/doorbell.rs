@@ -6,7 +6,7 @@ use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Offer, Segment, socket};
-use doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Semaphore, Spin, Wait, Yield};
+use doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
 use rustix::event::epoll;
 use std::num::NonZeroU32;
@@ -118,10 +118,6 @@ pub fn futex(place: Place, notifiers: usize) -> Result<Opened, String> {
 
 pub fn eventfd(place: Place, notifiers: usize) -> Result<Opened, String> {
     by::<Eventfd>(place, notifiers)
-}
-
-pub fn semaphore(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Semaphore>(place, notifiers)
 }
 
 pub fn io_uring(place: Place, notifiers: usize) -> Result<Opened, String> {

@@ -97,7 +97,6 @@ pub fn variants() -> Vec<Variant> {
         anywhere(Ours, "doorbell, adaptive", doorbell::adaptive),
         anywhere(Ours, "doorbell, futex", doorbell::futex),
         anywhere(Ours, "doorbell, eventfd", doorbell::eventfd),
-        anywhere(Ours, "doorbell, semaphore", doorbell::semaphore),
         anywhere(Ours, "doorbell, io_uring", doorbell::io_uring),
         anywhere(Ours, "doorbell, yield", doorbell::yielding),
         anywhere(Ours, "doorbell, spin", doorbell::spin),

@@ -20,7 +20,7 @@ fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
 }
 
 /// The words of lane `number`, which must be one of `lanes`.
-pub(super) fn control<'a>(
+pub(crate) fn control<'a>(
     mapping: &'a Mapping,
     lanes: &Lanes,
     number: u32,
