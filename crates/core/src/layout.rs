@@ -4,7 +4,7 @@
 //! | offset | size | what | written by |
 //! |---:|---:|---|---|
 //! | 0 | 128 | [`Header`] | the creator, before anybody else sees the mapping |
-//! | 128 | 512 × bells | [`BellRecord`]s | everybody |
+//! | 128 | 256 × bells | [`BellRecord`]s | everybody |
 //! | [`Plan::payload_offset`] | [`Plan::payload_size`] | whatever the user of the mapping keeps there | by agreement |
 //!
 //! The payload starts at a multiple of 4096, so that it can be mapped with other rights than the rest.
