@@ -6,16 +6,18 @@
 //! refuses the standard library's ways elsewhere (`clippy.toml`).
 
 mod by_number;
+mod folder;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod held;
 mod kernel;
 mod read;
 mod write;
 
+pub use folder::{folder, resolved};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use held::Held;
 pub use kernel::{NotTheKernels, kernel};
-pub use read::{NotRead, bytes, open, text};
+pub use read::{MARKS, NotRead, bytes, open, text};
 #[cfg(unix)]
 pub use write::own;
 pub use write::{NotWritten, create_new, put, replace, try_out, unforeseen};

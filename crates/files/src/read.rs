@@ -15,6 +15,9 @@ pub enum NotRead {
         "it is {0} and no regular file; what comes from elsewhere is read from standard input, or as <(COMMAND)"
     )]
     Kind(&'static str),
+    /// In another encoding, or begun by U+FEFF, as some editors of Windows save it.
+    #[error("it is {0}; save it as UTF-8 without a byte-order mark")]
+    Encoding(&'static str),
     /// Longer than what is read.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
@@ -77,19 +80,34 @@ pub(crate) fn what(_: FileType) -> &'static str {
 
 /// All of the file that the user names, if it has at most `most` bytes.
 pub fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    at_most(open(path)?, most)
+}
+
+fn at_most(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    source.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, NotRead::TooLong(most)));
     }
     Ok(bytes)
 }
 
-/// The same of a text.
+/// The same of a text; `-` is standard input.
 pub fn text(path: &Path, most: u64) -> io::Result<String> {
-    let text = String::from_utf8(bytes(path, most)?);
-    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
+    let refused = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let bytes = if path == Path::new("-") { at_most(io::stdin().lock(), most)? } else { bytes(path, most)? };
+    if let Some((_, named)) = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark)) {
+        return Err(refused(NotRead::Encoding(named)));
+    }
+    String::from_utf8(bytes).map_err(|_| refused(NotRead::Encoding("text in another encoding than UTF-8")))
 }
+
+/// How text begins that is not taken, and what is said of it.
+pub const MARKS: [(&[u8], &str); 3] = [
+    (b"\xef\xbb\xbf", "text that begins with a byte-order mark"),
+    (b"\xff\xfe", "text in UTF-16, which begins with a byte-order mark"),
+    (b"\xfe\xff", "text in UTF-16, which begins with a byte-order mark"),
+];
 
 #[cfg(test)]
 mod tests {
@@ -106,8 +124,16 @@ mod tests {
         std::fs::write(&path, "seven..").unwrap();
         assert_eq!(text(&path, 7).unwrap(), "seven..");
         assert_eq!(told(bytes(&path, 6).unwrap_err()), "it is longer than 6 bytes");
+        for (bytes, what) in [
+            (&[0xff][..], "in another encoding than UTF-8"),
+            (b"\xef\xbb\xbf{}", "that begins with a byte-order mark"),
+            (b"\xff\xfe{\0}\0", "in UTF-16"),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let told = told(text(&path, 7).unwrap_err());
+            assert!(told.starts_with(&format!("it is text {what}")), "{told}");
+        }
         std::fs::write(&path, [0xff]).unwrap();
-        assert_eq!(told(text(&path, 7).unwrap_err()), "it is no text in UTF-8");
         assert!(told(open(&folder.path().join("none")).unwrap_err()).contains("os error 2"));
         assert_eq!(open(folder.path()).unwrap_err().kind(), io::ErrorKind::IsADirectory);
         #[cfg(unix)]

@@ -5,21 +5,19 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-#[cfg(unix)]
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::by_number::is_by_number;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::folder::is_trusted;
+use crate::folder::{or_here, resolved};
 #[cfg(unix)]
 use crate::read::{NotRead, what};
-
-/// Links on the way to a file, at most: as many as the kernel follows.
-const MOST_LINKS: u32 = 40;
 
 /// Why a file is not written although the system would open it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
     /// What lies there belongs to another user, who may have put it there to have something else written.
-    #[error(
-        "{path} is {what} of another user (number {owner}), and is not written through; name another file"
-    )]
+    #[error("{path} is {what} of another user (number {owner}), and is not used; name another path")]
     Planted {
         /// Where it lies.
         path: String,
@@ -29,8 +27,15 @@ pub enum NotWritten {
         owner: u32,
     },
     /// More links than anybody follows.
-    #[error("more than {MOST_LINKS} links lead from one to the next")]
-    Links,
+    #[error("more than {0} links lead from one to the next")]
+    Links(u32),
+}
+
+impl NotWritten {
+    /// Whether `error` is that something was planted.
+    pub fn is_why(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|cause| cause.is::<Self>())
+    }
 }
 
 /// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
@@ -90,7 +95,7 @@ pub fn put(target: &Path, bytes: &[u8]) -> io::Result<()> {
 /// atomic; without the flush a crash could leave an empty file under the new name). Links of ours and of the superuser's are written
 /// through; a pipe or a device is written to.
 pub fn replace(target: &Path, put: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let target = behind_links(target)?;
+    let target = resolved(target)?;
     let Some((beside, file)) = beside(&target)? else {
         let mut file = BufWriter::new(no_file(&target)?);
         put(&mut file)?;
@@ -107,58 +112,32 @@ pub fn replace(target: &Path, put: impl FnOnce(&mut BufWriter<File>) -> io::Resu
 
 /// The error that [`replace`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
 pub fn try_out(target: &Path) -> io::Result<()> {
-    beside(&behind_links(target)?).map(drop)
+    let target = resolved(target)?;
+    if beside(&target)?.is_none() {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        held(&target)?;
+    }
+    Ok(())
 }
 
 fn folder_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    or_here(target.parent().unwrap_or(Path::new("")))
 }
 
-/// Where `target` leads: through a symbolic link the file behind it is replaced, not the link. Only through links of this user and of the
-/// superuser: the kernel's protected_symlinks, which holds for who opens a path and not for who reads where it leads.
-#[cfg(unix)]
-fn behind_links(target: &Path) -> io::Result<PathBuf> {
-    use std::os::unix::fs::MetadataExt as _;
-    let mut path = target.to_owned();
-    for _ in 0..MOST_LINKS {
-        if is_by_number(&path) {
-            // A file that was opened for us is replaced like one that is named.
-            return if fs::metadata(&path)?.is_file() { fs::canonicalize(&path) } else { Ok(path) };
-        }
-        let Some(link) = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_symlink) else {
-            return Ok(path);
-        };
-        is_trusted(&path, "a link", link.uid())?;
-        path = folder_of(&path).join(fs::read_link(&path)?);
-    }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, NotWritten::Links))
-}
-
-#[cfg(not(unix))]
-fn behind_links(target: &Path) -> io::Result<PathBuf> {
-    Ok(fs::canonicalize(target).unwrap_or_else(|_| target.to_owned()))
-}
-
-#[cfg(unix)]
-fn is_trusted(path: &Path, what: &'static str, owner: u32) -> io::Result<()> {
-    if [0, rustix::process::geteuid().as_raw()].contains(&owner) {
-        return Ok(());
-    }
-    let planted = NotWritten::Planted { path: path.display().to_string(), what, owner };
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, planted))
-}
-
-/// Opens what is no regular file, to be written to.
+/// Holds what is no regular file, to be written to.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn no_file(target: &Path) -> io::Result<File> {
-    use std::os::unix::fs::MetadataExt as _;
-    let how = OpenOptions::new().write(true).clone();
+fn held(target: &Path) -> io::Result<crate::Held> {
     if is_by_number(target) {
-        return crate::Held::at(target)?.open(&how);
+        return crate::Held::at(target);
     }
     let held = crate::Held::at_name(target)?;
-    is_trusted(target, what(held.data.file_type()), held.data.uid())?;
-    held.open(&how)
+    is_trusted(target, what(held.data.file_type()), &held.data)?;
+    Ok(held)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn no_file(target: &Path) -> io::Result<File> {
+    held(target)?.open(OpenOptions::new().write(true))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -211,7 +190,7 @@ fn may_be_written(target: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -284,7 +263,7 @@ mod tests {
     }
 
     /// Makes `path` belong to nobody, if this process may.
-    fn given_away(path: &Path) -> bool {
+    pub(crate) fn given_away(path: &Path) -> bool {
         use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat};
         let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
         chownat(CWD, path, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).is_ok()
@@ -307,7 +286,9 @@ mod tests {
             let told = put(&at(name), b"page").unwrap_err().to_string();
             assert!(told.contains(&format!("is {what} of another user (number 65534)")), "{told}");
         }
-        assert!(try_out(&at("link")).is_err(), "and a run is told before it measures");
+        for name in ["link", "fifo"] {
+            assert!(try_out(&at(name)).is_err(), "{name}: and a run is told before it measures");
+        }
         assert_eq!(fs::read(at("precious")).unwrap(), b"precious");
         // A file of his is replaced, and his rights are not taken over.
         fs::write(at("his"), "").unwrap();

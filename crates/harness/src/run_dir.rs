@@ -189,20 +189,29 @@ fn others_of(wanted: &Path) -> Vec<PathBuf> {
 /// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps with notes of his own, one of
 /// ours beside it, whose name nobody could foresee.
 pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
-    let make = |path: &Path, recursive| fs::DirBuilder::new().recursive(recursive).mode(0o700).create(path);
-    let made = make(wanted, true);
-    if is_ours(wanted) {
-        return Ok(wanted.to_owned());
-    }
+    let make = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
     let (Some(folder), Some(name)) = (wanted.parent(), wanted.file_name()) else {
-        return made.map(|()| wanted.to_owned());
+        return Err(io::ErrorKind::InvalidInput.into());
     };
+    let folder = doorbell_files::folder(folder).map_err(|cause| {
+        let told = format!(
+            "cannot make {}: {cause}; set TMPDIR to a folder that you may write to",
+            folder.display()
+        );
+        io::Error::new(cause.kind(), told)
+    })?;
+    let wanted = &folder.join(name);
+    // One that is there already is as good, if it is ours.
+    let _ = make(wanted);
+    if is_ours(wanted) {
+        return Ok(wanted.clone());
+    }
     // What a run that was killed has left in one of them is cleared by the next.
     if let Some(path) = others_of(wanted).into_iter().find(|path| is_ours(path)) {
         return Ok(path);
     }
     let path = folder.join(format!("{}.{:016x}", name.display(), fastrand::Rng::new().u64(..)));
-    make(&path, false).map(|()| path)
+    make(&path).map(|()| path)
 }
 
 fn open_lock(folder: &Path) -> io::Result<File> {

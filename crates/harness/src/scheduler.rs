@@ -90,8 +90,9 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
 
 /// Puts the calling thread, and so whatever it starts from now on, under what every plan starts
 /// from, whatever it inherited: `SCHED_OTHER`, nice 0, the usual timer slack. What this user may
-/// not undo stays as it is, and the record of the machine tells so.
-pub fn set_usual() {
+/// not undo stays as it is, and the record of the machine tells so. The policy that was undone, if one was.
+pub fn set_usual() -> Option<String> {
+    let found = get().ok();
     let usual = Attributes { size: SIZE, ..Attributes::default() };
     if set(&usual).is_err() {
         // Who may not raise a nice value may have the policy back all the same.
@@ -100,6 +101,19 @@ pub fn set_usual() {
     }
     // Last, for a real-time policy has none.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
+    let undone = found.filter(|found| found.policy != 0 && get().is_ok_and(|now| now.policy == 0))?;
+    let name = match undone.policy {
+        1 => "SCHED_FIFO",
+        2 => "SCHED_RR",
+        3 => "SCHED_BATCH",
+        5 => "SCHED_IDLE",
+        SCHED_DEADLINE => "SCHED_DEADLINE",
+        other => return Some(format!("scheduling policy {other}")),
+    };
+    Some(match undone.priority {
+        0 => name.to_owned(),
+        priority => format!("{name} with priority {priority}"),
+    })
 }
 
 /// Whether the kernel would let a thread of ours, placed so, run under `scheduler`; tried on one that ends with the question.
@@ -172,7 +186,7 @@ mod tests {
             set(&Attributes { size: SIZE, policy: 3, nice: 0, ..Attributes::default() }).unwrap();
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000_000)).unwrap();
             assert_eq!(get().unwrap().policy, 3, "SCHED_BATCH, which everybody may enter");
-            set_usual();
+            assert_eq!(set_usual().as_deref(), Some("SCHED_BATCH"));
             let inherited =
                 || std::thread::spawn(|| rustix::thread::current_timer_slack().unwrap()).join().unwrap();
             (get().unwrap().policy, inherited())

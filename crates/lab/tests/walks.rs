@@ -8,7 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
+use clap::ValueEnum as _;
+use doorbell_report::html::{Source, report};
 use doorbell_report::live::{Format, Look, metrics};
+use doorbell_report::picture::{Name, draw};
 use doorbell_report::shown::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
@@ -120,8 +123,7 @@ fn a_result_that_nobody_read_is_the_last_one() {
 }
 
 /// Ends lines, turns text round, is a command of a terminal, of a build server and of Markdown.
-const HOSTILE: &str =
-    "::error::x\r\u{1b}[31m\u{7f}\u{9b}\u{202e}a::b\n::set-output name=x::y\n##[error]`|* <b>";
+const HOSTILE: &str = "::error::x\r\u{1b}[31m\u{7f}\u{9b}\u{202e}a::b\n::set-output name=x::y\n##[error]`|* <b> a ##vso[x] \u{2028}";
 
 /// `result` with every text in it replaced by `HOSTILE` that a file may hold in its place.
 fn hostile(result: &str) -> ResultFile {
@@ -200,6 +202,14 @@ fn no_writer_lets_a_terminal_or_a_build_server_obey_what_a_file_holds() {
             assert_eq!(obeyed(&text, own), None, "--format {form} of {name}: {text}");
         }
         assert_eq!(obeyed(&write::to_json(&result), &[]), None, "--json of {name}");
+        let source = || Source { name: HOSTILE.to_owned(), verdict: Vec::new(), result: result.clone() };
+        let page = report(&[source()]).unwrap();
+        assert_eq!(obeyed(&page, &["::before", "::after"]), None, "the page of {name}");
+        for picture in Name::value_variants() {
+            if let Ok(drawn) = draw(*picture, &[source()]) {
+                assert_eq!(obeyed(&drawn, &[]), None, "{picture:?} of {name}");
+            }
+        }
         for style in [&wide, &narrow] {
             for detail in [Detail::Brief, Detail::Full] {
                 let text = shown(&result, &[], detail, style);

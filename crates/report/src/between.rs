@@ -14,6 +14,8 @@ use doorbell_verdict::ratio::{Ratio, Standing};
 use doorbell_verdict::versus::{Versus, versus_of};
 use std::collections::BTreeSet;
 
+use indexmap::IndexMap;
+
 /// A row with the figures of the quantity that is spoken of.
 pub type Having<'a> = (&'a Row<'a>, &'a Distribution);
 
@@ -74,15 +76,13 @@ impl Alike {
             axes.iter().copied().filter(|axis| Some(*axis) != apart && *axis != Axis::Subject).collect();
         let names = std::iter::once(Axis::Subject).chain(apart.filter(|axis| *axis != Axis::Subject));
         let names: Vec<Axis> = names.collect();
-        let mut groups: Vec<Self> = Vec::new();
+        let mut groups: IndexMap<String, Vec<usize>> = IndexMap::new();
         for (place, (row, _)) in rows.iter().enumerate() {
-            let conditions = axis::label(row.configuration(), &shared);
-            match groups.iter_mut().find(|group| group.conditions == conditions) {
-                Some(group) => group.places.push(place),
-                None => groups.push(Self { conditions, places: vec![place], names: names.clone() }),
-            }
+            groups.entry(axis::label(row.configuration(), &shared)).or_default().push(place);
         }
-        groups.retain(|group| group.places.len() > 1);
+        let group = |(conditions, places)| Self { conditions, places, names: names.clone() };
+        let groups = groups.into_iter().filter(|(_, places)| places.len() > 1);
+        let mut groups: Vec<Self> = groups.map(group).collect();
         if groups.is_empty() {
             let places = (0..rows.len()).collect();
             groups.push(Self { conditions: String::new(), places, names: axes });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single figures beside the series, and the primitive costs, each gathered over the trials of a run.
 
+use indexmap::IndexMap;
+
 use super::figures::{Figures, Row};
 use doorbell_results::record::ResultFile;
 
@@ -18,29 +20,23 @@ pub struct Extra<'result> {
 impl<'result> Extra<'result> {
     /// The figures of a run, those of one unit next to each other.
     pub fn of(figures: &'result Figures) -> Vec<Self> {
-        let mut extras: Vec<Self> = Vec::new();
-        for row in &figures.rows {
+        let mut extras: IndexMap<_, Self> = IndexMap::new();
+        for (place, row) in figures.rows.iter().enumerate() {
             for figure in row.variant.records.iter().flat_map(|record| &record.figures) {
                 if !figure.value.is_finite() {
                     continue;
                 }
-                let same = |known: &&mut Self| {
-                    known.row.configuration() == row.configuration()
-                        && known.name == figure.name
-                        && known.unit == figure.unit
-                };
-                match extras.iter_mut().find(same) {
-                    Some(known) => known.values.push(figure.value),
-                    None => extras.push(Self {
-                        row,
-                        name: &figure.name,
-                        unit: &figure.unit,
-                        formula: &figure.formula,
-                        values: vec![figure.value],
-                    }),
-                }
+                let known = extras.entry((place, &figure.name, &figure.unit)).or_insert_with(|| Self {
+                    row,
+                    name: &figure.name,
+                    unit: &figure.unit,
+                    formula: &figure.formula,
+                    values: Vec::new(),
+                });
+                known.values.push(figure.value);
             }
         }
+        let mut extras: Vec<Self> = extras.into_values().collect();
         for extra in &mut extras {
             extra.values.sort_by(f64::total_cmp);
         }
@@ -71,28 +67,23 @@ pub struct PrimitiveLine<'result> {
 impl<'result> PrimitiveLine<'result> {
     /// The primitive costs of a run.
     pub fn of(result: &'result ResultFile) -> Vec<Self> {
-        let mut lines: Vec<Self> = Vec::new();
+        let mut lines: IndexMap<&str, Self> = IndexMap::new();
         for reading in &result.primitives {
             for primitive in reading.primitives.iter().filter(|primitive| {
                 (primitive.p50_ns * 1e3).is_finite() && (primitive.min_ns * 1e3).is_finite()
             }) {
-                let median = (reading.at_unix_ns, primitive.p50_ns * 1e3);
-                match lines.iter_mut().find(|known| known.name == primitive.name) {
-                    Some(known) => {
-                        known.medians.push(median);
-                        known.min_ps = known.min_ps.min(primitive.min_ns * 1e3);
-                        known.count = known.count.saturating_add(primitive.count);
-                    }
-                    None => lines.push(Self {
-                        name: &primitive.name,
-                        medians: vec![median],
-                        min_ps: primitive.min_ns * 1e3,
-                        count: primitive.count,
-                    }),
-                }
+                let known = lines.entry(&primitive.name).or_insert_with(|| Self {
+                    name: &primitive.name,
+                    medians: Vec::new(),
+                    min_ps: f64::INFINITY,
+                    count: 0,
+                });
+                known.medians.push((reading.at_unix_ns, primitive.p50_ns * 1e3));
+                known.min_ps = known.min_ps.min(primitive.min_ns * 1e3);
+                known.count = known.count.saturating_add(primitive.count);
             }
         }
-        lines
+        lines.into_values().collect()
     }
 
     /// The first reading, picoseconds.

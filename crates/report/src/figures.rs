@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::histogram::Counters;
 use doorbell_results::record::rank;
@@ -221,7 +223,7 @@ impl<'result> Figures<'result> {
 
     fn sort(&mut self, variant: Variant<'result>) {
         let mut usable = Vec::new();
-        let before = self.absent.len();
+        let mut absent: IndexMap<(&str, Vec<String>), usize> = IndexMap::new();
         let mut sums: BTreeMap<Quantity, (Histogram, Vec<u64>)> = BTreeMap::new();
         let mut records = variant.records.clone();
         records.sort_by_key(|record| record.block);
@@ -257,17 +259,16 @@ impl<'result> Figures<'result> {
                 Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
             };
             // Told once with its number, if trials of the same configuration ended alike.
-            let alike = |known: &&mut Absent| known.name == name && known.reasons == reasons;
-            match self.absent[before..].iter_mut().find(alike) {
-                Some(known) => known.trials += 1,
-                None => self.absent.push(Absent {
-                    configuration: variant.configuration,
-                    name,
-                    reasons,
-                    trials: 1,
-                }),
-            }
+            *absent.entry((name, reasons)).or_default() += 1;
         }
+        let configuration = variant.configuration;
+        let absent = absent.into_iter();
+        self.absent.extend(absent.map(|((name, reasons), trials)| Absent {
+            configuration,
+            name,
+            reasons,
+            trials,
+        }));
         if usable.is_empty() {
             return;
         }

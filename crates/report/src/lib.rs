@@ -18,6 +18,7 @@ pub mod comparison;
 pub mod doctor;
 pub mod emulated;
 pub mod environment;
+mod escaped;
 pub mod export;
 pub mod extra;
 pub mod fanout;

@@ -2,7 +2,7 @@
 //! What the terminal can show: width, colour, Unicode.
 
 use console::{Term, measure_text_width};
-use doorbell_results::written::{inert, is_command};
+use doorbell_results::written::inert;
 
 /// How text is to be laid out and painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Style {
         }
         let indent = " ".repeat(indent);
         // A word that would be obeyed at the beginning of a line may come to stand there.
-        let guard = |line: &str| if is_command(line) { "'" } else { "" };
+        let guard = |line: &str| if line.starts_with("::") { "'" } else { "" };
         lines.iter().map(|line| format!("{indent}{}{line}\n", guard(line))).collect()
     }
 }

@@ -2,8 +2,9 @@
 //! Verdicts in the forms that machines of others read: JSON, JUnit, annotations of GitHub Actions, Markdown.
 
 use super::wording::three;
+use crate::escaped::Escaped;
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
-use doorbell_results::written::{inert, is_obeyed, pretty_json};
+use doorbell_results::written::{inert, pretty_json};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -62,15 +63,15 @@ fn junit(name: &str, verdict: &Verdict) -> String {
     let _ = writeln!(
         out,
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{skipped}\">",
-        xml(name),
+        Escaped(name),
         findings.len(),
         count(Status::Failed),
         count(Status::Inconclusive)
     );
     for (place, finding) in findings.iter().enumerate() {
         let case = format!("{} {}", finding.configuration, finding.figure);
-        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", xml(name), xml(&case));
-        let said = xml(&told(finding));
+        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", Escaped(name), Escaped(&case));
+        let said = Escaped(&told(finding)).to_string();
         let _ = match finding.status {
             Status::Failed => writeln!(out, "><failure message=\"{said}\"/></testcase>"),
             Status::Inconclusive => {
@@ -81,21 +82,6 @@ fn junit(name: &str, verdict: &Verdict) -> String {
         };
     }
     out + "  </testsuite>\n</testsuites>\n"
-}
-
-/// `text` between tags and in attributes; characters that XML 1.0 has not are left out.
-fn xml(text: &str) -> String {
-    let there = |letter: &char| !is_obeyed(*letter) && !['\u{fffe}', '\u{ffff}'].contains(letter);
-    text.chars().filter(there).fold(String::new(), |mut out, letter| {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            letter => out.push(letter),
-        }
-        out
-    })
 }
 
 /// A workflow command for the verdict and one for each configuration that did not pass.

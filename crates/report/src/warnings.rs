@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The warnings of a run: those that say the same are told once, with how often and of what.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
 use super::axis;
 use super::style::{Role, Style};
@@ -55,26 +55,21 @@ impl<'result> Group<'result> {
             .records
             .iter()
             .flat_map(|record| record.warnings.iter().map(move |warning| (Some(record), warning)));
-        let mut groups: Vec<Self> = Vec::new();
         // A file may hold as many that differ as it likes.
-        let (mut group_at, mut cause_at) = (HashMap::new(), HashMap::new());
+        let mut groups = IndexMap::new();
         for (record, warning) in of_run.chain(of_records) {
             let trial = record.map(|record| {
                 format!("{}, block {}", axis::label(&record.configuration, &axes), record.block)
             });
             let same = (&warning.name, &warning.effect, &warning.cure);
-            let place = *group_at.entry(same).or_insert_with(|| {
-                groups.push(Self { warning, causes: Vec::new() });
-                groups.len() - 1
-            });
-            let causes = &mut groups[place].causes;
-            let cause = *cause_at.entry((place, &warning.cause)).or_insert_with(|| {
-                causes.push(Cause { seen: &warning.cause, trials: Vec::new() });
-                causes.len() - 1
-            });
-            causes[cause].trials.extend(trial);
+            let (_, causes) = groups.entry(same).or_insert_with(|| (warning, IndexMap::new()));
+            let trials: &mut Vec<String> = causes.entry(warning.cause.as_str()).or_default();
+            trials.extend(trial);
         }
-        groups
+        let causes = |causes: IndexMap<_, _>| {
+            causes.into_iter().map(|(seen, trials)| Cause { seen, trials }).collect()
+        };
+        groups.into_values().map(|(warning, seen)| Self { warning, causes: causes(seen) }).collect()
     }
 }
 

@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::configuration::WaitPolicy;
 pub use crate::written::short;
 
+/// The longest time that can be asked for, nanoseconds: 30 days, beyond any trial, and far inside what every clock here can hold.
+pub const LONGEST_NS: u64 = 30 * 86_400_000_000_000;
+
 /// The error of a text that cannot be read: why, and what may stand in its place.
 ///
 /// Every error of a text that somebody typed is made of it, so that a test finds what they advise and tries it.
@@ -66,8 +69,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if total > 0.0 && total < 1.0 {
         return Err(refused(format_args!("'{text}' is less than a nanosecond"), &["1ns", "1us"]));
     }
-    // 30 days: beyond any trial, and far inside what every clock here can hold.
-    if !(0.0..=30.0 * 86400e9).contains(&total) {
+    if !(0.0..=LONGEST_NS as f64).contains(&total) {
         return Err(refused(format_args!("'{text}' is out of range; the longest is 720h"), &EXAMPLES));
     }
     Ok(Duration::from_nanos(total.round() as u64))
@@ -117,9 +119,26 @@ pub fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Gaps: a duration, or `5us..1ms` for 1, 2 and 5 of every decade between the two, both included.
+/// A gap: a duration, a rate, `20kHz`, or `none`, as tables call it.
+pub fn gap(text: &str) -> Result<Duration, String> {
+    match text.trim() {
+        "none" => Ok(Duration::ZERO),
+        text if text.ends_with("Hz") || text.ends_with("/s") => rate(text),
+        text => duration(text),
+    }
+}
+
+/// A gap that is not nothing.
+pub fn some_gap(text: &str) -> Result<Duration, String> {
+    match gap(text)? {
+        Duration::ZERO => span("0"),
+        gap => Ok(gap),
+    }
+}
+
+/// Gaps: one, or `5us..1ms` for 1, 2 and 5 of every decade between the two, both included.
 pub fn gaps(text: &str) -> Result<Vec<Duration>, String> {
-    let Some((from, to)) = text.split_once("..") else { return Ok(vec![duration(text)?]) };
+    let Some((from, to)) = text.split_once("..") else { return Ok(vec![gap(text)?]) };
     let (from, to) = (span(from)?, span(to)?);
     if from > to {
         let turned = format!("{}..{}", short(to.as_nanos() as u64), short(from.as_nanos() as u64));
@@ -262,6 +281,9 @@ mod tests {
         for text in ["20k/s", "20kHz", "20 kHz", "20000/s", "20000", "2e4/s", "20K/s"] {
             assert_eq!(rate(text), Ok(Duration::from_micros(50)), "{text}");
         }
+        assert_eq!((gap("20kHz"), gap("none"), gap("1ms")), (rate("20kHz"), duration("0"), duration("1ms")));
+        assert_eq!(some_gap("2k/s"), span("500us"));
+        assert!(some_gap("none").is_err() && gap("kHz").is_err());
         for text in ["", "k/s", "20/m", "20x/s", "0/s", "11M/s", "-1/s"] {
             assert!(rate(text).is_err(), "{text}");
         }

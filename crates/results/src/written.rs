@@ -130,13 +130,28 @@ pub fn grouped(digits: &str) -> String {
 /// Whether a terminal would obey `letter`, or would show the text around it in another order.
 pub fn is_obeyed(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a build server would obey a line of this text: `::error::` is GitHub's, `##vso[` Azure's, `##teamcity[` TeamCity's.
+/// Whether a build server would obey this line: GitHub's runner obeys `::error::` at its beginning, and `##[error]` anywhere in it, as others do
+/// `##vso[` and `##teamcity[`.
 pub fn is_command(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("::") || line.starts_with("##")
+    line.trim_start().starts_with("::") || letters(line).any(|(letter, obeyed)| obeyed && !is_obeyed(letter))
+}
+
+/// The letters of `text`, and of each whether it would be obeyed where it stands, by a terminal or by a build server.
+///
+/// Every writer passes what comes from elsewhere through this, and shows such a letter in the way of its format.
+pub fn letters(text: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut last = '\0';
+    text.char_indices().map(move |(at, letter)| {
+        let before = std::mem::replace(&mut last, letter);
+        let opens = || {
+            text[at + 1..].trim_start_matches(|letter: char| letter.is_ascii_alphabetic()).starts_with('[')
+        };
+        (letter, is_obeyed(letter) || letter == '#' && before == '#' && opens())
+    })
 }
 
 /// `text` on one line, with nothing in it that a terminal or a build server would obey.
@@ -144,13 +159,13 @@ pub fn is_command(line: &str) -> bool {
 /// Result files and names of processes come from anywhere, so every writer of text passes each of their words through this.
 pub fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    if is_command(text) {
+    if text.trim_start().starts_with("::") {
         out.push('\'');
     }
-    for letter in text.chars() {
+    for (letter, obeyed) in letters(text) {
         match letter {
             '\n' | '\t' => out.push(' '),
-            letter if is_obeyed(letter) => out.extend(letter.escape_unicode()),
+            letter if obeyed => out.extend(letter.escape_unicode()),
             letter => out.push(letter),
         }
     }
@@ -175,12 +190,11 @@ pub fn pretty_json(value: &impl serde::Serialize) -> serde_json::Result<String> 
 
 /// Outside of its texts JSON has no such letter but the ends of lines, which inside of them are escaped already.
 fn escaped(json: String) -> String {
-    let bare = |letter: char| letter != '\n' && is_obeyed(letter);
-    if !json.contains(bare) {
+    if !letters(&json).any(|(letter, obeyed)| obeyed && letter != '\n') {
         return json;
     }
-    json.chars().fold(String::with_capacity(json.len()), |mut out, letter| {
-        if bare(letter) {
+    letters(&json).fold(String::with_capacity(json.len()), |mut out, (letter, obeyed)| {
+        if obeyed && letter != '\n' {
             out.push_str(&format!("\\u{:04x}", u32::from(letter)));
         } else {
             out.push(letter);
@@ -197,12 +211,12 @@ mod tests {
     fn what_a_terminal_or_a_build_server_would_obey_is_shown_instead() {
         assert_eq!(inert("a\u{1b}[2J\u{9b}\u{202e}b\r\nc"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d} c");
         assert_eq!(
-            ["::error::x", " \u{a0}##vso[x]", "a::b"].map(inert),
-            ["'::error::x", "' \u{a0}##vso[x]", "a::b"]
+            ["::error::x", "a ##[error]", "###vso[x]", "a::b ## c", "\u{2028}"].map(inert),
+            ["'::error::x", "a #\\u{23}[error]", "##\\u{23}vso[x]", "a::b ## c", "\\u{2028}"]
         );
-        let text = "\u{7f}\u{9b}\u{202e}\n\"";
+        let text = "\u{7f}\u{9b}\u{202e}\n\" ##[error]";
         let written = pretty_json(&[text]).unwrap();
-        assert!(!written.contains(|letter: char| letter != '\n' && is_obeyed(letter)), "{written:?}");
+        assert!(letters(&written).all(|(letter, obeyed)| letter == '\n' || !obeyed), "{written:?}");
         assert_eq!(serde_json::from_str::<Vec<String>>(&written).unwrap(), [text]);
     }
 

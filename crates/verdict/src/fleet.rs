@@ -118,10 +118,6 @@ pub enum Refused {
         "it began {0} ns after 1970, before this program was written: the clock of {1} is wrong, and nobody knows which of its results is the newest"
     )]
     Past(u64, String),
-    #[error(
-        "it ended before it began: the clock of {0} was set back meanwhile, and nobody knows which of its results is the newest"
-    )]
-    SetBack(String),
 }
 
 /// The runs that were seen, by their node and when they began.
@@ -152,9 +148,6 @@ impl Runs {
         if result.started_at_unix_ns < EARLIEST {
             return Err(Refused::Past(result.started_at_unix_ns, name.clone()));
         }
-        if result.finished_at_unix_ns < result.started_at_unix_ns {
-            return Err(Refused::SetBack(name.clone()));
-        }
         let first = self.seen.insert((name.clone(), result.started_at_unix_ns));
         if first { Ok(name.clone()) } else { Err(Refused::Duplicate(name.clone())) }
     }
@@ -171,6 +164,8 @@ struct Named {
     /// When each began and ended, and on what it ran, whatever came after it: in whatever order results are read, the same is known.
     ran: BTreeSet<(u64, u64)>,
     on: BTreeSet<Rc<Type>>,
+    /// Whether a run of it was given no name, so that this is its host's, which several may have.
+    by_host: bool,
 }
 
 impl Named {
@@ -207,7 +202,8 @@ impl Named {
     /// What it comes to: the worst of what counts.
     fn judged(self) -> Option<Node> {
         let two = self.are_two();
-        let Self { newest, failed, .. } = self;
+        const BY_HOST: &str = "a later run did not fail, and both are known by their host's name, which several may have: give each node one (--name), or leave out what is of before";
+        let Self { newest, failed, by_host, .. } = self;
         let rank = |node: &Node| match node.status {
             Status::Failed => 3,
             Status::Inconclusive => 2,
@@ -216,7 +212,10 @@ impl Named {
         };
         let worst = newest.into_values().max_by_key(|node| (rank(node), node.started_at_unix_ns));
         if !two {
-            return worst;
+            let hidden = failed.filter(|_| by_host && worst.as_ref().is_some_and(|node| rank(node) < 3));
+            return hidden
+                .map(|node| Node { reason: format!("{}; {BY_HOST}", node.reason), ..node })
+                .or(worst);
         }
         failed.or(worst).map(|mut node| {
             const TWO: &str = "two machines have this name, or one was changed: give each a name of its own (--name), or leave out what is of before";
@@ -305,7 +304,9 @@ impl Fleet {
             marks,
         };
         let question = self.questions.number(question(&result.plan));
-        self.nodes.entry(name).or_default().add((question, result.verdict.is_some()), node);
+        let named = self.nodes.entry(name).or_default();
+        named.by_host |= result.name.as_ref().is_none_or(|name| name.trim().is_empty());
+        named.add((question, result.verdict.is_some()), node);
         Ok(())
     }
 
@@ -656,6 +657,24 @@ mod tests {
         }
     }
 
+    /// Two nodes that were given no names were called `localhost`, and the later one hid that the other had failed.
+    #[test]
+    fn a_run_of_a_host_hides_no_failure_of_another_that_may_have_its_name() {
+        let mut random = fastrand::Rng::with_seed(13);
+        let mut failed = gated("a", 1.0, &mut random);
+        let passed = later(&failed);
+        failed.verdict.as_mut().unwrap().status = Status::Failed;
+        let mut both = [failed, passed];
+        let named = judged(&both);
+        assert_eq!((named.nodes[0].status, named.older), (Status::Passed, 1), "the same, for it was named");
+        for result in &mut both {
+            result.machine.host = result.name.take();
+        }
+        let by_host = judged(&both);
+        assert_eq!(by_host.nodes[0].status, Status::Failed);
+        assert!(by_host.nodes[0].reason.contains("--name"), "{}", by_host.nodes[0].reason);
+    }
+
     /// "PASS 1 node" of one whose gate of 50 µs had failed, for it passed one of 10 s.
     #[test]
     fn a_gate_answers_no_gate_with_another_limit() {
@@ -696,7 +715,6 @@ mod tests {
         assert_eq!(refused(later), kind(Refused::Future(0, String::new())));
         let in_1970 = |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (0, 1);
         assert_eq!(refused(in_1970), kind(Refused::Past(0, String::new())));
-        assert_eq!(refused(|it| it.finished_at_unix_ns = 0), kind(Refused::SetBack(String::new())));
     }
 
     /// "PASS 2 nodes" where one was asked.

@@ -42,6 +42,13 @@ pub fn unmeasured(result: &ResultFile) -> Option<Unmeasured> {
     (found.nothing || found.hung + found.died > 0).then_some(found)
 }
 
+impl Unmeasured {
+    /// Whether the records say why.
+    pub fn has_causes(&self) -> bool {
+        self.hung + self.died + self.implausible + self.skipped > 0
+    }
+}
+
 impl fmt::Display for Unmeasured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.nothing {
@@ -62,7 +69,7 @@ impl fmt::Display for Unmeasured {
             0 => f.write_str("not one trial was run"),
             of if told.is_empty() => write!(f, "{of} trials are only of the harness itself"),
             of => {
-                write!(f, "of {of} trials {}; `doorbell show --details` says why", told.join(", "))
+                write!(f, "of {of} trials {}", told.join(", "))
             }
         }
     }
@@ -111,7 +118,7 @@ mod tests {
     fn a_trial_that_hung_or_died_is_told_beside_any_number_that_did_not() {
         let found = run([Outcome::Done, died()]).unwrap();
         assert!(!found.nothing && found.died == 1);
-        assert_eq!(found.to_string(), "of 3 trials 1 failed or died; `doorbell show --details` says why");
+        assert_eq!(found.to_string(), "of 3 trials 1 failed or died");
         let hung = run([Outcome::Done, Outcome::Hung { last_seen: Vec::new() }]).unwrap();
         assert_eq!((hung.hung, hung.nothing), (1, false));
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder that keeps what was fetched.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fetch_error::FetchError;
@@ -18,7 +17,7 @@ pub(crate) const LONGEST: u64 = 1 << 30;
 
 /// Makes a folder of the cache.
 pub(crate) fn folder_made(path: &Path) -> Result<(), FetchError> {
-    fs::create_dir_all(path).map_err(|cause| FetchError::File { path: path.to_owned(), cause })
+    doorbell_files::folder(path).map(drop).map_err(|cause| FetchError::File { path: path.to_owned(), cause })
 }
 
 /// Puts a text in the place of a file: who reads it meanwhile, or after a crash, sees the old one or the new one.

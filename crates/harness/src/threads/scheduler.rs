@@ -33,7 +33,9 @@ pub fn enter(scheduler: Scheduler, _placement: &Placement) -> Result<(), Refused
 }
 
 /// Nothing that is inherited is known here.
-pub fn set_usual() {}
+pub fn set_usual() -> Option<String> {
+    None
+}
 
 /// Whether the system would let a thread of ours run under `scheduler`; tried on one that ends with the question.
 pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {

@@ -17,7 +17,7 @@ use doorbell_harness::trace::{Tracefs, instance};
 use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{duration, span, wait_policy};
+use doorbell_results::quantity::{gap, span, wait_policy};
 use doorbell_subjects::mechanism::Contexts;
 
 /// Arguments of `doorbell anatomy`.
@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Time between a wake-up and the next notification, comma separated [default: 10us,1ms]
-    #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME")]
     gap: Vec<Duration>,
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]

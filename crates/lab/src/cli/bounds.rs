@@ -2,17 +2,26 @@
 //! The bounds that a plan keeps, whichever way it comes: from flags, which have them too, from a plan file, or from a result that somebody else
 //! wrote and that is run again.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use doorbell_harness::load;
-use doorbell_results::configuration::{Configuration, Pattern, Trace, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Target, Trace, WaitPolicy};
 use doorbell_results::plan::Plan;
+use doorbell_results::quantity::LONGEST_NS;
+use doorbell_results::schedule::Schedule;
 use doorbell_subjects::mechanism;
 
 use super::usage::Usage;
 
 /// Numbers of blocks, as `--blocks` takes them.
-const BLOCKS: std::ops::RangeInclusive<u32> = 1..=10_000;
+const BLOCKS: RangeInclusive<u32> = 1..=10_000;
 /// The longest message, as `--size` takes it.
 const LARGEST: u32 = 1 << 26;
+/// Rounds of a trial that no time ends.
+const MOST_ROUNDS: u64 = 1_000_000_000;
+/// Workers of a load for each CPU here, ten times a full load, and as many as there may be on any machine.
+const WORKERS: (u32, u32) = (16, 64);
 /// Trials of a run: more than flags ask for that name all pairs of 64 CPUs, and as many blocks as there may be.
 const MOST_TRIALS: usize = 50_000_000;
 
@@ -49,6 +58,26 @@ fn each(configuration: &Configuration) -> Result<(), String> {
     if ends.iter().all(Option::is_none) || ends.contains(&Some(0)) {
         return Err("until needs a count or a time_ns above 0".to_owned());
     }
+    within("until.count", configuration.until.count.unwrap_or(1), 1..=MOST_ROUNDS)?;
+    let gaps = match &configuration.schedule {
+        Some(Schedule::Recorded { gaps_ns }) => gaps_ns.iter().copied().max(),
+        Some(Schedule::Between { longest_ns, .. }) => Some(*longest_ns),
+        Some(Schedule::Exponential) | None => None,
+    };
+    let (spin_ns, timeout_ns) = match configuration.wait {
+        WaitPolicy::SpinThenBlock { spin_ns } => (spin_ns, 0),
+        WaitPolicy::Timeout { timeout_ns } => (0, timeout_ns),
+        _ => (0, 0),
+    };
+    for (what, time) in [
+        ("until.time_ns", configuration.until.time_ns.unwrap_or(0)),
+        ("the pattern's gap", configuration.pattern.gap_ns()),
+        ("the schedule's longest gap", gaps.unwrap_or(0)),
+        ("spin_ns", spin_ns),
+        ("timeout_ns", timeout_ns),
+    ] {
+        within(what, time, 0..=LONGEST_NS)?;
+    }
     match configuration.wait {
         WaitPolicy::SpinThenBlock { spin_ns: 0 } => return Err("spin_ns is 0; wait is then block".to_owned()),
         WaitPolicy::Timeout { timeout_ns: 0 } => {
@@ -70,6 +99,10 @@ fn each(configuration: &Configuration) -> Result<(), String> {
             }
         }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
+    }
+    if let Some(Target::Created { bytes, passes, .. }) = configuration.target {
+        within("the file's length", bytes, 1..=1 << 40)?;
+        within("passes", passes, 0..=100)?;
     }
     if let Some(Trace::Worst { keep, .. }) = configuration.trace {
         within("keep", keep, 1..=100)?;
@@ -97,12 +130,13 @@ fn each(configuration: &Configuration) -> Result<(), String> {
     }
     if let Some(load) = &configuration.load {
         load::find(&load.kind).map_err(|unknown| unknown.to_string())?;
-        within("workers", load.workers, 1..=10_000)?;
+        let here = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+        within("workers", load.workers, 1..=here.saturating_mul(WORKERS.0).max(WORKERS.1))?;
     }
     Ok(())
 }
 
-fn within(what: &str, number: u32, bounds: std::ops::RangeInclusive<u32>) -> Result<(), String> {
+fn within<T: PartialOrd + Display>(what: &str, number: T, bounds: RangeInclusive<T>) -> Result<(), String> {
     if bounds.contains(&number) {
         return Ok(());
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
 use super::kept;
+use super::plan_file;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use doorbell_results::machine::Machine;
@@ -60,7 +61,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let baseline = read::read(&baseline)?;
+    let baseline = if from.is_some() { read::read(&baseline)? } else { plan_file::of_a_result(&baseline)? };
     concerned(&args.fail_if, &baseline)?;
     let mut candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
         Figures::Of(result) => result,

@@ -41,6 +41,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     } else {
         ledger(&claims, args.open, &left_out, &Style::of_stdout())
     };
-    out::say(&text)?;
+    out::say(&text);
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -2,7 +2,8 @@
 //! What several verbs share: the terminal, and the flags of every run.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -25,7 +26,7 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::write::{to_json, try_out, write, write_to};
+use doorbell_results::record::write::{WriteError, to_json, try_out, write, write_to};
 use doorbell_results::written::pretty_json;
 use doorbell_verdict::unmeasured::unmeasured;
 
@@ -185,7 +186,7 @@ impl RunArgs {
         }
         if self.dry_run {
             let plan = self.loaded(plan, &machine);
-            out::say(&(pretty_json(&plan)? + "\n"))?;
+            out::say(&(pretty_json(&plan)? + "\n"));
             return Ok(Exit::Done);
         }
         let result = self.measure(plan, machine, terminal)?;
@@ -196,7 +197,11 @@ impl RunArgs {
     pub fn machine(&self) -> anyhow::Result<Machine> {
         signals::listen()?;
         // Before it is looked at: what is recorded is what the sides will inherit.
-        set_usual();
+        if let Some(policy) = set_usual() {
+            aside!(
+                "doorbell: it was started under {policy}, and measures under what its plan says (--scheduler)"
+            );
+        }
         Ok(machine_here())
     }
 
@@ -254,34 +259,39 @@ impl RunArgs {
             None if self.json => fresh_file(result).ok(),
             None => Some(fresh_file(result)?),
         };
-        let saved = match &target {
+        let ended = Exit::of_run(result);
+        if ended == Exit::Interrupted
+            && let Some(file) = target.as_ref().filter(|target| !to_stdout && holds_something(target))
+        {
+            aside!("doorbell: {} stays as it was, for the run did not come to its end", file.display());
+            target = Some(fresh_file(result)?);
+        }
+        let mut saved = match &target {
             Some(target) if to_stdout => write_to(result, target, &mut Out::new()),
             Some(target) => write(result, target),
             None => Ok(()),
         };
-        if to_stdout && out::gone() {
-            // Nobody read it: it goes where it would have gone without being asked for.
-            target = Some(fresh_file(result)?);
-            target.iter().try_for_each(|target| write(result, target))?;
+        let left = |error: &WriteError| error.cause.kind() == ErrorKind::BrokenPipe;
+        let read_by_nobody = to_stdout && out::gone() || saved.as_ref().is_err_and(left);
+        if read_by_nobody {
+            // It goes where it would have gone without being asked for.
+            let file = fresh_file(result)?;
+            saved = write(result, &file);
+            target = Some(file);
         }
-        let shown = match (to_stdout, self.json) {
-            (true, _) => Ok(()),
+        match (to_stdout, self.json) {
+            (true, _) => {}
             (false, true) => out::say(&to_json(result)),
             (false, false) => out::say(&text()),
-        };
-        match shown {
-            // A terminal that hung up: what was measured is saved, and that it is partial is the answer.
-            Err(_) if result.partial && saved.is_ok() => {}
-            shown => shown?,
         }
         if let Err(error) = saved {
             if error.rescued.is_none() && !self.json && !to_stdout {
                 // No folder took it: the terminal, or whatever stands behind it, is the last that can.
-                out::say(&to_json(result))?;
+                out::say(&to_json(result));
             }
-            return Err(error.into());
+            out::failed(error.into());
+            target = None;
         }
-        let ended = Exit::of_run(result);
         let mut kept = String::new();
         if let Some(name) = &self.save_baseline {
             if ended == Exit::Done {
@@ -295,10 +305,17 @@ impl RunArgs {
             }
         }
         if let Some(unmeasured) = unmeasured(result).filter(|_| !result.partial) {
-            aside!("doorbell: {unmeasured}");
+            let why = match &target {
+                _ if !unmeasured.has_causes() => String::new(),
+                Some(file) if !to_stdout || read_by_nobody => {
+                    format!("; `doorbell show --details {}` says why", file.display())
+                }
+                _ => "; the outcome of each record says why".to_owned(),
+            };
+            aside!("doorbell: {unmeasured}{why}");
         }
         let Some(target) = target else { return Ok(ended) };
-        if !to_stdout || out::gone() {
+        if !to_stdout || read_by_nobody {
             remember(&target);
         }
         if !terminal.quiet && !to_stdout {
@@ -315,6 +332,11 @@ impl RunArgs {
 /// The words of this command, for the result; bytes that are not UTF-8 are replaced, as JSON has none.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Whether a file is there that has something in it, which may be all that was ever measured.
+fn holds_something(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|there| there.is_file() && there.len() > 0)
 }
 
 /// A new file in the user's state folder, named after the experiment and the time.

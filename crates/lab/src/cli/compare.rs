@@ -125,7 +125,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if let Some(write) = writer {
         text = write(&format!("doorbell compare with {}", names[0]), &whole);
     }
-    out::say(&text)?;
+    out::say(&text);
     Ok(Exit::from(whole.status))
 }
 
@@ -153,7 +153,7 @@ fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> Strin
             first + subsection::text(&machines_view::subsections(&laid), &style).trim_start_matches('\n')
         }
     };
-    out::say(&text)?;
+    out::say(&text);
     Ok(Exit::from(verdict.status))
 }
 
@@ -233,7 +233,7 @@ fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let doubts = doubts([before, after], interfered);
     let text = doubts.iter().map(|doubt| style.wrap(doubt, 0)).collect::<String>()
         + &comparison(&compared, &commands[0], &commands[1], &style);
-    out::say(&text)?;
+    out::say(&text);
     Ok(Exit::from(compared.status(!doubts.is_empty())))
 }
 

@@ -14,6 +14,6 @@ pub struct Args {
 pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "doorbell", &mut script);
-    out::say_bytes(&script)?;
+    out::say_bytes(&script);
     Ok(Exit::Done)
 }

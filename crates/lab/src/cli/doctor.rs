@@ -32,6 +32,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     } else {
         doctor(&machine, if args.brief { Detail::Brief } else { Detail::Full }, &Style::of_stdout())
     };
-    out::say(&text)?;
+    out::say(&text);
     Ok(if worst(&machine.findings) == Severity::Unfit { Exit::Unfit } else { Exit::Done })
 }

@@ -47,6 +47,14 @@ impl Exit {
         }
     }
 
+    /// How a verb ends the command of which something could not be written.
+    pub fn and_unwritten(self) -> Self {
+        match self {
+            Self::Interrupted | Self::Regression => self,
+            _ => Self::Failed,
+        }
+    }
+
     /// How a run ends it of which a verdict was asked: a limit that was seen to be broken is so whatever else was not measured.
     pub fn and_verdict(self, verdict: Self) -> Self {
         match (self, verdict) {
@@ -93,6 +101,8 @@ mod tests {
                 let first = order.into_iter().find(|exit| [run, verdict].contains(exit)).unwrap();
                 assert_eq!(run.and_verdict(verdict), first, "{run:?}, {verdict:?}");
             }
+            let first = order.into_iter().find(|exit| [run, Exit::Failed].contains(exit)).unwrap();
+            assert_eq!(run.and_unwritten(), first, "{run:?}");
         }
     }
 }

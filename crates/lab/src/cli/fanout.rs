@@ -22,7 +22,7 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{duration, wait_policy};
+use doorbell_results::quantity::{gap, wait_policy};
 use doorbell_subjects::fan;
 use doorbell_subjects::fan::limits as fanout_limits;
 use doorbell_verdict::claims::semaphores::{self, PARTS};
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: u32,
     /// From the start of one round to the start of the next; a round begins only when all have taken the last
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "200ms")]
+    #[arg(long, value_parser = gap, value_name = "TIME", default_value = "200ms")]
     interval: Duration,
     /// How receivers wait, comma separated: block, timeout=TIME, spin-then-block=TIME [default: block; with --grid
     /// block,timeout=100ms]

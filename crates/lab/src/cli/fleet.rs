@@ -84,7 +84,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
                 Means::Kubernetes(args) => kubernetes::plan(&args)?,
                 Means::Ssh(args) => ssh::plan(&args)?,
             };
-            out::say(&text)?;
+            out::say(&text);
             Ok(Exit::Done)
         }
         Step::Verdict(args) => verdict::run(&args),

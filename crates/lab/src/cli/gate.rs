@@ -14,7 +14,7 @@ use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{percentile, refused, share, span};
+use doorbell_results::quantity::{percentile, refused, share, some_gap, span};
 use doorbell_results::record::question::{self, Question, Which};
 use doorbell_subjects::mechanism::{self, Contexts, Waits};
 
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_parser = span, value_name = "TIME", default_value = "1m")]
     time: Duration,
     /// Time between notifications
-    #[arg(long, value_parser = span, value_name = "TIME", default_value = "1ms")]
+    #[arg(long, value_parser = some_gap, value_name = "TIME", default_value = "1ms")]
     gap: Duration,
     /// Send the next notification only when the last was taken: a standstill then delays one wake-up, and not all that were due in it
     #[arg(long)]

@@ -16,7 +16,7 @@ use doorbell_results::configuration::{Placement, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::span;
+use doorbell_results::quantity::{some_gap, span};
 use doorbell_subjects::mechanism::{self, Waits};
 use doorbell_verdict::claims::idling;
 
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(value_name = "MECHANISM", default_value = "futex", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// How long the waiter sleeps, comma separated [default: 10us to 100ms, three to a decade]
-    #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME")]
+    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME")]
     gap: Vec<Duration>,
     /// Whether idle states are held off by /dev/cpu_dma_latency while a trial runs
     #[arg(long, value_enum, default_value = "both", value_name = "WHEN")]

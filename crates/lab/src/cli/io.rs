@@ -22,7 +22,7 @@ use doorbell_results::configuration::{Direction, Placement, Target, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
-use doorbell_results::quantity::{bytes, refused, span};
+use doorbell_results::quantity::{bytes, refused, some_gap, span};
 use doorbell_results::record::{Outcome, Record, ResultFile, fio};
 use doorbell_subjects::transfer::scratch::SECTOR;
 use doorbell_subjects::transfer::{self, CONTROL, target};
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["file", "device", "dir", "file_size", "precondition", "rw", "size", "buffered", "import"])]
     net: bool,
     /// With --net, time between messages, comma separated [default: 5ms]
-    #[arg(long, value_delimiter = ',', value_parser = span, value_name = "TIME", requires = "net")]
+    #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", requires = "net")]
     gap: Vec<Duration>,
     /// I/O engines, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
     /// uring-sqpoll, uring-sqpoll-iopoll

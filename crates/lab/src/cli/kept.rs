@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::usage::Usage;
+use doorbell_files::NotWritten;
 use doorbell_results::quantity::refused;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::write::write;
@@ -22,8 +23,15 @@ fn named_folders() -> impl Iterator<Item = PathBuf> {
 /// The folder for results that were given no other, made if it is not there: the first that is named and can be written, as `/` of an
 /// ordinary user without a home cannot. Where there is none, as in a service, it is one of this user's own among the temporary files.
 pub fn state_folder() -> std::io::Result<PathBuf> {
-    let takes = |folder: &PathBuf| std::fs::create_dir_all(folder).is_ok() && is_writable(folder);
-    named_folders().find(takes).map_or_else(without_home, Ok)
+    for folder in named_folders() {
+        match doorbell_files::folder(&folder) {
+            Ok(folder) if is_writable(&folder) => return Ok(folder),
+            // Whoever planted it would else choose where results go, be it elsewhere.
+            Err(error) if NotWritten::is_why(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    without_home()
 }
 
 #[cfg(target_os = "linux")]
@@ -38,8 +46,14 @@ fn is_writable(_: &Path) -> bool {
 
 /// The file `name` of the first folder that has it; where none has, its place in the one that is written to.
 fn kept(name: impl AsRef<Path>) -> std::io::Result<PathBuf> {
-    let there = named_folders().map(|folder| folder.join(name.as_ref())).find(|path| path.exists());
-    there.map_or_else(|| Ok(state_folder()?.join(name.as_ref())), Ok)
+    for folder in named_folders() {
+        match doorbell_files::resolved(&folder.join(name.as_ref())) {
+            Ok(path) if path.exists() => return Ok(path),
+            Err(error) if NotWritten::is_why(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(state_folder()?.join(name.as_ref()))
 }
 
 #[cfg(target_os = "linux")]
@@ -74,7 +88,7 @@ fn baseline(name: &str) -> PathBuf {
 pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<PathBuf> {
     let path = state_folder()?.join(baseline(name));
     // If it cannot be made, writing fails with the path and the cure.
-    let _ = path.parent().map(std::fs::create_dir_all);
+    let _ = path.parent().map(doorbell_files::folder);
     write(result, &path)?;
     Ok(path)
 }

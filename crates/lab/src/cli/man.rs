@@ -23,6 +23,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff)?;
-    out::say_bytes(&roff)?;
+    out::say_bytes(&roff);
     Ok(Exit::Done)
 }

@@ -301,6 +301,31 @@ pub fn main() -> ExitCode {
         return served.map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
     signals::of_limits();
+    with_room(of_the_user)
+}
+
+/// What `act` makes, on a stack with room for the parser, whatever a limit (`ulimit -s`) leaves this thread.
+#[cfg(target_os = "linux")]
+fn with_room(act: fn() -> ExitCode) -> ExitCode {
+    const ROOM: usize = 8 << 20;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if limit.is_none_or(|bytes| bytes >= ROOM as u64) {
+        return act();
+    }
+    match std::thread::Builder::new().stack_size(ROOM).spawn(act) {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(error) => {
+            complain(&anyhow::Error::new(error).context("no stack with room can be had; raise `ulimit -s`"))
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn with_room(act: fn() -> ExitCode) -> ExitCode {
+    act()
+}
+
+fn of_the_user() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
@@ -309,7 +334,18 @@ pub fn main() -> ExitCode {
             let message = error.render().to_string();
             return complain(&usage::Usage(message.trim_start_matches("error: ").trim().to_owned()).into());
         }
-        Err(error) => error.exit(),
+        Err(error) => {
+            match arguments.iter().filter_map(|argument| argument.to_str()).find(|word| is_negative(word)) {
+                // clap takes it for a flag.
+                Some(word) if error.kind() == ErrorKind::UnknownArgument => {
+                    return complain(
+                        &usage::Usage(format!("'{word}' is negative, and nothing here takes less than 0"))
+                            .into(),
+                    );
+                }
+                _ => error.exit(),
+            }
+        }
     };
     if let Some(error) = stray(&matches) {
         error.exit();
@@ -326,9 +362,13 @@ pub fn main() -> ExitCode {
         #[cfg(not(target_os = "linux"))]
         None => Err(usage::Usage("the survey is of Linux: name a verb, see --help".to_owned()).into()),
     };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(error) => complain(&error),
+    match (done, out::unwritten()) {
+        (Ok(exit), None) => exit.into(),
+        (Ok(exit), Some(error)) => {
+            let _ = complain(&error);
+            exit.and_unwritten().into()
+        }
+        (Err(error), _) => complain(&error),
     }
 }
 
@@ -376,6 +416,12 @@ fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
 fn inert(text: &str) -> String {
     let style = Style { unicode: true, ..Style::PLAIN };
     text.lines().map(|line| style.text(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `word` is a number below 0, with or without a unit.
+fn is_negative(word: &str) -> bool {
+    word.strip_prefix('-')
+        .is_some_and(|number| number.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.'))
 }
 
 /// Whether a terminal would obey something in `argument`.

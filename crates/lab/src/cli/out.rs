@@ -2,26 +2,39 @@
 //! Standard output and standard error, and the one way in which the command writes to them.
 //!
 //! A reader that left, as `head` does, changes nothing about what a verb found: what is written goes nowhere, in silence, and the
-//! exit status stays the verb's. Whatever else stops standard output, such as a full disk, is an error. clippy.toml forbids the
-//! streams of the standard library everywhere else.
+//! exit status stays the verb's, wherever that reader was. Whatever else stops a writing, such as a full disk, is told once the verb has ended,
+//! and is its status where that is not worse ([`unwritten`]). clippy.toml forbids the streams of the standard library everywhere else.
 
 use std::io::{self, BufWriter, ErrorKind, Read as _, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use super::usage::Usage;
 use doorbell_files::replace;
 use doorbell_results::record::write::WriteError;
 
-/// Whether the reader of standard output has left.
+/// Whether nothing more is written to standard output.
 static GONE: AtomicBool = AtomicBool::new(false);
+/// What could not be written, the first of it.
+static UNWRITTEN: Mutex<Option<anyhow::Error>> = Mutex::new(None);
 
-/// Whether the reader of standard output has left, so that nothing more need be made for it.
+/// Whether the reader of standard output has left or it takes no more, so that nothing more need be made for it.
 pub fn gone() -> bool {
     GONE.load(Relaxed)
 }
 
-/// Standard output.
+/// Remembers that something could not be written, which is told at the end: it changes nothing about what a verb finds.
+pub fn failed(error: anyhow::Error) {
+    UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+}
+
+/// What could not be written, if anything.
+pub fn unwritten() -> Option<anyhow::Error> {
+    UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Standard output. To write to it never fails.
 #[derive(Debug)]
 pub struct Out(io::Stdout);
 
@@ -30,6 +43,37 @@ impl Out {
         #[expect(clippy::disallowed_methods, reason = "the one place of it")]
         Self(io::stdout())
     }
+
+    /// What `act` does, or `instead` where it cannot be done.
+    fn done<T>(&mut self, instead: T, act: impl Fn(&mut io::Stdout) -> io::Result<T>) -> io::Result<T> {
+        while !gone() {
+            match act(&mut self.0) {
+                // Whoever shares it made it so; the terminal of `ssh` is such a one.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => wait(&self.0),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    GONE.store(true, Relaxed);
+                    if error.kind() != ErrorKind::BrokenPipe {
+                        failed(anyhow::Error::new(error).context("cannot write to standard output"));
+                    }
+                }
+                done => return done,
+            }
+        }
+        Ok(instead)
+    }
+}
+
+/// Until it takes more, or a while where that cannot be asked.
+fn wait(out: &io::Stdout) {
+    #[cfg(target_os = "linux")]
+    if rustix::event::poll(&mut [rustix::event::PollFd::new(out, rustix::event::PollFlags::OUT)], None)
+        .is_ok()
+    {
+        return;
+    }
+    let _ = out;
+    std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
 impl Default for Out {
@@ -40,41 +84,24 @@ impl Default for Out {
 
 impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if gone() {
-            return Ok(bytes.len());
-        }
-        read_by_nobody(self.0.write(bytes), bytes.len())
+        self.done(bytes.len(), |out| out.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if gone() {
-            return Ok(());
-        }
-        read_by_nobody(self.0.flush(), ())
-    }
-}
-
-/// What was done, or `instead` where that was to write for a reader who has left.
-fn read_by_nobody<T>(done: io::Result<T>, instead: T) -> io::Result<T> {
-    match done {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            GONE.store(true, Relaxed);
-            Ok(instead)
-        }
-        done => done,
+        self.done((), |out| out.flush())
     }
 }
 
 /// Writes `text` to standard output, at once.
-pub fn say(text: &str) -> io::Result<()> {
-    say_bytes(text.as_bytes())
+pub fn say(text: &str) {
+    say_bytes(text.as_bytes());
 }
 
 /// Writes `bytes` to standard output, at once.
-pub fn say_bytes(bytes: &[u8]) -> io::Result<()> {
+pub fn say_bytes(bytes: &[u8]) {
     let mut out = Out::new();
-    out.write_all(bytes)?;
-    out.flush()
+    // It never fails.
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
 /// Writes what `put` writes to the file `target`, whose old content stays until the new one is whole; `-` is standard output. A result is
@@ -90,7 +117,12 @@ pub fn put(target: &Path, put: impl Fn(&mut dyn Write) -> io::Result<()>) -> any
     } else {
         replace(target, |file| put(file))
     };
-    Ok(written.map_err(|cause| WriteError { target: target.to_owned(), cause, rescued: None })?)
+    match written {
+        Err(cause) if cause.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => {
+            Ok(written.map_err(|cause| WriteError { target: target.to_owned(), cause, rescued: None })?)
+        }
+    }
 }
 
 /// Whether a result lies at `path`.

@@ -14,7 +14,7 @@ use doorbell_results::machine::Machine;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{duration, span};
+use doorbell_results::quantity::{gap, span};
 use doorbell_results::record::{Warning, warning};
 use doorbell_subjects::mechanism;
 
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long)]
     both_ways: bool,
     /// Time between rounds
-    #[arg(long, value_parser = duration, default_value = "0", value_name = "TIME")]
+    #[arg(long, value_parser = gap, default_value = "0", value_name = "TIME")]
     gap: Duration,
     /// Time the run may take; pairs are sampled evenly when it is too little for all
     #[arg(long, value_parser = span, default_value = "60s", value_name = "TIME")]

@@ -19,7 +19,7 @@ use doorbell_results::machine::topology::Topology;
 use doorbell_results::plan::Plan;
 
 use doorbell_results::configuration::Placement;
-use doorbell_results::quantity::{duration, rate, share};
+use doorbell_results::quantity::{duration, gap, rate, share};
 use doorbell_results::record::question::{self, By, Question, Shape, Traffic};
 use doorbell_results::schedule::{MOST_GAPS, Schedule};
 
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = offered::needs(), hide_possible_values = true, value_name = "NEED")]
     need: Vec<String>,
     /// Time between notifications; 0 is there and back without a pause
-    #[arg(long, value_parser = duration, value_name = "TIME", default_value = "0")]
+    #[arg(long, value_parser = gap, value_name = "TIME", default_value = "0")]
     gap: Duration,
     /// Receivers, of one to many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=20_000))]

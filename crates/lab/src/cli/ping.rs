@@ -17,7 +17,7 @@ use crate::experiment::ping::{GAPS, Ping};
 use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{duration, percent, span, wait_policy};
+use doorbell_results::quantity::{gap, percent, span, wait_policy};
 use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell ping`.
@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     pattern: Option<PatternKind>,
     /// Time between notifications, comma separated [default: 0,10us,100us,1ms,10ms,100ms]
-    #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME")]
     gap: Vec<Duration>,
     /// Which moments are taken [default: around for back to back, else stamp]
     #[arg(long, value_enum)]

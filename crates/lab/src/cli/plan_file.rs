@@ -5,7 +5,6 @@
 //! held to the bounds that the flags have.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 use super::bounds;
@@ -18,8 +17,9 @@ use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::Plan;
+use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::Question;
-use doorbell_results::record::read::{BYTE_ORDER_MARK, Foreign, LONGEST, read_from};
+use doorbell_results::record::read::{self, LONGEST, read_bytes};
 use doorbell_results::record::schema::SCHEMA;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
@@ -68,35 +68,20 @@ pub fn save(plan: &Plan, path: &Path) -> anyhow::Result<()> {
 }
 
 fn text(path: &Path) -> Result<String, Usage> {
-    let text = if path.as_os_str() == "-" {
-        let mut text = String::new();
-        match std::io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text) {
-            Ok(length) if length as u64 > LONGEST => {
-                return Err(Usage(format!("standard input is longer than {LONGEST} bytes: no plan file")));
-            }
-            read => read.map(|_| text),
-        }
-    } else {
-        doorbell_files::text(path, LONGEST)
-    };
-    let text = text.map_err(|error| {
+    doorbell_files::text(path, LONGEST).map_err(|error| {
         Usage(format!(
             "cannot read the plan file {}: {error}; `doorbell ping futex --save-plan FILE` writes one",
             path.display()
         ))
-    })?;
-    if text.starts_with('\u{feff}') {
-        let Foreign { looks_like, cure } = BYTE_ORDER_MARK;
-        return Err(Usage(format!("{} is {looks_like}; {cure}", path.display())));
-    }
-    Ok(text)
+    })
 }
 
 fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
     let named = path.display();
     if text.contains("\"schema_version\"") && text.trim_start().starts_with('{') {
-        let result = read_from(text.as_bytes(), &named.to_string());
-        return result.map(|result| result.plan).map_err(|error| Usage(error.to_string()));
+        let result = read_bytes(text.as_bytes().to_owned(), &named.to_string());
+        let plan = result.map_err(|error| Usage(error.to_string()))?.plan;
+        return wholly_known(path, text.as_bytes()).map(|()| plan);
     }
     let (plan, written): (Plan, Value) = if text.trim_start().starts_with('{') {
         let told = |error| Usage(format!("{named}: {error}"));
@@ -108,19 +93,45 @@ fn parse(path: &Path, text: &str) -> Result<Plan, Usage> {
         };
         (toml::from_str(text).map_err(told)?, toml::from_str(text).map_err(told)?)
     };
-    let schema: Value = serde_json::from_str(SCHEMA).expect("a test of its crate holds it against its types");
-    let Some(Unknown { key, known }) =
-        unknown(&schema, &schema["$defs"]["Plan"], &written, "").into_iter().next()
-    else {
-        return Ok(plan);
-    };
+    let Some((key, meant)) = stranger(&written) else { return Ok(plan) };
     let name = key.rsplit('.').next().unwrap_or(&key);
     let line = text.lines().position(|line| gives(line, name));
     let line = line.map_or_else(String::new, |line| format!(", line {}", line + 1));
-    Err(Usage(format!(
-        "{named}{line}: a plan has nothing called '{key}'{}",
-        did_you_mean(nearest(name, known.iter().map(String::as_str)))
-    )))
+    Err(Usage(format!("{named}{line}: a plan has nothing called '{key}'{meant}")))
+}
+
+/// The first key of a plan as it is written that means nothing, and what may be meant.
+fn stranger(written: &Value) -> Option<(String, String)> {
+    let schema: Value = serde_json::from_str(SCHEMA).expect("a test of its crate holds it against its types");
+    let Unknown { key, known } =
+        unknown(&schema, &schema["$defs"]["Plan"], written, "").into_iter().next()?;
+    let name = key.rsplit('.').next().unwrap_or(&key);
+    let meant = did_you_mean(nearest(name, known.iter().map(String::as_str)));
+    Some((key, meant))
+}
+
+/// The result at `path`, whose plan is to be run again.
+pub fn of_a_result(path: &Path) -> anyhow::Result<ResultFile> {
+    let bytes = read::bytes(path)?;
+    let result = read_bytes(bytes.clone(), &read::named(path))?;
+    wholly_known(path, &bytes)?;
+    Ok(result)
+}
+
+/// Refuses a result whose plan says more than is known: without it something else would be measured, and held against it.
+fn wholly_known(path: &Path, result: &[u8]) -> Result<(), Usage> {
+    #[derive(serde::Deserialize)]
+    struct Written {
+        plan: Value,
+    }
+    // It was read as a result already.
+    let written = serde_json::from_slice(result).ok().and_then(|Written { plan }| stranger(&plan));
+    written.map_or(Ok(()), |(key, meant)| {
+        Err(Usage(format!(
+            "{}: its plan has '{key}', which this version does not know{meant}; run it with the version that wrote it",
+            path.display()
+        )))
+    })
 }
 
 /// A key that means nothing where it stands.

@@ -10,7 +10,7 @@ use doorbell_report::asked::answered;
 use doorbell_report::html::{Source, report};
 use doorbell_report::picture::{self, Name};
 use doorbell_results::record::ResultFile;
-use doorbell_results::record::read::{read, read_from};
+use doorbell_results::record::read::read;
 
 /// Arguments of `doorbell report`.
 #[derive(Debug, clap::Args)]
@@ -56,11 +56,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 
 /// Reads one result; its name is its own or that of its file.
 pub(super) fn source(file: &Path) -> anyhow::Result<Source> {
-    let result = if file.as_os_str() == "-" {
-        read_from(std::io::stdin().lock(), "standard input")?
-    } else {
-        read(file)?
-    };
+    let result = read(file)?;
     let stem = || file.file_stem().unwrap_or(OsStr::new("result")).to_string_lossy().into_owned();
     Ok(Source { name: result.name.clone().unwrap_or_else(stem), verdict: Vec::new(), result })
 }

@@ -55,6 +55,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             write(&name, &asked::verdict(&result, &others))
         }
     };
-    out::say(&text)?;
+    out::say(&text);
     Ok(Exit::Done)
 }

@@ -326,7 +326,7 @@ pub(super) fn run(
         command_line: command_line(),
         name: Some(tasks.get_one::<String>("name").cloned().unwrap_or_else(|| "squall".to_owned())),
         started_at_unix_ns: begin,
-        finished_at_unix_ns: now(),
+        finished_at_unix_ns: now().max(begin),
         partial: false,
         machine,
         plan: Plan {

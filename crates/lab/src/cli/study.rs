@@ -98,7 +98,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             plan.seed = plan.seed.wrapping_add(u64::from(round) * 3 + runs.len() as u64);
             let result = args.ping.run.measure(plan, machine.clone(), terminal)?;
             if let Some(folder) = &args.keep {
-                std::fs::create_dir_all(folder)?;
+                doorbell_files::folder(folder)?;
                 write::write(&result, &folder.join(format!("{}-{name}.json", result.started_at_unix_ns)))?;
             }
             match Exit::of_run(&result) {
@@ -123,9 +123,9 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
     }
     if machine.virtualisation.emulated {
-        out::say(&format!("{EMULATED}\n"))?;
+        out::say(&format!("{EMULATED}\n"));
     }
-    out::say(&doorbell_report::study::study(&study, &Style::of_stdout()))?;
+    out::say(&doorbell_report::study::study(&study, &Style::of_stdout()));
     Ok(exit)
 }
 
@@ -158,7 +158,7 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
     let surveys = surveys.map(|found| doorbell_report::study::calibration(&found, &style));
     let comparisons = comparisons.map(|found| doorbell_report::study::comparisons(&found, &style));
     let text: String = surveys.into_iter().chain(comparisons).collect();
-    out::say(&text)?;
+    out::say(&text);
     Ok(Exit::Done)
 }
 

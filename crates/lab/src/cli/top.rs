@@ -190,7 +190,7 @@ struct Screen;
 
 impl Screen {
     fn begin() -> std::io::Result<Self> {
-        out::say(BEGIN)?;
+        out::say(BEGIN);
         Ok(Self)
     }
 }

@@ -14,7 +14,7 @@ pub use super::experiment::run;
 use super::out::{Out, aside};
 use super::placements::present;
 use crate::experiment::tune::{SLEEPER, SPINNER, plan};
-use doorbell_files::replace;
+use doorbell_files::{put, try_out};
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::machine::Machine;
@@ -59,6 +59,9 @@ impl Experiment for Args {
         }
         // Before minutes are spent on what cannot be delivered.
         let path = target(&args)?;
+        let elsewhere = || format!("cannot write {}; choose another place with --profile", path.display());
+        path.parent().map(doorbell_files::folder).transpose().with_context(elsewhere)?;
+        try_out(&path).with_context(elsewhere)?;
         let result = args.run.measure(plan, machine, terminal)?;
         let exit = args.run.deliver(&result, terminal)?;
         if exit != Exit::Done {
@@ -77,12 +80,7 @@ impl Experiment for Args {
             env!("CARGO_PKG_VERSION"),
             doorbell_report::tune::comments(&tuned),
         );
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        replace(&path, |file| file.write_all(text.as_bytes())).with_context(|| {
-            format!("cannot write {}; choose another place with --profile", path.display())
-        })?;
+        put(&path, text.as_bytes()).with_context(elsewhere)?;
         // What the library would make of it, asked of the library.
         Profile::read(&path).with_context(|| format!("{} was written and cannot be used", path.display()))?;
         if !args.run.json {

@@ -14,7 +14,7 @@ use crate::experiment::uintr::{GAPS, SIZES, TIMEOUTS, Uintr, VARIANTS};
 use doorbell_results::configuration::Placement;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::duration;
+use doorbell_results::quantity::{duration, gap};
 use doorbell_subjects::mechanism::Contexts;
 
 /// Arguments of `doorbell uintr`.
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Time between notifications, comma separated [default: 0,10ms,100ms,1s]
-    #[arg(long, value_delimiter = ',', value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME")]
     gap: Vec<Duration>,
     /// Bytes of message, comma separated [default: 1,4096]
     #[arg(long, value_delimiter = ',', value_name = "BYTES", value_parser = message)]

@@ -124,7 +124,7 @@ impl Source {
         };
         if self.from.is_some() {
             let answer = judged?;
-            out::say(&text(&answer, result))?;
+            out::say(&text(&answer, result));
             return Ok(Exit::from(answer.status));
         }
         let (ended, verdict) = match judged {

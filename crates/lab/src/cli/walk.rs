@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 
 /// What people type where something else was wanted.
-const WRONG: [&str; 42] = [
+const WRONG: [&str; 45] = [
     "",
     " ",
     "x",
@@ -28,6 +28,7 @@ const WRONG: [&str; 42] = [
     "20k",
     "20/fortnight",
     "0/s",
+    "0Hz",
     "1e9/s",
     "4X",
     "1T",
@@ -43,6 +44,8 @@ const WRONG: [&str; 42] = [
     "p50>=+5%",
     "lost>=1",
     "p99>5%",
+    "p50>-5%",
+    "p50>+x%",
     "p99.9>+5%",
     "futex:p99.9>+5%",
     "lost>x",

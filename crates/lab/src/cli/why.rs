@@ -16,7 +16,7 @@ use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
 use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::{duration, span, wait_policy};
+use doorbell_results::quantity::{gap, span, wait_policy};
 use doorbell_subjects::mechanism::{self, Contexts};
 
 /// Arguments of `doorbell why`.
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value_t = KEPT, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     worst: u32,
     /// Time between a wake-up and the next notification
-    #[arg(long, value_parser = duration, value_name = "TIME")]
+    #[arg(long, value_parser = gap, value_name = "TIME")]
     gap: Option<Duration>,
     /// How the waiter waits: block, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_parser = wait_policy, default_value = "block", value_name = "POLICY")]

@@ -61,6 +61,7 @@ fn usage_errors_exit_with_two_and_say_what_would_have_been_right() {
         (&["ping", "eventfdepoll"], "did you mean 'eventfd-"),
         (&["ping", "--gap", "10"], "has no unit"),
         (&["ping", "--gap", "99999h"], "out of range"),
+        (&["ping", "--gap", "-1ms"], "'-1ms' is negative"),
         (&["ping", "--wait", "timeout=0"], "never waits"),
         (&["ping", "--wait", "nap"], "is no way to wait"),
         (&["ping", "--placement", "next-door"], "there are same-core"),
@@ -217,6 +218,130 @@ fn standard_output_that_is_full_or_closed_is_no_panic() {
     shell.env("XDG_STATE_HOME", stage.path()).env("XDG_RUNTIME_DIR", stage.path());
     let output = shell.output().unwrap();
     assert!(!complaint(&output).contains("panicked"), "{}", complaint(&output));
+}
+
+/// A broken limit became status 1 where what it said could not be written.
+#[test]
+fn a_verdict_stands_though_it_cannot_be_written_and_why_is_told() {
+    let stage = Stage::new();
+    let data = |name: &str| format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let (survey, ping, again) = (data("survey"), data("ping"), data("ping-again"));
+    for (args, status) in [
+        (&["gate", "--max", "1ns", "--from", &survey][..], 3),
+        (&["check", "--baseline", &ping, "--from", &again, "--fail-if", "max>1ns"], 3),
+        (&["show", &ping], 1),
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = stage.doorbell(args).stdout(full).output().unwrap();
+        let text = complaint(&output);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {text}");
+        assert!(text.contains("cannot write to standard output: No space left"), "{args:?}: {text}");
+    }
+}
+
+/// "Broken pipe", status 1, and a copy among the temporary files.
+#[test]
+fn a_reader_that_left_is_no_failure_wherever_it_was() {
+    let stage = Stage::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/survey.json");
+    let temporary = stage.path().join("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let left = |args: &[&str], status: i32| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = stage.doorbell(args).env("TMPDIR", &temporary).stdout(writer).output().unwrap();
+        let text = complaint(&output);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {text}");
+        assert!(!text.to_lowercase().contains("pipe"), "{args:?}: {text}");
+    };
+    left(&["report", data, "-o", "/dev/stdout"], 0);
+    left(&["export", "csv", data, "-o", "/dev/stdout"], 0);
+    left(&["gate", "--max", "1ns", "--gap", "100us", "--time", "100ms", "--anyway", "-o", "/dev/stdout"], 3);
+    // It is where it would have gone without being asked for.
+    let shown = run(&stage, &["show"]);
+    assert!(everything(&shown).contains("FAIL"), "{}", everything(&shown));
+    let copies = fs::read_dir(&temporary).unwrap().flatten().filter(|entry| entry.path().is_file());
+    assert_eq!(copies.count(), 0);
+    // A page is longer than a pipe holds: its writer meets the end of the reader.
+    let fifo = stage.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::io::Read::read(&mut fs::File::open(fifo).unwrap(), &mut [0]).unwrap()
+    });
+    left(&["report", data, "-o", fifo.to_str().unwrap()], 0);
+    assert_eq!(reader.join().unwrap(), 1);
+}
+
+/// It overflowed its stack before it had read its arguments.
+#[test]
+fn a_small_stack_is_enough() {
+    let stage = Stage::new();
+    for args in [&["--version"][..], &SHORT, &["survey", "--dry-run"]] {
+        let output = under(&stage, "sh", "ulimit -s 256", args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {:?} {}", output.status, complaint(&output));
+    }
+}
+
+/// What `ssh` and others share with this command they may have made so: "Resource temporarily unavailable".
+#[test]
+fn a_standard_output_that_does_not_block_is_waited_for() {
+    use std::io::Read as _;
+    let stage = Stage::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/survey.json");
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&writer, true).unwrap();
+    let mut command = stage.doorbell(&["report", data, "-o", "-"]);
+    let mut child = command.stdout(writer).spawn().unwrap();
+    // Its own end of the pipe.
+    drop(command);
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(text.len() > 1 << 16 && text.trim_end().ends_with("</html>"), "{} bytes", text.len());
+}
+
+/// Each verb that reads a text said "no text" or "no JSON" of what an editor had saved otherwise.
+#[test]
+fn a_text_in_another_encoding_is_named_as_such() {
+    let stage = Stage::new();
+    let path = stage.path().join("text");
+    let file = path.to_str().unwrap();
+    let utf16: Vec<u8> = "\u{feff}{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (bytes, what) in [(&utf16[..], "UTF-16"), (b"\xef\xbb\xbf{}", "begins with a byte-order mark")] {
+        fs::write(&path, bytes).unwrap();
+        for args in [
+            &["io", "--import", file][..],
+            &["ping", "--plan", file],
+            &["pick", "--arrivals", file],
+            &["fleet", "verdict", file, "--nodes", file],
+            &["show", file],
+        ] {
+            let output = run(&stage, args);
+            assert!(complaint(&output).contains(what), "{args:?}: {}", everything(&output));
+        }
+    }
+}
+
+/// "No such file or directory", of what was not said.
+#[test]
+fn folders_that_cannot_be_made_are_named_with_the_cure_before_anything_is_measured() {
+    let stage = Stage::new();
+    let file = stage.path().join("file");
+    fs::write(&file, "").unwrap();
+    let none = file.join("none");
+    let home = |args: &[&str]| {
+        let mut command = stage.doorbell(args);
+        command.env("HOME", &none).env("TMPDIR", &none);
+        for variable in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"] {
+            command.env_remove(variable);
+        }
+        complaint(&command.output().unwrap())
+    };
+    let text = home(&SHORT);
+    assert!(text.contains(none.to_str().unwrap()) && text.contains("set TMPDIR"), "{text}");
+    let text = home(&["tune", "--blocks", "1"]);
+    assert!(text.contains(none.to_str().unwrap()) && text.contains("--profile"), "{text}");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::stage::Stage;
 fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
     let mut result: Value = serde_json::from_slice(&fs::read(data).unwrap()).unwrap();
+    // What they were held against is not at hand, so that their verdicts stand as they are written.
+    result["plan"]["question"] =
+        json!({"kind": "check", "baseline": {"file": "main", "started_at_unix_ns": 1}, "conditions": []});
     let folder = stage.path().join("results");
     fs::create_dir_all(&folder).unwrap();
     for (node, status) in nodes {
@@ -251,6 +254,20 @@ fn a_node_that_says_it_is_another_is_not_heard_and_hides_no_failure() {
         assert!(text.contains("saved as the result of bad"), "{pod}: {text}");
         fs::rename(folder.join(pod), folder.join("bad.json")).unwrap();
     }
+}
+
+/// What stood in a file was believed: "PASS" of wake-ups that were longer than their limit.
+#[test]
+fn a_verdict_is_made_of_the_figures_and_not_of_what_a_file_says_of_them() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
+    let path = folder.join("a.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    result["plan"]["question"] =
+        json!({"kind": "gate", "limit_ns": 1, "which": "longest", "confidence": 0.95});
+    fs::write(&path, result.to_string()).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
+    assert_eq!((text.lines().next(), status), (Some("FAIL 1 of 2 nodes: a"), Some(3)), "{text}");
 }
 
 /// A pipe in the folder had kept the verdict waiting for ever: each node may write there.

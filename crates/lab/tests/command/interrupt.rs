@@ -357,6 +357,37 @@ fn an_interrupted_gate_says_where_what_it_measured_is_saved_and_shows_it_again_a
     stage.wait_until_empty();
 }
 
+/// The good result of an earlier run was replaced by one that had been cut short.
+#[test]
+fn an_interrupted_run_leaves_the_file_that_was_there() {
+    let stage = Stage::new();
+    let target = stage.path().join("good.json");
+    let data = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json")).unwrap();
+    std::fs::write(&target, &data).unwrap();
+    let file = target.to_str().unwrap();
+    let interrupted = |file: &str| {
+        let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "-o", file];
+        let child = stage.doorbell(&args).spawn().unwrap();
+        wait_for_work(&stage, &child, 5);
+        signal(pid(&child), Signal::INT);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        stage.wait_until_empty();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = interrupted(file);
+    assert!(told.contains(&format!("{file} stays as it was")), "{told}");
+    assert_eq!(std::fs::read(&target).unwrap(), data);
+    let saved = told.lines().find_map(|line| line.strip_prefix("Saved as ")).expect(&told);
+    let partial: serde_json::Value = serde_json::from_slice(&std::fs::read(saved).unwrap()).unwrap();
+    assert_eq!(partial["partial"], true);
+    // An empty one was made to be filled.
+    let empty = stage.path().join("empty.json");
+    std::fs::write(&empty, "").unwrap();
+    let told = interrupted(empty.to_str().unwrap());
+    assert!(told.contains(&format!("Saved as {}", empty.display())), "{told}");
+}
+
 /// Until it has handlers for all that end it. On a busy machine its first instruction may be seconds away.
 fn wait_until_it_listens(child: &Child) {
     let ends = [Signal::INT, Signal::TERM, Signal::HUP];

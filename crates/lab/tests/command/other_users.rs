@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -184,12 +184,53 @@ fn what_the_command_writes_goes_through_no_link_that_another_user_planted() {
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{args:?}");
         assert_ne!(output.status.code(), Some(0), "{args:?}: {}", said(&output));
     }
-    let told = said(&ended(&stage, &["report", DATA, "-o", link]));
-    assert!(told.contains("a link of another user (number 65534)"), "{told}");
+    for args in [["report", DATA, "-o", link], ["top", "--serve=0", "--token-file", link]] {
+        let told = said(&ended(&stage, &args));
+        assert!(told.contains("a link of another user (number 65534)"), "{told}");
+    }
     // The page that is written has the owner that it should.
     let page = stage.path().join("page.html");
     ended(&stage, &["report", DATA, "-o", page.to_str().unwrap()]);
     assert_eq!(fs::metadata(page).unwrap().uid(), rustix::process::geteuid().as_raw());
+}
+
+/// Pages and results went into whatever folder the link of another user named.
+#[test]
+fn no_folder_is_written_to_that_another_user_planted() {
+    let stage = Stage::new();
+    let at = |name: &str| stage.path().join(name);
+    fs::create_dir(at("shared")).unwrap();
+    fs::set_permissions(at("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::create_dir(at("precious")).unwrap();
+    std::os::unix::fs::symlink(at("precious"), at("shared/link")).unwrap();
+    if !given_away(&at("shared/link")) {
+        doorbell_skipped::skip("only the superuser can give a link away");
+        return;
+    }
+    let (link, page) = (at("shared/link"), at("shared/link/new/page.html"));
+    let (link, page) = (link.to_str().unwrap(), page.to_str().unwrap());
+    let short = ["ping", "null", "--count", "10", "--blocks", "1"];
+    let state = format!("XDG_STATE_HOME={link}");
+    let runtime = format!("XDG_RUNTIME_DIR={link}");
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["fleet", "report", DATA, "-o", link], &[]),
+        (&["report", DATA, "-o", page], &[]),
+        (&["study", "ping", "null", "--count", "10", "--rounds", "1", "--keep", link], &[]),
+        (&["tune", "--time", "1ms", "--blocks", "1", "--profile", page], &[]),
+        (&[&short[..], &["--save-baseline", "main"]].concat(), &[&state]),
+        (&short, &[&runtime]),
+        (&["show"], &[&state]),
+        (&["check", "--baseline", "main"], &[&state]),
+    ];
+    for (args, variables) in cases {
+        let mut command = stage.doorbell(args);
+        command.envs(variables.iter().filter_map(|variable| variable.split_once('=')));
+        let output = command.output().unwrap();
+        let told = said(&output);
+        assert!(told.contains("a link of another user (number 65534)"), "{args:?}: {told}");
+        assert_ne!(output.status.code(), Some(0), "{args:?}: {told}");
+        assert_eq!(fs::read_dir(at("precious")).unwrap().count(), 0, "{args:?}: {told}");
+    }
 }
 
 /// A baseline of somebody else's asked for 20,000 processes of load, and they were begun.
@@ -213,10 +254,16 @@ fn a_baseline_is_held_to_the_bounds_that_a_plan_is_held_to() {
             .map(|args| ended(&stage, &args))
     };
     for (field, value, told) in [
-        ("load", json!({"kind": "sqrt", "workers": 20_000, "pinned": false}), "workers is 20000"),
+        // Without what it says something else would be measured.
+        ("wibble", json!(1), "'configurations.0.wibble', which this version does not know"),
+        ("load", json!({"kind": "sqrt", "workers": 10_000, "pinned": false}), "workers is 10000"),
         ("size", json!(u32::MAX), "size is 4294967295"),
         ("blocks", json!(u32::MAX), "blocks is 4294967295"),
         ("until", json!({"count": 0}), "until needs a count"),
+        ("until", json!({"count": 1_000_000_000_000_000_u64}), "until.count is 1000000000000000"),
+        ("until", json!({"time_ns": 1_000_000_000_000_000_000_u64}), "until.time_ns is 10000000000000000"),
+        ("pattern", json!({"kind": "ping-pong", "gap_ns": u64::MAX}), "the pattern's gap is 184467440737"),
+        ("wait", json!({"kind": "spin-then-block", "spin_ns": u64::MAX}), "spin_ns is 184467440737"),
     ] {
         for output in refused(field, value.clone()) {
             assert_eq!(output.status.code(), Some(2), "{field}: {}", said(&output));

@@ -8,8 +8,8 @@ use doorbell_results::record::{ResultFile, read, warning};
 
 use crate::stage::Stage;
 
-/// A short run, started behind `prefix`.
-fn started_under(prefix: &[&str]) -> ResultFile {
+/// A short run, started behind `prefix`, and what it said beside its result.
+fn started_under(prefix: &[&str]) -> (ResultFile, String) {
     let stage = Stage::new();
     let command = stage.doorbell(&[
         "ping", "futex", "--gap", "0", "--count", "50", "--blocks", "1", "--quiet", "--output", "-",
@@ -25,17 +25,19 @@ fn started_under(prefix: &[&str]) -> ResultFile {
     let output = outer.output().unwrap();
     stage.wait_until_empty();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    read::read_bytes(output.stdout, "the output").unwrap()
+    let said = String::from_utf8(output.stderr).unwrap();
+    (read::read_bytes(output.stdout, "the output").unwrap(), said)
 }
 
 /// Under `chrt -b 0`, `chrt -i 0` and `nice -n 19` a run was recorded as `other`, measured under
 /// what it was started under, without a warning.
 #[test]
 fn a_run_is_scheduled_as_its_plan_says_whatever_it_was_started_under_or_says_that_it_was_not() {
-    let usual = started_under(&["env"]);
+    let (usual, said) = started_under(&["env"]);
+    assert!(!said.contains("was started under"), "{said}");
     assert!(usual.machine.scheduling.policy.is_some() && usual.machine.cgroup.path.is_some());
     for prefix in [&["nice", "-n", "19"][..], &["chrt", "-b", "0"], &["chrt", "-i", "0"]] {
-        let result = started_under(prefix);
+        let (result, said) = started_under(prefix);
         let scheduling = &result.machine.scheduling;
         assert_eq!(scheduling.timer_slack_ns, Some(TIMER_SLACK_NS), "{prefix:?}");
         let unlike = scheduling.unlike(&usual.machine.scheduling);
@@ -44,6 +46,13 @@ fn a_run_is_scheduled_as_its_plan_says_whatever_it_was_started_under_or_says_tha
         };
         assert_eq!(!unlike.is_empty(), warned(&result) && !warned(&usual), "{prefix:?}: {scheduling:?}");
         if result.machine.permissions.nice == Some(true) {
+            // It was undone in silence.
+            let policy = match prefix[1] {
+                "-b" => "was started under SCHED_BATCH",
+                "-i" => "was started under SCHED_IDLE",
+                _ => "",
+            };
+            assert!(said.contains(policy), "{prefix:?}: {said}");
             assert_eq!(unlike, [[""; 2]; 0], "{prefix:?}: who may undo it has to");
         }
     }

@@ -9,7 +9,7 @@ use doorbell_report::style::Style;
 use doorbell_report::{asked, export, survey, switch, tasks};
 use doorbell_report::{section::Section as _, summary};
 use doorbell_results::record::question::Question;
-use doorbell_results::record::read::read_from;
+use doorbell_results::record::read::read_bytes;
 use doorbell_results::record::{ResultFile, read};
 
 use crate::stage::Stage;
@@ -98,7 +98,7 @@ fn difference(one: &str, other: &str) -> Option<String> {
 fn measured(stage: &Stage, words: &str) -> Option<ResultFile> {
     let args: Vec<&str> = words.split_whitespace().chain(["--quiet", "--json", "--output", "-"]).collect();
     let output = stage.doorbell(&args).current_dir(stage.path()).output().unwrap();
-    match read_from(output.stdout.as_slice(), words) {
+    match read_bytes(output.stdout, words) {
         Ok(mut result) => {
             // So short that it is never broken.
             result.command_line = ["doorbell-2026", "ran", args[0]].map(str::to_owned).to_vec();

@@ -3,6 +3,8 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::escaped::Escaped;
+
 #[derive(Debug, Clone)]
 pub struct Element {
     name: &'static str,
@@ -169,30 +171,6 @@ fn step(of: i64) -> String {
         (whole, 0) => format!("{}{whole}", if whole == 0 { "" } else { sign }),
         (0, part) => format!("{sign}.{part}"),
         (whole, part) => format!("{sign}{whole}.{part}"),
-    }
-}
-
-/// Text that means nothing to a parser of XML or HTML.
-struct Escaped<'text>(&'text str);
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => out.write_str("&amp;")?,
-                '<' => out.write_str("&lt;")?,
-                '>' => out.write_str("&gt;")?,
-                '"' => out.write_str("&quot;")?,
-                '\'' => out.write_str("&#39;")?,
-                // No other control character may stand in XML 1.0, not even escaped.
-                '\n' | '\t' => out.write_char(' ')?,
-                letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => {
-                    out.write_char('\u{fffd}')?;
-                }
-                letter => out.write_char(letter)?,
-            }
-        }
-        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::warnings::{self, Cause};
 use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::written::{inert, is_obeyed};
+use doorbell_results::written::{inert, letters};
 use doorbell_verdict::provisional::provisional;
 
 #[derive(Debug, Clone, Copy)]
@@ -110,14 +110,14 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
 /// `text` with everything that Markdown or HTML would take for markup made plain.
 pub fn escape(text: &str) -> String {
     let mut plain = String::new();
-    for letter in text.chars() {
+    for (letter, obeyed) in letters(text) {
         match letter {
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' => plain.extend(['\\', letter]),
             '<' => plain.push_str("&lt;"),
             '>' => plain.push_str("&gt;"),
             '&' => plain.push_str("&amp;"),
             '\n' | '\r' | '\t' => plain.push(' '),
-            letter if is_obeyed(letter) => {
+            letter if obeyed => {
                 plain.push('\\');
                 plain.extend(letter.escape_unicode());
             }

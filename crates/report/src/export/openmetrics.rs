@@ -11,7 +11,7 @@ use crate::figures::{Distribution, Figures, Row, supports};
 use crate::long_table::{TRIAL, Value, name, trial};
 use crate::notifications::IRREGULARITIES;
 use doorbell_results::record::ResultFile;
-use doorbell_results::written::is_obeyed;
+use doorbell_results::written::letters;
 use doorbell_verdict::answer::trusted;
 
 #[derive(Debug, Clone, Copy)]
@@ -230,12 +230,12 @@ fn sum(series: &Distribution) -> f64 {
 
 /// A label's value, or a help text, as the format wants it.
 pub(crate) fn escape(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, letter| {
+    letters(text).fold(String::with_capacity(text.len()), |mut out, (letter, obeyed)| {
         match letter {
             '\\' | '"' => out.extend(['\\', letter]),
             '\n' => out.push_str("\\n"),
             // The format has no other escapes.
-            letter if is_obeyed(letter) => out.push_str(&format!("\\\\u{{{:x}}}", u32::from(letter))),
+            letter if obeyed => out.push_str(&format!("\\\\u{{{:x}}}", u32::from(letter))),
             letter => out.push(letter),
         }
         out

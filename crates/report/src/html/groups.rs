@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use indexmap::IndexMap;
+
 use super::Source;
 use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
@@ -59,19 +61,13 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
     };
     let shared: Vec<Axis> =
         varying.iter().copied().filter(|axis| *axis != apart && *axis != Axis::Subject).collect();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut named: IndexMap<String, Vec<_>> = IndexMap::new();
     for (item, series) in having {
-        let name = axis::label(item.row.configuration(), &shared);
-        let known = groups.iter_mut().find(|group| group.name == name);
-        match known {
-            Some(group) => group.items.push((item, series)),
-            None => groups.push(Group {
-                name,
-                items: vec![(item, series)],
-                apart: if apart == Axis::Subject { vec![apart] } else { vec![Axis::Subject, apart] },
-            }),
-        }
+        named.entry(axis::label(item.row.configuration(), &shared)).or_default().push((item, series));
     }
+    let apart = if apart == Axis::Subject { vec![apart] } else { vec![Axis::Subject, apart] };
+    let group = |(name, items)| Group { name, items, apart: apart.clone() };
+    let mut groups: Vec<Group> = named.into_iter().map(group).collect();
     for group in &mut groups {
         // The quickest first; the same variant of several files side by side, by the quickest of them.
         let mut best: HashMap<&Configuration, u64> = HashMap::new();
@@ -198,13 +194,9 @@ pub(crate) fn by_placement<'a>(
 }
 
 fn most_common(axis: Axis, having: &[(Item, &Distribution)]) -> String {
-    let mut counts: Vec<(String, usize)> = Vec::new();
+    let mut counts: IndexMap<String, usize> = IndexMap::new();
     for (item, _) in having {
-        let value = axis.value(item.row.configuration());
-        match counts.iter_mut().find(|known| known.0 == value) {
-            Some(known) => known.1 += 1,
-            None => counts.push((value, 1)),
-        }
+        *counts.entry(axis.value(item.row.configuration())).or_default() += 1;
     }
     counts.into_iter().max_by_key(|known| known.1).map(|known| known.0).unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use indexmap::IndexMap;
 
 use super::chapter::{Chapter, Part, telling};
 use super::groups::ids;
@@ -19,6 +20,7 @@ use crate::figures::{Absent, Figures, Row};
 use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
 use crate::{asked, axis, doctor, screen, subsection};
+use doorbell_results::record::Warning;
 
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
@@ -181,14 +183,11 @@ fn title(sources: &[Source]) -> String {
 
 /// What is said of runs, the names of those of which the same is said together.
 fn together<'run>(said: impl Iterator<Item = (&'run Run, &'run String)>) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut told: IndexMap<&String, Vec<&str>> = IndexMap::new();
     for (run, text) in said {
-        match told.iter_mut().find(|(_, known)| known == text) {
-            Some((names, _)) => names.push_str(&format!(", {}", run.name)),
-            None => told.push((run.name.clone(), text.clone())),
-        }
+        told.entry(text).or_default().push(&run.name);
     }
-    told
+    told.into_iter().map(|(text, runs)| (runs.join(", "), text.clone())).collect()
 }
 
 /// The results as a JSON array, compressed (gzip) and in the letters of base 64, in which nothing can end an element.
@@ -216,26 +215,21 @@ fn missing(source: &Source, figures: &Figures) -> Vec<Missing> {
 
 /// The warnings of all runs; where several runs have the same with the same causes, it is told once.
 fn cautions(sources: &[Source]) -> Vec<Caution> {
-    let mut told: Vec<Caution> = Vec::new();
+    let mut told = IndexMap::new();
     for source in sources {
         for group in Group::of(&source.result) {
-            let caution = Caution {
-                run: source.name.clone(),
-                name: group.warning.name.clone(),
-                times: group.times(),
-                causes: group.causes.iter().map(Cause::sentence).collect(),
-                effect: group.warning.effect.clone(),
-                cure: group.warning.cure.clone(),
-            };
-            let same = |known: &&mut Caution| {
-                (&known.name, &known.causes, &known.effect, &known.cure)
-                    == (&caution.name, &caution.causes, &caution.effect, &caution.cure)
-            };
-            match told.iter_mut().find(same) {
-                Some(known) => known.run.push_str(&format!(", {}", caution.run)),
-                None => told.push(caution),
-            }
+            let Warning { name, effect, cure, .. } = group.warning;
+            let causes: Vec<String> = group.causes.iter().map(Cause::sentence).collect();
+            let (runs, _) = told
+                .entry((name, effect, cure, causes))
+                .or_insert_with(|| (Vec::<&str>::new(), group.times()));
+            runs.push(&source.name);
         }
     }
-    told
+    let caution =
+        |((name, effect, cure, causes), (runs, times)): ((&String, &String, &String, _), (Vec<&str>, _))| {
+            let [name, effect, cure] = [name, effect, cure].map(Clone::clone);
+            Caution { run: runs.join(", "), name, times, causes, effect, cure }
+        };
+    told.into_iter().map(caution).collect()
 }

@@ -17,6 +17,7 @@ use crate::wording::{counted, date};
 use crate::{axis, doctor};
 use doorbell_results::machine::doctor::{Finding, Severity, worst};
 use doorbell_results::record::ResultFile;
+use doorbell_results::written::inert;
 
 /// A name, what it is, and whether that is a number.
 type Fact = (&'static str, String, bool);
@@ -38,7 +39,7 @@ pub(super) struct Run {
     pub primitives: Vec<Subsection>,
     pub primitive_chart: Option<Chart>,
     pub configurations: Vec<String>,
-    pub share: String,
+    pub share: Vec<String>,
 }
 
 const PARTIAL: &str = "interrupted; only what was measured until then is here.";
@@ -184,7 +185,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// A short text for an issue or a chat: what was run, where, the five quickest variants and the digest of the result.
-fn share_block(source: &Source, figures: &Figures) -> String {
+fn share_block(source: &Source, figures: &Figures) -> Vec<String> {
     let result = &source.result;
     let mut rows: Vec<_> = figures
         .rows
@@ -221,5 +222,5 @@ fn share_block(source: &Source, figures: &Figures) -> String {
     if let Ok(text) = serde_json::to_string(result) {
         lines.push(format!("result {}", digest(&text)));
     }
-    lines.join("\n")
+    lines.iter().map(|line| inert(line)).collect()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of a result file beyond the types of its fields, so that everything behind the reader may rely on it.
 
-use super::histogram::HistogramError;
+use super::histogram::{Counters, HistogramError};
 use super::populations::Population;
 use super::question::{Limited, Question, Which};
-use super::{Histogram, Record, Reference, ResultFile, Series, Tally};
+use super::{Environment, Histogram, Record, Reference, ResultFile, Series, Tally};
 use crate::anatomy::Path;
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
@@ -20,6 +20,9 @@ const COUNTS: u64 = 1 << 47;
 /// no hand-over takes an hour.
 const MULTIPLES: std::ops::Range<f64> = 1e-6..1e6;
 const ROUND_TRIPS_NS: std::ops::Range<f64> = 1.0..3.6e12;
+
+/// Shares of one CPU lie in these: a machine has no more CPUs, and a difference of two readings may be a little less than nothing.
+const SHARES: std::ops::RangeInclusive<f64> = -1.0..=CPUS as f64;
 
 /// Occupied buckets that all histograms of a file may have together: these, and [`BUCKETS_PER_BYTE`] for each byte of
 /// their text.
@@ -76,6 +79,19 @@ pub enum Nonsense {
         /// The reference.
         round_trip_ns: f64,
     },
+    /// A share that no time can have.
+    #[error("record {record}: {what} is {share}")]
+    Share {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// Of what.
+        what: &'static str,
+        /// The share.
+        share: f64,
+    },
+    /// A run that went back in time.
+    #[error("it ended before it began")]
+    Backwards,
     /// A question that nobody can ask.
     #[error("its question asks for {what} of {number}")]
     Question {
@@ -96,6 +112,9 @@ pub enum Nonsense {
 
 /// Looks at every record.
 pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
+    if file.finished_at_unix_ns < file.started_at_unix_ns {
+        return Err(Nonsense::Backwards);
+    }
     check_question(file.plan.question.as_ref())?;
     let (mut buckets, mut bytes) = (0, 0);
     for (index, record) in file.records.iter().enumerate() {
@@ -171,6 +190,20 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
             switches.into_iter().chain(rest)
         }),
     )?;
+    let Environment {
+        foreign_share, foreign_resolution, steal_share, share_resolution, pressure_share, ..
+    } = &record.environment;
+    for (what, share) in [
+        ("the share of other programs", foreign_share),
+        ("its resolution", foreign_resolution),
+        ("the share of the hypervisor", steal_share),
+        ("the resolution of shares", share_resolution),
+        ("the pressure", pressure_share),
+    ] {
+        if let Some(share) = share.filter(|share| !SHARES.contains(share)) {
+            return Err(Nonsense::Share { record: index, what, share });
+        }
+    }
     let interrupts = record.environment.interrupts.values().copied();
     below("counter", COUNTS, &mut interrupts.chain([record.environment.wall_ns]))?;
     below("reference round", COUNTS, &mut record.reference.iter().map(|reference| reference.rounds))?;
@@ -180,36 +213,43 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
         return Err(Nonsense::Reference { record: index, ratio, round_trip_ns });
     }
     let mut buckets = 0;
-    for (quantity, series) in &record.series {
-        let quantity = || format!("{quantity:?}");
-        let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
-            record: index,
-            quantity: quantity(),
-            cause,
-        })?;
-        buckets += extent.occupied;
-        if let Some(what) = misfit(series, extent.count) {
-            return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
-        }
-    }
+    let named = record.series.iter().map(|(quantity, series)| (format!("{quantity:?}"), series));
     let stages = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths).flat_map(Path::series);
-    let work = record.work.iter().map(|series| ("work", series));
-    for (name, series) in work.chain(stages.map(|series| ("anatomy", series))) {
-        let quantity = || name.to_owned();
-        let extent = Histogram::extent_of(&series.histogram).map_err(|cause| Nonsense::Histogram {
-            record: index,
-            quantity: quantity(),
-            cause,
-        })?;
-        buckets += extent.occupied;
-        if let Some(what) = misfit(series, extent.count) {
-            return Err(Nonsense::Summary { record: index, quantity: quantity(), what });
+    let work = record.work.iter().map(|series| ("work".to_owned(), series));
+    for (quantity, series) in named.chain(work).chain(stages.map(|series| ("anatomy".to_owned(), series))) {
+        let counters = match Histogram::counters_of(&series.histogram) {
+            Ok(counters) => counters,
+            Err(cause) => return Err(Nonsense::Histogram { record: index, quantity, cause }),
+        };
+        buckets += counters.iter().count() as u64;
+        if let Some(what) = misfit(series, &counters) {
+            return Err(Nonsense::Summary { record: index, quantity, what });
         }
     }
     Ok(buckets)
 }
 
-fn misfit(series: &Series, count: u64) -> Option<String> {
+/// How far the ends and the mean may be from those of the histogram, whose counters are a thousandth wide.
+const NEAR: f64 = 0.01;
+
+/// Whether `ns` is the time at quantile `q` of what is counted. A percentile may lie beside it by half of a coarse clock's step, and be that of
+/// the next sample.
+fn is_at(counters: &Counters, q: f64, ns: f64) -> bool {
+    let (count, ps) = (counters.count(), ns * 1000.0);
+    let (least, most) = match q {
+        0.0 | 1.0 => (ps * (1.0 - NEAR) - 2.0, ps * (1.0 + NEAR) + 2.0),
+        _ => (ps / 2.0 - 1e5, ps * 2.0 + 1e5),
+    };
+    let to = |end: f64| {
+        let up_to = counters.iter().take_while(|(time, _)| *time as f64 <= end);
+        up_to.map(|(_, samples)| samples).sum::<u64>() as f64
+    };
+    let rank = q * count as f64;
+    to(least) < (rank + 2.0).min(count as f64) && to(most) >= (rank - 1.0).max(1.0)
+}
+
+fn misfit(series: &Series, counters: &Counters) -> Option<String> {
+    let count = counters.count();
     if series.count != count {
         return Some(format!("the summary counts {} samples, the histogram {count}", series.count));
     }
@@ -222,6 +262,19 @@ fn misfit(series: &Series, count: u64) -> Option<String> {
     if !series.populations.iter().all(share) {
         return Some("a mode holds less than nothing or more than everything".to_owned());
     }
-    (series.mean_ns < 0.0 || series.stdev_ns < 0.0)
+    let figures = [
+        (0.0, "shortest", series.min_ns),
+        (0.5, "p50", series.p50_ns),
+        (0.9, "p90", series.p90_ns),
+        (0.99, "p99", series.p99_ns),
+        (0.999, "p99.9", series.p999_ns),
+        (1.0, "longest", series.max_ns),
+    ];
+    if let Some((_, name, ns)) = figures.into_iter().find(|(q, _, ns)| count > 0 && !is_at(counters, *q, *ns))
+    {
+        return Some(format!("the summary's {name} is {ns} ns, its histogram's is not"));
+    }
+    let possible = series.min_ns * (1.0 - NEAR)..=series.max_ns * (1.0 + NEAR);
+    (!possible.contains(&series.mean_ns) || series.stdev_ns < 0.0)
         .then(|| format!("mean {} ns and standard deviation {} ns", series.mean_ns, series.stdev_ns))
 }

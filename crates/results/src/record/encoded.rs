@@ -37,6 +37,11 @@ impl Counters {
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
+
+    /// Samples.
+    pub fn count(&self) -> u64 {
+        self.iter().map(|(_, samples)| samples).sum()
+    }
 }
 
 /// The shortest time of the counter at `index`: times below 2048 ps have one each, and every later doubling has 1024.
@@ -50,18 +55,7 @@ pub(super) struct Encoded {
     /// HdrHistogram V2, not compressed.
     pub(super) plain: Vec<u8>,
     /// What is in it.
-    pub(super) extent: Extent,
-    /// The same, counter by counter.
     pub(super) counters: Counters,
-}
-
-/// How much is in a histogram.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Samples.
-    pub count: u64,
-    /// Buckets with at least one sample: what a reader that keeps only those has to keep.
-    pub occupied: u64,
 }
 
 impl Encoded {
@@ -88,13 +82,13 @@ impl Encoded {
         if plain.len() > LONGEST_PLAIN {
             return Err(HistogramError::TooLarge { what: "bytes unpacked", claimed: plain.len() as u64 });
         }
-        let (extent, counters) = check(&plain)?;
-        Ok(Self { plain, extent, counters })
+        let counters = check(&plain)?;
+        Ok(Self { plain, counters })
     }
 }
 
 /// Checks the plain form and returns what is in it.
-fn check(plain: &[u8]) -> Result<(Extent, Counters), HistogramError> {
+fn check(plain: &[u8]) -> Result<Counters, HistogramError> {
     let mut rest = plain;
     if take_u32(&mut rest)? != PLAIN {
         return Err(HistogramError::Encoding("what was compressed is no HdrHistogram V2".into()));
@@ -132,7 +126,7 @@ fn check(plain: &[u8]) -> Result<(Extent, Counters), HistogramError> {
             return Err(HistogramError::TooLarge { what: "samples", claimed: count });
         }
     }
-    Ok((Extent { count, occupied: counters.len() as u64 }, Counters(counters)))
+    Ok(Counters(counters))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], HistogramError> {
@@ -214,10 +208,13 @@ mod tests {
         for ps in [1, 2047, 2048, 1_000_000, 1_000_001, LONGEST_PS, u64::MAX] {
             histogram.record(ps);
         }
-        let extent = |histogram: &Histogram| Encoded::inspect(&histogram.encode()).unwrap().extent;
+        let extent = |histogram: &Histogram| {
+            let counters = Encoded::inspect(&histogram.encode()).unwrap().counters;
+            (counters.count(), counters.0.len())
+        };
         // An hour and what is longer share a bucket, and so do the two around a microsecond.
-        assert_eq!(extent(&histogram), Extent { count: 7, occupied: 5 });
-        assert_eq!(extent(&Histogram::new()), Extent::default());
+        assert_eq!(extent(&histogram), (7, 5));
+        assert_eq!(extent(&Histogram::new()), (0, 0));
     }
 
     #[test]

@@ -256,6 +256,10 @@ pub fn condition(text: &str) -> Result<Condition, String> {
         return Err(shape());
     }
     let whose = subject.map_or_else(String::new, |subject| format!("{subject}:"));
+    let more_than = |of: &str, limit: &str| {
+        let limit = if percent(limit).is_ok() { limit } else { "5%" };
+        [format!("{whose}{of}>+{limit}")]
+    };
     let time = || duration(limit).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let count = || {
         let one = format!("{whose}{figure}>0");
@@ -269,19 +273,27 @@ pub fn condition(text: &str) -> Result<Condition, String> {
             let q = percentile(figure).map_err(|_| shape())?;
             let tail = [(0.5, Tail::P50), (0.99, Tail::P99)].into_iter().find(|(of, _)| *of == q);
             match (tail, more) {
-                (Some((_, tail)), Some(more)) => Limited::More(tail, f64::from(percent(more)?) / 1e6),
-                (None, Some(_)) => {
+                (Some((_, tail)), Some(more)) => {
+                    let ppm = percent(more).map_err(|_| {
+                        refused(format_args!("'{more}' is no percentage"), &more_than(figure, more))
+                    })?;
+                    Limited::More(tail, f64::from(ppm) / 1e6)
+                }
+                (None, Some(more)) => {
                     return Err(refused(
                         format_args!(
                             "'{text}': only p50 and p99 are compared with a baseline; another is held to a time"
                         ),
-                        &[format!("{whose}p99>{limit}"), format!("{whose}{figure}>50us")],
+                        &[more_than("p99", more).concat(), format!("{whose}{figure}>50us")],
                     ));
                 }
                 (_, None) if limit.ends_with('%') => {
                     return Err(refused(
                         format_args!("'{text}' lacks the sign of what is more than in the baseline"),
-                        &[format!("{whose}{}>+{limit}", if tail.is_some() { figure } else { "p99" })],
+                        &more_than(
+                            if tail.is_some() { figure } else { "p99" },
+                            limit.trim_start_matches('-'),
+                        ),
                     ));
                 }
                 (_, None) => Limited::Percentile(q, time()?),
@@ -315,6 +327,9 @@ mod tests {
             (":p99>+5%", "is no condition"),
             ("mean>+5%", "is no condition"),
             ("p90>5%", "p99>+5%"),
+            ("p50>-5%", "write for example p50>+5%"),
+            ("p50>+x%", "write for example p50>+5%"),
+            ("futex:p90>+1e9%", "futex:p99>+5%"),
             ("p50>=+5%", "write for example p50>+5%"),
             ("lost>=1", "write for example lost>0"),
             ("p99.9>+5%", "p99.9>50us"),

@@ -149,10 +149,7 @@ const HDR_LOG: Foreign = Foreign {
 
 /// What the first bytes of a file show, if they begin no JSON object.
 fn begins(bytes: &[u8]) -> Option<Foreign> {
-    let marks: [(&[u8], Foreign); 6] = [
-        (b"\xef\xbb\xbf", BYTE_ORDER_MARK),
-        (b"\xff\xfe", BYTE_ORDER_MARK),
-        (b"\xfe\xff", BYTE_ORDER_MARK),
+    let marks: [(&[u8], Foreign); 3] = [
         (b"\x1f", Foreign::new("compressed data (unpack it first)")),
         (b"#[", HDR_LOG),
         (b"\"StartTimestamp\"", HDR_LOG),
@@ -160,29 +157,36 @@ fn begins(bytes: &[u8]) -> Option<Foreign> {
     let known = marks.into_iter().find(|(mark, _)| bytes.starts_with(mark));
     let fio =
         || bytes.windows(16).take(4096).any(|bytes| bytes.starts_with(b"\"fio version\"")).then_some(FIO);
-    known.map(|(_, of)| of).or_else(fio)
+    let marked = doorbell_files::MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
+    marked
+        .map(|(_, looks_like)| Foreign { looks_like, cure: "save it as UTF-8 without a byte-order mark" })
+        .or(known.map(|(_, of)| of))
+        .or_else(fio)
 }
-
-/// Text that begins with U+FEFF, as some editors of Windows save it.
-pub const BYTE_ORDER_MARK: Foreign = Foreign {
-    looks_like: "text that begins with a byte-order mark",
-    cure: "save it as UTF-8 without one: tail -c +4 FILE",
-};
 
 /// Reads the result file at `path`; `-` is standard input.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
+    read_bytes(bytes(path)?, &named(path))
+}
+
+/// What `path` is called in messages.
+pub fn named(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// What lies at `path`, if it is no longer than a result may be; `-` is standard input.
+pub fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let file = named(path);
     if path.as_os_str() == "-" {
-        return read_from(io::stdin().lock(), "standard input");
+        return bounded(io::stdin().lock(), &file);
     }
-    let file = path.display().to_string();
     match doorbell_files::open(path) {
-        Ok(open) => read_from(open, &file),
+        Ok(open) => bounded(open, &file),
         Err(cause) => Err(ReadError::System { file, cause }),
     }
 }
 
-/// Reads a result from `source`, called `file` in messages.
-pub fn read_from(source: impl Read, file: &str) -> Result<ResultFile, ReadError> {
+fn bounded(source: impl Read, file: &str) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     source
         .take(LONGEST + 1)
@@ -191,7 +195,7 @@ pub fn read_from(source: impl Read, file: &str) -> Result<ResultFile, ReadError>
     if bytes.len() as u64 > LONGEST {
         return Err(ReadError::TooLong { file: file.to_owned() });
     }
-    read_bytes(bytes, file)
+    Ok(bytes)
 }
 
 /// The layout's version and its writer, whatever else there is.
@@ -255,6 +259,12 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
                 Some(Text::Of(text)) if text.len() < 40 => text,
                 _ => "(unnamed)".to_owned(),
             };
+            if version > u64::from(SCHEMA_VERSION) && tool_version == env!("CARGO_PKG_VERSION") {
+                return Err(foreign(Foreign {
+                    looks_like: "JSON with a later `schema_version` than this version has, by which it says to be written",
+                    cure: "read it with the build that wrote it, or measure again",
+                }));
+            }
             let file = named();
             return Err(if version > u64::from(SCHEMA_VERSION) {
                 ReadError::Newer { file, version, tool_version }
@@ -265,7 +275,10 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
         _ if preface.fio.is_some() => return Err(foreign(FIO)),
         _ if preface.benchmarks.is_some() => return Err(foreign(Foreign::new("one of Google Benchmark"))),
         _ if preface.results.is_some() => return Err(foreign(HYPERFINE)),
-        _ => return Err(foreign(Foreign::new("JSON without a `schema_version`"))),
+        Some(_) => {
+            return Err(foreign(Foreign::new("JSON with a `schema_version` that is no number of a layout")));
+        }
+        None => return Err(foreign(Foreign::new("JSON without a `schema_version`"))),
     }
     let result: ResultFile = serde_json::from_slice(&bytes).map_err(broken)?;
     check(&result).map_err(|cause| ReadError::Nonsense { file: named(), cause })?;
@@ -339,7 +352,7 @@ mod tests {
             histogram.record((1e6 * (random.f64() * 9.0).exp()) as u64);
         }
         let text = histogram.encode();
-        let occupied = Histogram::extent_of(&text).unwrap().occupied;
+        let occupied = Histogram::counters_of(&text).unwrap().iter().count() as u64;
         assert!(occupied < 2 * text.len() as u64, "{occupied} buckets in {} bytes", text.len());
     }
 
@@ -360,8 +373,13 @@ mod tests {
             (r#"{"context": {}, "benchmarks": []}"#, "Google Benchmark"),
             (r#"{"results": [{"command": "true"}]}"#, "hyperfine"),
             (r#"{"a": 1}"#, "without a `schema_version`"),
-            (r#"{"schema_version": "1"}"#, "without a `schema_version`"),
-            (r#"{"schema_version": 0}"#, "without a `schema_version`"),
+            (r#"{"schema_version": "1"}"#, "no number of a layout"),
+            (r#"{"schema_version": 0}"#, "no number of a layout"),
+            (r#"{"schema_version": -1}"#, "no number of a layout"),
+            (
+                concat!(r#"{"schema_version": 99, "tool_version": ""#, env!("CARGO_PKG_VERSION"), "\"}"),
+                "the build that wrote it",
+            ),
             ("[1, 2]", "something else"),
             ("\u{1f}\u{8b}", "compressed"),
             ("# HELP", "something else"),
@@ -411,6 +429,13 @@ mod tests {
             written().replacen("\"window_ns\":", "\"call_ns\":-1,\"window_ns\":", 1),
             written().replacen("\"window_ns\":", "\"call_ns\":1e300,\"window_ns\":", 1),
             with("/records/0/series/round-trip/stdev_ns", (-3.5).into()),
+            // Summaries of other histograms than their own.
+            with("/records/0/series/round-trip/min_ns", 1.into()),
+            with("/records/0/series/round-trip/max_ns", 1e12.into()),
+            with("/records/0/series/round-trip/mean_ns", 1e12.into()),
+            with("/records/0/environment/foreign_share", (-1e308).into()),
+            with("/records/0/environment/foreign_share", 1e9.into()),
+            with("/finished_at_unix_ns", 1.into()),
         ] {
             let error = refused(text);
             assert!(matches!(error, ReadError::Malformed { .. } | ReadError::Nonsense { .. }), "{error}");
@@ -447,7 +472,7 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        assert!(matches!(read_from(Spaces, "-").unwrap_err(), ReadError::TooLong { .. }));
+        assert!(matches!(bounded(Spaces, "-").unwrap_err(), ReadError::TooLong { .. }));
     }
 
     #[test]

@@ -75,6 +75,10 @@ pub fn write_to(result: &ResultFile, name: &Path, stream: &mut impl Write) -> Re
 
 /// The error of writing `result` to `target`, once the result is safe elsewhere.
 fn rescued(result: &ResultFile, target: &Path, cause: io::Error) -> WriteError {
+    if cause.kind() == io::ErrorKind::BrokenPipe {
+        // Nobody wanted it there; where it goes instead is the caller's to say.
+        return WriteError { target: target.to_owned(), cause, rescued: None };
+    }
     let second = result.started_at_unix_ns / 1_000_000_000;
     let rescued = [std::env::temp_dir(), PathBuf::from("/dev/shm")].into_iter().find_map(|folder| {
         let path = folder.join(format!("doorbell-{second}-{}.json", unforeseen().ok()?));

@@ -112,11 +112,9 @@ pub fn make(
     passes: u32,
     interrupted: &AtomicBool,
 ) -> Result<(), ScratchError> {
-    let folder = std::path::absolute(folder).map_err(|cause| ScratchError::Call {
-        call: "find",
-        path: folder.to_owned(),
-        cause,
-    })?;
+    let absolute = std::path::absolute(folder).and_then(|folder| doorbell_files::resolved(&folder));
+    let folder =
+        absolute.map_err(|cause| ScratchError::Call { call: "find", path: folder.to_owned(), cause })?;
     let (path, file) = create(run_dir, &folder, libc::O_DIRECT)?;
     let prepared = fill(&file, &path, bytes, passes, interrupted)?;
     whole(&file, &path, bytes)?;

@@ -66,6 +66,6 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     for LeftOut { file, reason } in &left_out {
         text.push_str(&style.wrap(&format!("Left out: {file}: {reason}"), 0));
     }
-    out::say(&text)?;
+    out::say(&text);
     Ok(if left_out.is_empty() { Exit::Done } else { Exit::Failed })
 }

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use super::super::common::{Exit, Terminal};
 use super::super::out::{self, aside};
 use super::super::report::source;
-use super::results::{each, files, latest_begin};
+use super::results::{each, files, judge, latest_begin};
 use super::verdict::names;
 use doorbell_report::asked::answered;
 use doorbell_report::fleet::to_look_at;
@@ -50,6 +50,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             Ok(node) => node,
             Err(refused) => return Ok(Err(refused.to_string())),
         };
+        judge(result);
         at.insert((node, result.started_at_unix_ns), file.to_owned());
         Ok(judging.add(result).map_err(|refused| refused.to_string()))
     })?;
@@ -57,9 +58,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let own: Vec<usize> = if args.all { (0..judged.nodes.len()).collect() } else { to_look_at(&judged) };
     // A node's name may be no name of a file.
     let page = |place: usize| format!("node-{place}.html");
-    std::fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
-    let write =
-        |name: &str, text: &str| out::put(&args.output.join(name), |out| out.write_all(text.as_bytes()));
+    let folder = doorbell_files::folder(&args.output).with_context(|| args.output.display().to_string())?;
+    let write = |name: &str, text: &str| out::put(&folder.join(name), |out| out.write_all(text.as_bytes()));
     for &place in &own {
         let node = &judged.nodes[place];
         let Some(file) = at.get(&(node.name.clone(), node.started_at_unix_ns)) else { continue };

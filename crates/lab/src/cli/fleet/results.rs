@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use doorbell_report::asked;
 use doorbell_report::fleet::LeftOut;
 use doorbell_results::record::{ResultFile, read};
 
@@ -52,12 +53,12 @@ pub fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// Hands each result to `take`, one in memory at a time, and says which files are none or were not taken.
 pub fn each(
     files: &[PathBuf],
-    mut take: impl FnMut(&Path, &ResultFile) -> io::Result<Result<(), String>>,
+    mut take: impl FnMut(&Path, &mut ResultFile) -> io::Result<Result<(), String>>,
 ) -> io::Result<Vec<LeftOut>> {
     let mut left_out = Vec::new();
     for file in files {
         let taken = match result(file) {
-            Ok(result) => take(file, &result)?,
+            Ok(mut result) => take(file, &mut result)?,
             Err(reason) => Err(reason),
         };
         if let Err(reason) = taken {
@@ -65,6 +66,14 @@ pub fn each(
         }
     }
     Ok(left_out)
+}
+
+/// Makes the verdict of `result` anew of its figures: what stands in a file may be anybody's. That of a check stays, for its baseline is not
+/// at hand.
+pub fn judge(result: &mut ResultFile) {
+    if result.verdict.is_some() || result.plan.question.is_some() {
+        result.verdict = Some(asked::verdict(result, &[]));
+    }
 }
 
 /// The result in `file`, or why there is none.

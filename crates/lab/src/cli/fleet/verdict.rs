@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell fleet verdict`.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -10,7 +9,7 @@ use super::super::common::Exit;
 use super::super::out;
 use super::super::usage::Usage;
 use super::super::verdict::Form;
-use super::results::{each, files, latest_begin};
+use super::results::{each, files, judge, latest_begin};
 use doorbell_report::fleet::{standing, subsections, verdict};
 use doorbell_report::style::Style;
 use doorbell_report::subsection;
@@ -48,6 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         fleet.ask(asked.clone());
     }
     let left_out = each(&files(&args.paths)?, |file, result| {
+        judge(result);
         Ok(of_its_node(file, result, &asked)
             .and_then(|()| fleet.add(result).map_err(|refused| refused.to_string())))
     })?;
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         None if args.details => subsection::text(&told(), &style).trim_start_matches('\n').to_owned(),
         None => subsection::brief(&told(), ROWS, &style),
     };
-    out::say(&text)?;
+    out::say(&text);
     Ok(match standing(&judged) {
         Status::Failed => Exit::Regression,
         _ if !left_out.is_empty() => Exit::Failed,
@@ -89,12 +89,7 @@ const LONGEST_LIST: u64 = 16 << 20;
 
 /// The words of `file`. Where there are none, whatever was to write them has failed: nobody asks no node.
 pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
-    let text = if file == Path::new("-") {
-        std::io::read_to_string(std::io::stdin().take(LONGEST_LIST))
-    } else {
-        doorbell_files::text(file, LONGEST_LIST)
-    };
-    let text = text.with_context(|| file.display().to_string())?;
+    let text = doorbell_files::text(file, LONGEST_LIST).with_context(|| file.display().to_string())?;
     let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     if names.is_empty() {
         return Err(Usage(format!("--nodes {}: no node is named there", file.display())).into());

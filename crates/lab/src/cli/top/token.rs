@@ -45,6 +45,7 @@ impl Token {
     /// The one in a file that nobody else may read; a new one is written there if there is no such file.
     pub(super) fn of_file(path: &Path) -> anyhow::Result<Self> {
         let said = || path.display().to_string();
+        let path = &doorbell_files::resolved(path).with_context(said)?;
         match doorbell_files::create_new(path, 0o600) {
             Ok(mut file) => {
                 let token = Self::random()?;
