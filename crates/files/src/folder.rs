@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 use crate::by_number::is_by_number;
-use crate::write::NotWritten;
+use crate::not_written::NotWritten;
 
 /// Links on the way to a file, at most: as many as the kernel follows.
 #[cfg(unix)]
@@ -108,11 +108,17 @@ pub(crate) fn is_trusted(path: &Path, what: &'static str, there: &fs::Metadata) 
 }
 
 #[cfg(all(test, unix))]
-mod tests {
+pub(crate) mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::write::tests::given_away;
+
+    /// Makes `path` belong to nobody, if this process may.
+    pub(crate) fn given_away(path: &Path) -> bool {
+        use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat};
+        let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
+        chownat(CWD, path, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
 
     #[test]
     fn links_and_steps_up_are_followed_and_what_is_not_there_is_left() {

@@ -10,6 +10,7 @@ mod folder;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod held;
 mod kernel;
+mod not_written;
 mod read;
 mod write;
 
@@ -17,7 +18,8 @@ pub use folder::{folder, resolved};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use held::Held;
 pub use kernel::{NotTheKernels, kernel};
+pub use not_written::NotWritten;
 pub use read::{MARKS, NotRead, bytes, open, text};
 #[cfg(unix)]
 pub use write::own;
-pub use write::{NotWritten, create_new, put, replace, try_out, unforeseen};
+pub use write::{create_new, put, replace, try_out, unforeseen};

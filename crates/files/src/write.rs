@@ -13,31 +13,6 @@ use crate::folder::{or_here, resolved};
 #[cfg(unix)]
 use crate::read::{NotRead, what};
 
-/// Why a file is not written although the system would open it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotWritten {
-    /// What lies there belongs to another user, who may have put it there to have something else written.
-    #[error("{path} is {what} of another user (number {owner}), and is not used; name another path")]
-    Planted {
-        /// Where it lies.
-        path: String,
-        /// What it is.
-        what: &'static str,
-        /// Whose it is.
-        owner: u32,
-    },
-    /// More links than anybody follows.
-    #[error("more than {0} links lead from one to the next")]
-    Links(u32),
-}
-
-impl NotWritten {
-    /// Whether `error` is that something was planted.
-    pub fn is_why(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|cause| cause.is::<Self>())
-    }
-}
-
 /// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
 /// what he wants overwritten.
 pub fn unforeseen() -> io::Result<String> {
@@ -190,8 +165,10 @@ fn may_be_written(target: &Path) -> io::Result<()> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    #[cfg(unix)]
+    use crate::folder::tests::given_away;
 
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -260,13 +237,6 @@ pub(crate) mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         std::os::unix::fs::symlink("round", folder.path().join("round")).unwrap();
         assert!(put(&folder.path().join("round"), b"").is_err());
-    }
-
-    /// Makes `path` belong to nobody, if this process may.
-    pub(crate) fn given_away(path: &Path) -> bool {
-        use rustix::fs::{AtFlags, CWD, Gid, Uid, chownat};
-        let (user, group) = (Uid::from_raw(65534), Gid::from_raw(65534));
-        chownat(CWD, path, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The superuser's page overwrote the file that another user's link named, and his report went into another user's pipe.
