@@ -15,6 +15,8 @@ runs = [json.load(open(f"crates/lab/tests/data/{name}.json")) for name in ("ping
 # The parts of a file that are the same in all are written once.
 dumped = [json.dumps(record) for run in runs for record in run["records"]]
 shell = {key: value for key, value in runs[0].items() if key not in ("records", "name", "verdict", "started_at_unix_ns", "finished_at_unix_ns")}
+# What they were held against is not at hand, so that their verdicts stand as they are written.
+shell["plan"]["question"] = {"kind": "check", "baseline": {"file": "main", "started_at_unix_ns": 1}, "conditions": []}
 rest = json.dumps(shell)[1:]
 drawn = random.Random(1)
 os.mkdir(f"{out}/results")

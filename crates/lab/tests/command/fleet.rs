@@ -99,7 +99,7 @@ fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at()
     ] {
         assert!(index.contains(part), "{part}: {index}");
     }
-    assert!(index.contains("b&#60;script&#62;: failed"), "a node's name is no markup");
+    assert!(index.contains("b&lt;script&gt;: failed"), "a node's name is no markup");
     let mut files: Vec<_> = fs::read_dir(&pages).unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["index.html", "node-1.html", "node-2.html"]);

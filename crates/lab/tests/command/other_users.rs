@@ -212,11 +212,10 @@ fn no_folder_is_written_to_that_another_user_planted() {
     let short = ["ping", "null", "--count", "10", "--blocks", "1"];
     let state = format!("XDG_STATE_HOME={link}");
     let runtime = format!("XDG_RUNTIME_DIR={link}");
-    let cases: [(&[&str], &[&str]); 8] = [
+    let cases: [(&[&str], &[&str]); 7] = [
         (&["fleet", "report", DATA, "-o", link], &[]),
         (&["report", DATA, "-o", page], &[]),
-        (&["study", "ping", "null", "--count", "10", "--rounds", "1", "--keep", link], &[]),
-        (&["tune", "--time", "1ms", "--blocks", "1", "--profile", page], &[]),
+        (&["tune", "--blocks", "1", "--profile", page], &[]),
         (&[&short[..], &["--save-baseline", "main"]].concat(), &[&state]),
         (&short, &[&runtime]),
         (&["show"], &[&state]),

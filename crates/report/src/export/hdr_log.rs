@@ -12,6 +12,7 @@ use crate::export::Export;
 use crate::figures::Figures;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::{Outcome, ResultFile};
+use doorbell_results::written::inert;
 
 #[derive(Debug, Clone, Copy)]
 pub struct HdrLog;
@@ -73,7 +74,7 @@ fn moment(unix_ns: u64) -> SystemTime {
 /// What tells the configuration and the quantity from others, in the letters a tag may have: no comma, no blank, no line end.
 fn tag(configuration: &Configuration, axes: &[Axis], quantity: &str) -> String {
     let parts = axes.iter().map(|axis| axis.value(configuration)).filter(|value| !value.is_empty());
-    let text = parts.chain([quantity.to_owned()]).collect::<Vec<_>>().join(".");
+    let text = inert(&parts.chain([quantity.to_owned()]).collect::<Vec<_>>().join("."));
     text.chars().map(|letter| if letter.is_ascii_graphic() && letter != ',' { letter } else { '-' }).collect()
 }
 
