@@ -115,12 +115,31 @@ pub fn put(target: &Path, put: impl Fn(&mut dyn Write) -> io::Result<()>) -> any
         let mut out = BufWriter::new(Out::new());
         put(&mut out).and_then(|()| out.flush())
     } else {
-        replace(target, |file| put(file))
+        replace(target, |file| put(&mut Piped(file)))
     };
     match written {
         Err(cause) if cause.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => {
             Ok(written.map_err(|cause| WriteError { target: target.to_owned(), cause, rescued: None })?)
+        }
+    }
+}
+
+/// A file, or a pipe whose reader may leave: what is written then goes nowhere, before a writer in between makes another error of it.
+struct Piped<W>(W);
+
+impl<W: Write> Write for Piped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
         }
     }
 }
