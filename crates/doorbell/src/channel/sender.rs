@@ -185,7 +185,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     ///
     /// ```
     /// let (sender, _receiver) = doorbell::channel(4096)?;
-    /// assert_eq!(sender.longest(), 4096 / 8 * 3);
+    /// assert_eq!(sender.longest(), 4096 / 8 * 3 - 8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn longest(&self) -> u64 {
