@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recorded machine with block devices, for the tests of whatever asks about them.
 
+#![expect(clippy::disallowed_methods, reason = "in a folder of its own, for tests")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -59,7 +61,6 @@ impl Recorded {
     pub fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        #[expect(clippy::disallowed_methods, reason = "in a folder of its own, for tests")]
         fs::write(path, text).unwrap();
     }
     fn link(&self, number: &str, folder: &str) {
