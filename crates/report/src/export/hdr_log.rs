@@ -131,6 +131,6 @@ mod tests {
     fn a_tag_never_breaks_the_line_it_stands_in() {
         let mut configuration = sample::configuration("a, b\nc\u{1f}µ");
         configuration.placement.cpus = Some([0, 1]);
-        assert_eq!(tag(&configuration, &[Axis::Subject, Axis::Cpus], "wake"), "a--b-c--.0-1.wake");
+        assert_eq!(tag(&configuration, &[Axis::Subject, Axis::Cpus], "wake"), "a--b-c\\u{1f}-.0-1.wake");
     }
 }
