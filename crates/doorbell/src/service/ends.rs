@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Unopened(pub(super) OwnedFd);
 
-/// The way by which ends go to the process at the other end of a [`Duplex`], and come from it.
+/// The way by which ends go to the process at the other end of a [`Duplex`](super::Duplex), and come from it.
 ///
 /// Ends come in the order in which they were sent. An end that was sent before a message is there when the message is.
 #[derive(Clone, Debug)]
