@@ -92,12 +92,14 @@ fn its_file_is_one_of_an_event_loop() {
 fn two_children_ring_and_each_connects_for_itself() {
     let segment = Segment::for_children(&offer(2)).unwrap();
     for child in 0..2 {
+        // A handle has heard all that was rung before it was made, so the child's is made before anybody can ring.
+        let mut childs = waiter(&segment, 1);
         // SAFETY: between fork and _exit the child rings, waits and ends; the library's locks are free in it.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            let (to_parent, mut own) = (segment.bell(0).unwrap(), waiter(&segment, 1));
+            let to_parent = segment.bell(0).unwrap();
             for _ in 0..1000 {
-                let heard = own.wait_timeout(NEVER);
+                let heard = childs.wait_timeout(NEVER);
                 to_parent.ring();
                 if !matches!(heard, Ok(Some(one)) if one.get() == 1) {
                     // SAFETY: ends this process at once.
@@ -105,16 +107,12 @@ fn two_children_ring_and_each_connects_for_itself() {
                 }
             }
             // What is dropped here is the parent's too.
-            drop((to_parent, own));
+            drop((to_parent, childs));
             // SAFETY: as above.
             unsafe { libc::_exit(0) }
         }
         assert!(pid > 0);
         let (mut own, to_child) = (waiter(&segment, 0), segment.bell(1).unwrap());
-        // A handle has heard all that was rung before it was made: the child's is made when it waits.
-        while !to_child.state().record().wake.has_sleepers() {
-            std::thread::yield_now();
-        }
         answers(&to_child, &mut own, 1000);
         let mut status = 0;
         // SAFETY: the status lives through the call.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 use crate::by_number::is_by_number;
+#[cfg(unix)]
 use crate::not_written::NotWritten;
 
 /// Links on the way to a file, at most: as many as the kernel follows.
@@ -62,6 +63,10 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
+/// Where `path` leads: nobody's choice is looked at here.
+///
+/// # Errors
+/// None yet.
 #[cfg(not(unix))]
 pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))

@@ -82,8 +82,9 @@ fn free_place(taken: &mut Vec<[f64; 4]>, x: f64, y: f64, name: &str, frame: &Fra
         (x - long - 4.0, y + 16.0),
     ];
     let (left, base) = places.into_iter().find(|(left, base)| {
+        // A name of wide letters is longer by one of them.
         let inside = *left > frame.left
-            && left + long < frame.width
+            && left + long + LETTER < frame.width
             && *base > frame.top + 10.0
             && *base < frame.bottom;
         let free = |other: &[f64; 4]| {
