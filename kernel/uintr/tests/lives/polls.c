@@ -860,7 +860,7 @@ static void a_flood_leaves_the_cpu_its_tick(void)
 		sched_yield();
 	ticks = ticks_of(1);
 	before = worked;
-	while (flooded < 50000 || ticks_of(1) < ticks + 100 || worked == before || !throttled())
+	while (flooded < 5000 || ticks_of(1) < ticks + 100 || worked == before || !throttled())
 		sched_yield();
 	flood_ends = true;
 	/* Everything that was sent was noticed before this is over, or is noticed now. */
