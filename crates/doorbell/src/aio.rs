@@ -19,6 +19,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use std::ffi::{c_long, c_ulong};
+use std::fmt;
 use std::sync::Arc;
 
 /// This process's context for asynchronous reads.
@@ -60,8 +61,11 @@ const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<IoEvent>() == 32);
 const READ: u16 = 0;
 /// `IOCB_FLAG_RESFD`.
 const SIGNAL: u32 = 1;
-/// Completions that may lie unread. The kernel rounds it up; when its ring is full, we read it.
-const DEPTH: c_long = 64;
+/// Completions that may lie unread, as the kernel is asked. It makes room for more (a page of them, and eight for each CPU), and when its
+/// ring is full, we read it; but of `fs.aio-max-nr`, which all processes share, it counts what was asked for.
+const DEPTH: c_long = 1;
+/// So many are read at once.
+const AT_ONCE: usize = 64;
 
 static OURS: ForkMutex<Option<Arc<Signaller>>> = ForkMutex::new(None);
 
@@ -122,9 +126,9 @@ impl Signaller {
     }
 
     fn discard_completions(&self) {
-        let mut events = [IoEvent::default(); DEPTH as usize];
+        let mut events = [IoEvent::default(); AT_ONCE];
         let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let (least, most): (c_long, c_long) = (0, DEPTH);
+        let (least, most): (c_long, c_long) = (0, AT_ONCE as c_long);
         // SAFETY: `events` has room for `most`, and both pointers are valid for the call.
         let _ = unsafe {
             libc::syscall(
@@ -136,6 +140,45 @@ impl Signaller {
                 &raw const now,
             )
         };
+    }
+}
+
+/// What processes have taken of the kernel's limit of asynchronous I/O, which all share: `fs.aio-nr` of `fs.aio-max-nr`. Each process that
+/// serves or connects takes 1, and nobody can any more when none is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsyncIo {
+    /// `fs.aio-nr`.
+    pub taken: u64,
+    /// `fs.aio-max-nr`.
+    pub most: u64,
+}
+
+impl AsyncIo {
+    /// As the kernel says now. `None` where it does not.
+    pub(crate) fn now() -> Option<Self> {
+        let read = |name| std::fs::read_to_string(format!("/proc/sys/fs/{name}")).ok()?.trim().parse().ok();
+        Some(Self { taken: read("aio-nr")?, most: read("aio-max-nr")? })
+    }
+
+    /// How many more can be taken.
+    pub fn left(self) -> u64 {
+        self.most.saturating_sub(self.taken)
+    }
+
+    /// Is so little left that it should be raised before it is met?
+    pub fn is_short(self) -> bool {
+        self.left() < self.most / 16
+    }
+}
+
+impl fmt::Display for AsyncIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { taken, most } = self;
+        let (left, more) = (self.left(), most.saturating_mul(2));
+        write!(
+            f,
+            "{taken} of fs.aio-max-nr, which is {most}, are taken: {left} more processes can serve or connect; raise it by `sysctl fs.aio-max-nr={more}`"
+        )
     }
 }
 
@@ -163,7 +206,35 @@ fn result(value: c_long) -> Result<c_long, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Errno, submit_with_room};
+    use super::{AsyncIo, DEPTH, Errno, result, submit_with_room};
+    use std::ffi::c_ulong;
+
+    /// Each took 64, so that a machine as it comes (65,536) had room for a thousand processes.
+    #[test]
+    fn a_process_takes_one_of_what_all_processes_have_of_asynchronous_io() {
+        const CONTEXTS: u64 = 50;
+        let Some(before) = AsyncIo::now() else {
+            doorbell_skipped::skip("fs.aio-nr is not shown here");
+            return;
+        };
+        for _ in 0..CONTEXTS {
+            let mut context: c_ulong = 0;
+            // SAFETY: `context` is zero, as demanded, and valid for the call. The kernel destroys it with the process.
+            result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) }).unwrap();
+        }
+        let taken = AsyncIo::now().unwrap().taken.saturating_sub(before.taken);
+        // Others come and go meanwhile.
+        assert!(taken < CONTEXTS * 16, "{CONTEXTS} contexts took {taken}");
+    }
+
+    #[test]
+    fn what_is_nearly_used_up_is_told_with_what_is_left_and_how_to_raise_it() {
+        let (few, many) = (AsyncIo { taken: 65_500, most: 65_536 }, AsyncIo { taken: 64, most: 65_536 });
+        assert!(few.is_short() && !many.is_short());
+        let said = few.to_string();
+        assert!(said.contains("36 more processes") && said.contains("fs.aio-max-nr=131072"), "{said}");
+        assert_eq!(AsyncIo { taken: 9, most: 4 }.left(), 0, "it was lowered since");
+    }
 
     /// Two tries were made, and then the token was lost.
     #[test]

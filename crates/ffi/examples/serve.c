@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define MANY 50
+
 static int client(const char *name)
 {
 	doorbell_sender *sender;
@@ -44,6 +46,14 @@ static int client(const char *name)
 		check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), answer, sizeof answer,
 					     &length));
 		if (length != sizeof i || memcmp(answer, &i, sizeof i) != 0)
+			return 1;
+	}
+	/* More than there is room for: the service waits for us to take it. */
+	check(doorbell_sender_send(sender, "many", 4, DOORBELL_FOREVER));
+	for (int i = 0; i < MANY; i++) {
+		check(doorbell_receiver_copy(receiver, doorbell_after(60000000000), longest, sizeof longest,
+					     &length));
+		if (length != sizeof longest)
 			return 1;
 	}
 	check(doorbell_sender_send(sender, "end", 3, DOORBELL_FOREVER));
@@ -83,8 +93,11 @@ int main(int argc, char **argv)
 		check(doorbell_service_recv(service, DOORBELL_FOREVER, message, sizeof message, &length, &who));
 		if (length == 3 && memcmp(message, "end", 3) == 0)
 			ends++;
+		else if (length == 4 && memcmp(message, "many", 4) == 0)
+			for (int i = 0; i < MANY; i++)
+				check(doorbell_service_send(service, who, message, 100000, doorbell_after(60000000000)));
 		else
-			check(doorbell_service_send(service, who, message, length));
+			check(doorbell_service_send(service, who, message, length, doorbell_after(60000000000)));
 	}
 	doorbell_service_free(service);
 	for (int i = 0; i < clients; i++)

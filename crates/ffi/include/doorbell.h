@@ -1359,13 +1359,15 @@ enum doorbell_status doorbell_service_recv(const struct doorbell_service *servic
                                            uint64_t *client);
 
 /**
- * Sends `length` bytes to client number `client`. Never waits: DOORBELL_TIMED_OUT if there is no room, because the client does
- * not take its answers. DOORBELL_CLOSED if it has gone.
+ * Sends `length` bytes to client number `client`. Waits while there is no room, because the client does not take its answers, until
+ * `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client has gone,
+ * DOORBELL_PEER_GONE if its process goes meanwhile.
  */
 enum doorbell_status doorbell_service_send(const struct doorbell_service *service,
                                            uint64_t client,
                                            const void *message,
-                                           size_t length);
+                                           size_t length,
+                                           uint64_t deadline);
 
 /**
  * A file that is readable when there may be something to receive, or somebody to accept, once a call that does not wait has said

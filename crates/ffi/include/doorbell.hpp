@@ -416,9 +416,11 @@ public:
         return recv_until(detail::after(time));
     }
     /* Never waits: false if the client has gone, or has no room because it does not take its answers. */
-    bool send(std::uint64_t client, std::string_view message) {
-        const doorbell_status status = doorbell_service_send(get(), client, message.data(), message.size());
-        return status != DOORBELL_CLOSED && detail::came(status);
+    bool send(std::uint64_t client, std::string_view message) { return send_until(client, message, 0); }
+    /* As send(), but waits for room; nobody else is served meanwhile. */
+    template <typename Rep, typename Period>
+    bool send_for(std::uint64_t client, std::string_view message, std::chrono::duration<Rep, Period> time) {
+        return send_until(client, message, detail::after(time));
     }
 
     /* The next client, for the caller alone: recv() does not hear of it. */
@@ -431,6 +433,12 @@ public:
 
 private:
     using handle = detail::owned<doorbell_service, doorbell_service_free>;
+
+    bool send_until(std::uint64_t client, std::string_view message, std::uint64_t deadline) {
+        const doorbell_status status =
+            doorbell_service_send(get(), client, message.data(), message.size(), deadline);
+        return status != DOORBELL_CLOSED && detail::came(status);
+    }
 
     std::optional<heard> recv_until(std::uint64_t deadline) {
         heard next{0, std::string(last_, '\0')};

@@ -144,7 +144,7 @@ impl<T: Trust> Drop for Sending<T> {
     }
 }
 
-fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
+pub(crate) fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
     match result {
         Ok(it) => Ok(Some(it)),
         Err(SendError::Full | SendError::TimedOut | SendError::NoReceiver) => Ok(None),

@@ -2,7 +2,7 @@
 //! The three words: a channel between threads, a name that is a service, a connection to it.
 
 use crate::bell::at;
-use crate::channel::{doorbell_receiver, doorbell_sender};
+use crate::channel::{doorbell_receiver, doorbell_sender, unless_full};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
 use crate::options::{doorbell_join_options, doorbell_listen_options, join_options, listen_options};
@@ -216,22 +216,25 @@ pub unsafe extern "C" fn doorbell_service_recv(
     })
 }
 
-/// Sends `length` bytes to client number `client`. Never waits: DOORBELL_TIMED_OUT if there is no room, because the client does
-/// not take its answers. DOORBELL_CLOSED if it has gone.
+/// Sends `length` bytes to client number `client`. Waits while there is no room, because the client does not take its answers, until
+/// `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client has gone,
+/// DOORBELL_PEER_GONE if its process goes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_send(
     service: *const doorbell_service,
     client: u64,
     message: *const c_void,
     length: usize,
+    deadline: u64,
 ) -> doorbell_status {
-    guard_all(|| {
+    guard(|| {
         // SAFETY: the header's contract.
         let (service, message) = unsafe { (lent(service, "service")?, bytes(message.cast(), length)?) };
         let mut serving = lock(&service.0)?;
         let there = serving.service.clients().map(|(there, _)| there).find(|there| there.number() == client);
-        let client = there.ok_or(channel::SendError::Closed)?;
-        Ok(serving.service.send(client, message)?)
+        let sender = there.and_then(|there| serving.service.sender(there));
+        let sent = sender.ok_or(channel::SendError::Closed)?.send_deadline(message, at(deadline));
+        Ok(came(unless_full(sent)?, |()| {}))
     })
 }
 
@@ -252,4 +255,55 @@ pub unsafe extern "C" fn doorbell_service_free(service: *mut doorbell_service) {
         unsafe { free(service) };
         Ok(())
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        doorbell_listen, doorbell_service_free, doorbell_service_recv, doorbell_service_send,
+    };
+    use crate::bell::{DOORBELL_FOREVER, doorbell_after};
+    use crate::error::doorbell_status::{DOORBELL_CLOSED, DOORBELL_OK, DOORBELL_TIMED_OUT};
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::ptr::null_mut;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// It never waited.
+    #[test]
+    fn a_service_waits_until_the_deadline_for_a_client_to_make_room() {
+        const ANSWERS: usize = 100;
+        let path = std::env::temp_dir().join(format!("doorbell-ffi-{}.sock", std::process::id()));
+        let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+        let (go, goes) = mpsc::channel();
+        let (mut service, mut message) = (null_mut(), [0_u8; 10_000]);
+        let (mut length, mut who) = (0, 0);
+        // SAFETY: the header's contract: what is pointed to lives on this thread's stack, and the handle until it is freed.
+        unsafe {
+            assert_eq!(doorbell_listen(name.as_ptr(), &raw mut service), DOORBELL_OK);
+            let taking = thread::spawn(move || {
+                let mut client = doorbell::connect(&path).unwrap();
+                client.send(b"hello").unwrap();
+                goes.recv().unwrap();
+                (0..ANSWERS).filter(|_| client.recv().unwrap().len() == 10_000).count()
+            });
+            let to = message.as_mut_ptr().cast();
+            let came =
+                doorbell_service_recv(service, DOORBELL_FOREVER, to, 10_000, &raw mut length, &raw mut who);
+            assert_eq!(came, DOORBELL_OK);
+            let send = |deadline| {
+                doorbell_service_send(service, who, message.as_ptr().cast(), message.len(), deadline)
+            };
+            let sent = (0..).take_while(|_| send(0) == DOORBELL_OK).count();
+            assert!(0 < sent && sent < ANSWERS);
+            assert_eq!(send(doorbell_after(1_000_000)), DOORBELL_TIMED_OUT);
+            go.send(()).unwrap();
+            (sent..ANSWERS).for_each(|_| assert_eq!(send(DOORBELL_FOREVER), DOORBELL_OK));
+            assert_eq!(taking.join().unwrap(), ANSWERS);
+            let nobody = doorbell_service_send(service, who + 1, to, 1, DOORBELL_FOREVER);
+            assert_eq!(nobody, DOORBELL_CLOSED);
+            doorbell_service_free(service);
+        }
+    }
 }

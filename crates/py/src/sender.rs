@@ -44,14 +44,7 @@ trait Deliver: Send + std::fmt::Debug {
 
 impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T, Adaptive>> {
     fn send(&mut self, message: &Bytes<'_>, until: Option<Instant>) -> Result<bool, SendError> {
-        let sender = self.free();
-        sent(match message.borrowed() {
-            Ok(bytes) => sender.send_deadline(bytes, until.map(Deadline::at)),
-            Err(changing) => reserve(sender, changing.length(), until).and_then(|mut slot| {
-                changing.copy_to(&mut slot);
-                slot.commit()
-            }),
-        })
+        sent(send(self.free(), message, until))
     }
 
     fn try_send(&mut self, message: &Bytes<'_>) -> Result<bool, SendError> {
@@ -124,6 +117,22 @@ fn reserve<T: Trust>(
     }
 }
 
+/// Sends `message`, without another copy, and waits for room.
+pub(crate) fn send<T: Trust>(
+    sender: &mut channel::Sender<T>,
+    message: &Bytes<'_>,
+    until: Option<Instant>,
+) -> Result<(), SendError> {
+    match message.borrowed() {
+        Ok(bytes) => sender.send_deadline(bytes, until.map(Deadline::at)),
+        Err(changing) => {
+            let mut slot = reserve(sender, changing.length(), until)?;
+            changing.copy_to(&mut slot);
+            slot.commit()
+        }
+    }
+}
+
 /// Sends `message` if there is room, without another copy.
 pub(crate) fn try_send<T: Trust>(
     sender: &mut channel::Sender<T>,
@@ -139,7 +148,8 @@ pub(crate) fn try_send<T: Trust>(
     }
 }
 
-fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
+/// False without room.
+pub(crate) fn sent(result: Result<(), SendError>) -> Result<bool, SendError> {
     match result {
         Ok(()) => Ok(true),
         Err(SendError::Full | SendError::TimedOut | SendError::NoReceiver) => Ok(false),

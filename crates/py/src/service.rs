@@ -9,13 +9,13 @@ use crate::error::{of_rendezvous, of_send, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::rendezvous::join_options;
-use crate::sender::try_send;
+use crate::sender::{send, sent, try_send};
 use crate::users::Users;
 use doorbell::channel::{self, SendError};
 use doorbell::peer::Untrusted;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ServiceError};
-use doorbell::{Deadline, rendezvous};
+use doorbell::{Deadline, WaitError, rendezvous};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -130,13 +130,26 @@ impl Service {
         Ok(came.map(|(client, message)| (client, PyBytes::new(py, &message))))
     }
 
-    fn send(&self, py: Python<'_>, client: u64, message: Buffer) -> PyResult<bool> {
+    #[pyo3(signature = (client, message, timeout = 0.0))]
+    fn send(&self, py: Python<'_>, client: u64, message: Buffer, timeout: Option<f64>) -> PyResult<bool> {
         let message = message.bytes(py)?;
-        self.with_sender(client, |sender| match try_send(sender, &message) {
-            Ok(()) => Ok(true),
-            Err(SendError::Full) => Ok(false),
-            Err(error) => Err(of_send(error)),
-        })
+        // With room there is no trip without the lock.
+        let sends = self.with_sender(client, |sender| sent(try_send(sender, &message)).map_err(of_send))?;
+        if sends || timeout.is_some_and(|timeout| timeout <= 0.0) {
+            return Ok(sends);
+        }
+        let sends = self.service.wait(py, timeout, |service, until| {
+            let service = service.as_mut().ok_or_else(closed)?;
+            let sender = Self::client(service, client).and_then(|there| service.sender(there));
+            let sender = sender.ok_or_else(|| of_send(SendError::Closed))?;
+            sender.set_interruptible(true);
+            match sent(send(sender, &message, until)) {
+                Ok(true) => Ok(Stretch::Came(())),
+                Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
+                Err(error) => Err(of_send(error)),
+            }
+        })?;
+        Ok(sends.is_some())
     }
 
     fn _ends(&self, client: u64) -> PyResult<Ends> {

@@ -3,6 +3,7 @@
 
 import array
 import asyncio
+import concurrent.futures
 import ctypes
 import multiprocessing
 import os
@@ -351,6 +352,55 @@ def test_a_client_that_has_said_nothing_can_be_sent_to(tmp_path: pathlib.Path) -
         assert service.send(who, b"hello")
         client.join()
         assert heard == [b"hello"]
+
+
+def test_a_service_waits_for_one_client_to_take_its_answers_as_long_as_it_says(tmp_path: pathlib.Path) -> None:
+    name = tmp_path / "service"
+    answers = 100
+    go = threading.Event()
+
+    def take() -> int:
+        with doorbell.connect(name, FOREVER) as service:
+            service.send(b"hello")
+            assert go.wait(FOREVER)
+            return sum(service.recv(FOREVER) == bytes(1000) for _ in range(answers))
+
+    with doorbell.listen(name, capacity=4096) as service, concurrent.futures.ThreadPoolExecutor() as threads:
+        taking = threads.submit(take)
+        came = service.recv(FOREVER)
+        assert came is not None
+        who, sent = came[0], 0
+        while service.send(who, bytes(1000)):
+            sent += 1
+        assert 0 < sent < answers
+        assert not service.send(who, bytearray(1000), 0.01), "nobody takes them yet"
+        go.set()
+        for number in range(sent, answers):
+            message = bytes(1000) if number % 2 else bytearray(1000)
+            assert service.send(who, message, None if number % 3 else FOREVER)
+        assert taking.result() == answers
+        with pytest.raises((doorbell.Closed, doorbell.PeerGone)):
+            while service.send(who, bytes(1000), FOREVER):
+                pass
+
+
+def test_a_wait_for_a_client_that_takes_nothing_ends_when_the_service_is_closed(tmp_path: pathlib.Path) -> None:
+    name = tmp_path / "service"
+    with doorbell.listen(name, capacity=4096) as service, concurrent.futures.ThreadPoolExecutor() as threads:
+        connecting = threads.submit(doorbell.connect, name, FOREVER)
+        while not service.clients:
+            assert service.recv(0.01) is None
+        client = connecting.result()
+        [(who, _)] = service.clients
+        while service.send(who, bytes(1000)):
+            pass
+        sending = threads.submit(service.send, who, bytes(1000), None)
+        assert not sending.done()
+        time.sleep(0.05)
+        service.close()
+        with pytest.raises(ValueError, match="closed"):
+            sending.result(FOREVER)
+        client.close()
 
 
 def test_tasks_serve_clients_and_wait_for_room_without_a_thread(tmp_path: pathlib.Path) -> None:

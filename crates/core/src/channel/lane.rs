@@ -531,8 +531,15 @@ impl Receiver {
         is_one
     }
 
-    /// For one who goes through many messages and holds back all of them. Nothing is taken at once outside the run before
-    /// [`end_run`](Self::end_run).
+    /// Is there a message as long as the last, as far as one look tells? For one who is about to begin a run.
+    #[inline(always)]
+    pub fn has_such(&self, shared: &impl Shared) -> bool {
+        // Acquire: pairs with S4 in `Sender::publish`.
+        self.longer > 0 && shared.word(self.head & self.mask).load(Ordering::Acquire) == self.last_word
+    }
+
+    /// For one who goes through many messages and holds back all of them. Nothing is taken at once outside the run before the next
+    /// look at leisure, or the next release.
     #[inline(always)]
     pub fn run(&mut self) -> Run {
         self.left = 0;
@@ -585,12 +592,6 @@ impl Receiver {
             self.consume(found);
         }
         Ok(found)
-    }
-
-    /// After a run.
-    #[inline(always)]
-    pub fn end_run(&mut self) {
-        self.look_ahead();
     }
 
     /// Finds out anew how long a record may be that is taken at once.

@@ -49,8 +49,9 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
+    #[inline]
     pub fn recv_batch(&mut self) -> Result<RecvBatch<'_, T>, RecvError> {
-        if self.reader.poll_for_run()?.is_none() {
+        if !self.reader.poll_for_run()? {
             self.find_at_leisure()?;
         }
         Ok(RecvBatch::new(&mut self.reader))
@@ -61,8 +62,9 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
+    #[inline]
     pub fn recv_batch_deadline(&mut self, deadline: Option<Deadline>) -> Result<RecvBatch<'_, T>, RecvError> {
-        if self.reader.poll_for_run()?.is_none() {
+        if !self.reader.poll_for_run()? {
             self.find(deadline)?;
         }
         Ok(RecvBatch::new(&mut self.reader))
@@ -72,6 +74,7 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
     ///
     /// # Errors
     /// As [`try_recv`](Self::try_recv).
+    #[inline]
     pub fn try_recv_batch(&mut self) -> Result<RecvBatch<'_, T>, RecvError> {
         self.reader.poll_for_run()?;
         Ok(RecvBatch::new(&mut self.reader))

@@ -85,6 +85,26 @@ impl<T: Trust> Sender<T> {
     ///
     /// The connection may be dropped: the end keeps the connection.
     ///
+    /// ```
+    /// use doorbell::channel::{Lanes, Receiver, Sender};
+    /// use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+    /// use std::sync::Arc;
+    ///
+    /// let (ours, theirs) = socket::pair()?;
+    /// // The other process.
+    /// let other = std::thread::spawn(move || {
+    ///     let connection: Connection = socket::join_over(theirs).unwrap();
+    ///     let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
+    ///     receiver.recv().unwrap().to_vec()
+    /// });
+    /// let segment = Arc::new(Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap()))?);
+    /// let connection: Connection = socket::host_over(ours, &segment)?;
+    /// let mut sender: Sender = Sender::attach(&connection, 0)?;
+    /// sender.send(b"hello")?;
+    /// assert_eq!(other.join().unwrap(), b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
@@ -95,6 +115,25 @@ impl<T: Trust> Sender<T> {
 impl<T: Trust, W: Wait + Default> Sender<T, W> {
     /// As [`attach`](Self::attach), with a chosen [way of waiting](crate::wait).
     ///
+    /// ```
+    /// use doorbell::channel::{Lanes, Sender};
+    /// use doorbell::peer::Untrusted;
+    /// use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+    /// use doorbell::wait::Futex;
+    /// use std::sync::Arc;
+    ///
+    /// let (ours, theirs) = socket::pair()?;
+    /// // The other process.
+    /// let joining = std::thread::spawn(move || -> Connection { socket::join_over(theirs).unwrap() });
+    /// let segment = Arc::new(Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap()))?);
+    /// let connection: Connection = socket::host_over(ours, &segment)?;
+    /// // While there is no room it sleeps, and never spins.
+    /// let mut sender: Sender<Untrusted, Futex> = Sender::attach_waiting_by(&connection, 0)?;
+    /// sender.send(b"it waits in the ring")?;
+    /// # joining.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`AttachError`].
     pub fn attach_waiting_by(connection: &Connection<T>, lane: u32) -> Result<Self, AttachError> {
@@ -102,6 +141,25 @@ impl<T: Trust, W: Wait + Default> Sender<T, W> {
     }
 
     /// Takes the sending end of the first lane that nobody sends on.
+    ///
+    /// ```
+    /// use doorbell::channel::{AttachError, Lanes, Sender};
+    /// use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+    /// use std::sync::Arc;
+    ///
+    /// let (ours, theirs) = socket::pair()?;
+    /// // The other process.
+    /// let joining = std::thread::spawn(move || -> Connection { socket::join_over(theirs).unwrap() });
+    /// // Two lanes to one receiver.
+    /// let segment = Arc::new(Segment::new(&Offer::of_lanes(Lanes::new(2, 1, 4096).unwrap()))?);
+    /// let connection: Connection = socket::host_over(ours, &segment)?;
+    /// let _first: Sender = Sender::attach_any(&connection)?;
+    /// let _second: Sender = Sender::attach_any(&connection)?;
+    /// let third: Result<Sender, _> = Sender::attach_any(&connection);
+    /// assert!(matches!(third, Err(AttachError::Taken { .. })));
+    /// # joining.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`AttachError::Taken`] if there is none; else as [`attach`](Self::attach).
@@ -163,6 +221,19 @@ impl Sender<Trusted> {
     /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
     /// children.
     ///
+    /// ```
+    /// use doorbell::channel::{Lanes, Receiver, Sender};
+    /// use doorbell::peer::Trusted;
+    /// use doorbell::rendezvous::{Offer, Segment};
+    ///
+    /// let segment = Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap()))?;
+    /// let mut sender: Sender<Trusted> = Sender::at(&segment, 0)?;
+    /// let mut receiver: Receiver<Trusted> = Receiver::at(&segment, 0)?;
+    /// sender.send(b"hello")?;
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`AttachError`].
     pub fn at(segment: &Segment, lane: u32) -> Result<Self, AttachError> {
@@ -172,6 +243,20 @@ impl Sender<Trusted> {
 
 impl<W: Wait + Default> Sender<Trusted, W> {
     /// As [`at`](Self::at), with a chosen [way of waiting](crate::wait).
+    ///
+    /// ```
+    /// use doorbell::channel::{Lanes, Receiver, Sender};
+    /// use doorbell::peer::Trusted;
+    /// use doorbell::rendezvous::{Offer, Segment};
+    /// use doorbell::wait::Futex;
+    ///
+    /// let segment = Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap()))?;
+    /// let mut sender: Sender<Trusted, Futex> = Sender::at_waiting_by(&segment, 0)?;
+    /// let mut receiver: Receiver<Trusted, Futex> = Receiver::at_waiting_by(&segment, 0)?;
+    /// sender.send(b"hello")?;
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`AttachError`].
@@ -206,6 +291,14 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// Sends `message`. Waits while there is no room.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel(256)?;
+    /// // More than there is room for.
+    /// std::thread::spawn(move || (0..100_u8).for_each(|number| sender.send(&[number]).unwrap()));
+    /// (0..100_u8).for_each(|number| assert_eq!(&*receiver.recv().unwrap(), [number]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SendError`], never [`SendError::Full`] or [`SendError::TimedOut`].
@@ -256,6 +349,22 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// Sends `message`. Waits until `deadline` while there is no room; for ever if there is none.
     ///
+    /// ```
+    /// use doorbell::{Deadline, channel::SendError};
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, _receiver) = doorbell::channel(64)?;
+    /// let deadline = Deadline::after(Duration::from_millis(1));
+    /// let error = loop {
+    ///     // All together within a millisecond.
+    ///     if let Err(error) = sender.send_deadline(b"and one", Some(deadline)) {
+    ///         break error;
+    ///     }
+    /// };
+    /// assert_eq!(error, SendError::TimedOut);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`SendError`].
     pub fn send_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
@@ -266,6 +375,17 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// Sends `message` if there is room.
+    ///
+    /// ```
+    /// use doorbell::channel::SendError;
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel(64)?;
+    /// while sender.try_send(b"and one").is_ok() {}
+    /// assert_eq!(sender.try_send(b"and one"), Err(SendError::Full));
+    /// receiver.recv()?.release();
+    /// sender.try_send(b"and one")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SendError`].
@@ -349,6 +469,15 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last ring. At most one fence and
     /// one load if it does not; nothing if nothing was pushed.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
+    /// let receiving = std::thread::spawn(move || receiver.recv().unwrap().to_vec());
+    /// sender.push(b"wake up")?;
+    /// sender.ring();
+    /// assert_eq!(receiving.join().unwrap(), b"wake up");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn ring(&mut self) {
         // As long as the fence is left out, one look says that nobody waits.
@@ -428,6 +557,18 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// As [`reserve`](Self::reserve), but waits no longer than until `deadline`.
     ///
+    /// ```
+    /// use doorbell::Deadline;
+    /// use std::time::Duration;
+    ///
+    /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
+    /// let mut slot = sender.reserve_deadline(100, Deadline::after(Duration::from_secs(1)))?;
+    /// slot.write(0, b"hello");
+    /// slot.commit_first(5)?;
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// [`SendError`].
     pub fn reserve_deadline(&mut self, most: usize, deadline: Deadline) -> Result<Slot<'_, T, W>, SendError> {
@@ -436,6 +577,18 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// As [`reserve`](Self::reserve), but does not wait.
+    ///
+    /// ```
+    /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
+    /// let mut slot = sender.try_reserve(5)?;
+    /// slot.copy_from_slice(b"hello");
+    /// slot.commit()?;
+    /// // Dropped, it gives its room back, and nothing is sent.
+    /// drop(sender.try_reserve(5)?);
+    /// assert_eq!(&*receiver.recv()?, b"hello");
+    /// assert!(receiver.try_recv()?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`SendError`].
@@ -450,6 +603,15 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     ///
     /// Takes a waiter slot for eventfds at the bell at which the sender waits, for good. Never read from the file or write to it
     /// yourself.
+    ///
+    /// ```
+    /// use rustix::event::epoll;
+    ///
+    /// let (mut sender, _receiver) = doorbell::channel(4096)?;
+    /// let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    /// epoll::add(&events, sender.file()?, epoll::EventData::new_u64(7), epoll::EventFlags::IN)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
@@ -545,6 +707,25 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// Whether a signal that this thread handles ends a wait for room
     /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
+    ///
+    /// ```
+    /// use doorbell::WaitError;
+    /// use doorbell::channel::{SendError, Sender};
+    /// use doorbell::peer::Trusted;
+    ///
+    /// /// Sends, unless Ctrl-C comes first, for which the program has a handler.
+    /// fn send(sender: &mut Sender<Trusted>, message: &[u8]) -> Result<bool, SendError> {
+    ///     sender.set_interruptible(true);
+    ///     match sender.send(message) {
+    ///         Err(SendError::Wait(WaitError::Interrupted)) => Ok(false),
+    ///         sent => sent.map(|()| true),
+    ///     }
+    /// }
+    ///
+    /// let (mut sender, _receiver) = doorbell::channel(4096)?;
+    /// assert!(send(&mut sender, b"there is room")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
     }

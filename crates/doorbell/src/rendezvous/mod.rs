@@ -54,7 +54,7 @@ pub mod socket;
 mod unused;
 mod users;
 
-use crate::aio::Signaller;
+use crate::aio::{AsyncIo, Signaller};
 use crate::attach_error::AttachError;
 use crate::bell::Bell;
 use crate::bell_state::BellState;
@@ -298,10 +298,13 @@ impl fmt::Display for RendezvousError {
                 f,
                 "{call} failed: {errno}; as many descriptors of this user are on their way as a process may have open: receive some, or raise that number (`ulimit -n`)"
             ),
-            Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => write!(
-                f,
-                "{call} failed: {errno}; peers that are not trusted are signalled by it: raise fs.aio-max-nr, or let the filter pass it"
-            ),
+            Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => {
+                write!(f, "{call} failed: {errno}; peers that are not trusted are signalled by it: ")?;
+                match AsyncIo::now() {
+                    Some(limit) if *errno == Errno::AGAIN => limit.fmt(f),
+                    _ => f.write_str("raise fs.aio-max-nr, or let the filter pass it"),
+                }
+            }
             Self::Os { call, errno: errno @ Errno::FBIG } => {
                 write!(f, "{call} failed: {errno}; raise the size that a file may have (`ulimit -f`)")
             }

@@ -7,6 +7,7 @@
 
 use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
+use crate::aio::AsyncIo;
 use crate::counters;
 use crate::directory::look_at_lane;
 use crate::folder::Folder;
@@ -29,6 +30,8 @@ pub struct Found {
     pub folders: Vec<Folder>,
     /// How many processes may not be looked into: other users', or protected ones. Some may be services or clients.
     pub closed: usize,
+    /// What all processes have taken of the kernel's limit that each of them needs one of. `None` where that is not shown.
+    pub async_io: Option<AsyncIo>,
 }
 
 /// A service, as others see it.
@@ -167,7 +170,8 @@ pub fn inspect() -> Result<Found, RendezvousError> {
         let served = services.entry(label.clone()).or_insert_with(|| served(&label));
         served.clients.push(ClientSeen { processes, requests, answers });
     }
-    Ok(Found { services: services.into_values().collect(), folders: name::folders(), closed })
+    let services = services.into_values().collect();
+    Ok(Found { services, folders: name::folders(), closed, async_io: AsyncIo::now() })
 }
 
 /// The sockets that listen at paths, by their numbers.

@@ -38,6 +38,7 @@ mod name;
 mod pair;
 mod refusals;
 
+pub use crate::aio::AsyncIo;
 pub use crate::folder::{Folder, FolderState};
 pub use calls::{Asked, CallError, Caller, Request};
 pub use duplex::{Duplex, connect, connect_by, connect_by_timeout, connect_timeout};

@@ -68,6 +68,9 @@ fn text(found: &Found, style: &Style) -> String {
         );
         text.push_str(&style.wrap(&more, 0));
     }
+    if let Some(limit) = found.async_io.filter(|limit| limit.is_short()) {
+        text.push_str(&style.wrap(&format!("{limit}."), 0));
+    }
     if found.closed > 0 {
         let more = format!(
             "{} processes may not be looked into: other users', or protected from tracing. Some may be services or clients.",
@@ -133,5 +136,21 @@ fn as_json(found: &Found) -> Value {
         .collect();
     let folder = |folder: &Folder| json!({"path": folder.path.to_string_lossy(), "used": folder.is_used(), "said": folder.to_string()});
     let folders: Vec<_> = found.folders.iter().map(folder).collect();
-    json!({"services": services, "folders": folders, "closed": found.closed})
+    let async_io = found.async_io.map(|limit| json!({"taken": limit.taken, "most": limit.most}));
+    json!({"services": services, "folders": folders, "closed": found.closed, "async_io": async_io})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Style, text};
+    use doorbell::service::{AsyncIo, Found};
+
+    #[test]
+    fn a_limit_that_is_nearly_met_is_told_and_no_other() {
+        let told = |taken| {
+            let async_io = Some(AsyncIo { taken, most: 65_536 });
+            text(&Found { async_io, ..Found::default() }, &Style::plain()).contains("fs.aio-max-nr")
+        };
+        assert!(told(65_000) && !told(1000));
+    }
 }

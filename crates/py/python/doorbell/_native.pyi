@@ -549,9 +549,9 @@ class Service:
         """The number of the client whose message is next, which is never used again, and a copy of the message. None if
         `timeout` seconds went by first."""
 
-    def send(self, client: int, message: Buffer) -> bool:
-        """Sends a copy of `message` to a client. Never waits: False if it does not take its answers. Closed if it has
-        gone."""
+    def send(self, client: int, message: Buffer, timeout: float | None = 0.0) -> bool:
+        """Sends a copy of `message` to a client, which may take `timeout` seconds (None: any time) to make room by taking its answers:
+        then False. Nobody else is served meanwhile. Closed if it has gone."""
 
     @property
     def clients(self) -> list[tuple[int, int]]:
