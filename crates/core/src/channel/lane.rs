@@ -561,14 +561,18 @@ impl Receiver {
         let here = run.head & run.mask;
         // Acquire: pairs with S4 in `Sender::publish`.
         let word = shared.word(here).load(Ordering::Acquire);
-        if word == 0 {
-            return Ok(None);
+        if word != run.word {
+            if word == 0 {
+                return Ok(None);
+            }
+            if self.is_message(word) {
+                (run.word, run.length, run.size) = (self.last_word, self.last_length, self.last_size);
+            } else {
+                // No record is so short that it would be taken below.
+                run.left = 0;
+            }
         }
-        let is_message = word == run.word || self.is_message(word);
-        if is_message && word != run.word {
-            (run.word, run.length, run.size) = (self.last_word, self.last_length, self.last_size);
-        }
-        if is_message && let Some(left) = run.left.checked_sub(run.size) {
+        if let Some(left) = run.left.checked_sub(run.size) {
             (run.head, run.left) = (run.head.wrapping_add(run.size), left);
             self.head = run.head;
             return Ok(Some(Found {
