@@ -376,7 +376,7 @@ def test_a_service_waits_for_one_client_to_take_its_answers_as_long_as_it_says(t
         assert not service.send(who, bytearray(1000), 0.01), "nobody takes them yet"
         go.set()
         for number in range(sent, answers):
-            message = bytes(1000) if number % 2 else bytearray(1000)
+            message: bytes | bytearray = bytes(1000) if number % 2 else bytearray(1000)
             assert service.send(who, message, None if number % 3 else FOREVER)
         assert taking.result() == answers
         with pytest.raises((doorbell.Closed, doorbell.PeerGone)):
