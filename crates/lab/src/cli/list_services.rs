@@ -149,7 +149,7 @@ mod tests {
     fn a_limit_that_is_nearly_met_is_told_and_no_other() {
         let told = |taken| {
             let async_io = Some(AsyncIo { taken, most: 65_536 });
-            text(&Found { async_io, ..Found::default() }, &Style::plain()).contains("fs.aio-max-nr")
+            text(&Found { async_io, ..Found::default() }, &Style::PLAIN).contains("fs.aio-max-nr")
         };
         assert!(told(65_000) && !told(1000));
     }
