@@ -3,18 +3,13 @@
  * What user interrupts cost, in instructions, where instructions are the guest's
  * clock (--deterministic). `costs`: what every thread pays, with the driver loaded
  * or not. `costs --receivers`: what those pay that use it.
- *
- * Everything is on one CPU, in threads of real-time policy, which the scheduler
- * takes in turn without arithmetic: most samples are the same to the last
- * instruction. Shown are the count that came most often, how often it came, the
- * least and the most. Run as root.
+ * Run as root.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,31 +25,12 @@
 
 #include <linux/uintr.h>
 
-#define SAMPLES	1000
+#include "instructions.h"
 
-/* The low halves of what RDTSC said: differences are below 2^32. */
+/* The low halves of what RDTSC said. */
 static volatile uint32_t began, woken;
 /* For the handler, which names them. */
 volatile uint32_t entered, left;
-
-/* Ticks that the instructions take. They may spoil RAX, RCX, RDX and R11. */
-#define STAMPED(instructions, argument) ({ \
-	uint32_t before_, after_; \
-	asm volatile("rdtsc; movl %%eax, %0; " instructions "; rdtsc; movl %%eax, %1" \
-		     : "=&r" (before_), "=&r" (after_) : "r" ((uint64_t)(argument)) \
-		     : "rax", "rcx", "rdx", "r11", "cc", "memory"); \
-	began = before_; \
-	after_ - before_; })
-/* Of which are the stamps' own: a move and an RDTSC. */
-#define STAMPS	2
-
-static uint32_t stamp(void)
-{
-	uint32_t low;
-
-	asm volatile("rdtsc" : "=a" (low) : : "rdx", "memory");
-	return low;
-}
 
 asm(
 "	.text\n"
@@ -74,71 +50,6 @@ extern char handler[];
 #define BEFORE	2
 #define BETWEEN	2
 #define BEHIND	4
-
-static uint32_t ticks, samples[SAMPLES];
-static int n;
-
-static void sample(uint32_t took)
-{
-	samples[n++] = took / ticks;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-
-	return (left > right) - (left < right);
-}
-
-/* Each sample is @parts times what is meant, and @beside instructions that are not meant. */
-static void show(const char *name, int beside, int parts)
-{
-	int often = 0, most = 0, first = 0;
-
-	qsort(samples, n, sizeof(*samples), by_size);
-	for (int i = 0; i < n; i++) {
-		if (samples[i] != samples[first])
-			first = i;
-		if (i - first + 1 > most) {
-			most = i - first + 1;
-			often = first;
-		}
-	}
-#define EACH(i) (((int)samples[i] - beside) / (double)parts)
-	printf("%-58s %8.1f   %3d %% of %d   %.1f to %.1f\n", name, EACH(often), 100 * most / n, n, EACH(0), EACH(n - 1));
-	n = 0;
-}
-
-/* A hundred instructions more are as many ticks nearly each time, or this clock counts something else. */
-static void calibrate(void)
-{
-	uint32_t least = UINT32_MAX;
-	int equal = 0;
-
-	for (int i = 0; i < 100; i++) {
-		uint32_t none = STAMPED("", 0), hundred = STAMPED(".rept 100; nop; .endr", 0) - none;
-
-		if (hundred < least) {
-			least = hundred;
-			equal = 0;
-		}
-		/* A timer's interrupt comes between now and then. */
-		equal += hundred == least && none * 100 == STAMPS * hundred;
-	}
-	ticks = least / 100;
-	if (!ticks || least % 100 || equal < 90)
-		errx(1, "instructions are not this machine's clock: a hundred took %u ticks at least, %d times of 100", least, equal);
-}
-
-static void on_cpu_0(int priority)
-{
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(0, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) || sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ priority }))
-		err(1, "a real-time thread of CPU 0");
-}
 
 static int device, vectors[2];
 
@@ -272,7 +183,7 @@ static void *interrupts_itself(void *half)
 	_stui();
 	while (n < SAMPLES) {
 		took = STAMPED("senduipi %2", index);
-		sample((intptr_t)half == DELIVERY ? entered - began : took - (left - began));
+		sample((intptr_t)half == DELIVERY ? entered - stamped : took - (left - began));
 	}
 	return NULL;
 }
