@@ -3,7 +3,7 @@
 # User interrupts for programs, on this machine, by signals: the conformance suite, the cases of the RFC's self-tests, and the
 # example programs, as this user and as another; and that the suite finds an interrupt that is forgotten. ci/test/67-uintr.sh runs the same
 # programs on a CPU that has them.
-# Inputs: kernel/uintr/include kernel/uintr/user kernel/uintr/tests kernel/uintr/examples
+# Inputs: kernel/uintr/include kernel/uintr/user kernel/uintr/tests kernel/uintr/examples crate:user-interrupts
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -57,6 +57,8 @@ compile kernel/uintr/examples/turns.c "$library" -o "$scratch/turns"
 UINTR_BACKEND=signals passes "$scratch/turns" 5 5000
 tail -1 "$scratch/said"
 ! UINTR_BACKEND=signals "$scratch/turns" 0 2>"$scratch/said" || fail "no threads took turns"
+passes "$(dirname "$(ci/built)")/examples/turns" 5 5000
+tail -1 "$scratch/said"
 
 step "an interrupt in a hundred that is forgotten is found"
 compile -DUINTR_FORGETS -DLOST_AFTER=5 kernel/uintr/tests/conformance/*.c kernel/uintr/user/*.c -lm -o "$scratch/forgets"

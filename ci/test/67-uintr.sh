@@ -72,9 +72,11 @@ for each in map(json.loads, sys.stdin):
     if each.get("executable") and each["target"]["name"] == "user_interrupts":
         print(each["executable"])')
 objcopy --strip-debug "$bells" "$scratch/bells"
-"$doorbell" vm shell --accel uintr --kernel 6.12 --driver --cpus 2 --carry "$scratch/bells" -c "$scratch/bells --test-threads 1 --nocapture" \
-    >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+objcopy --strip-debug "$(dirname "$doorbell")/examples/turns" "$scratch/turns"
+"$doorbell" vm shell --accel uintr --kernel 6.12 --driver --cpus 2 --carry "$scratch/bells" --carry "$scratch/turns" \
+    -c "$scratch/bells --test-threads 1 --nocapture && $scratch/turns 5 2000" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
 says "hardware: the CPU's own"
+says "turns, all registers kept (hardware: "
 says "test result: ok. 7 passed"
 "$doorbell" vm run --accel uintr --kernel 6.12 --cpus 2 -- uintr futex uintr uintr-wait uintr-epoll --gap 0,1ms --size 1 --wait 5ms --count 50 --blocks 1 \
     -o "$scratch/beside.json" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
