@@ -42,7 +42,12 @@ impl Section for Operations {
 /// What a switch costs on one core and a hand-over on two, what a call and a fault cost, and the figures behind it.
 fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
-    for row in &figures.rows {
+    let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(|row| is_late(row));
+    let preemptions = preemptions(&late);
+    if rows.is_empty() {
+        return preemptions.into_iter().collect();
+    }
+    for row in rows {
         match row.variant.subject() {
             Subject::Operation { two_sided: false, .. } => alone.push(row),
             _ => together.push(row),
@@ -91,7 +96,50 @@ fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         table.row(line);
     }
     let title = format!("What a context switch costs, {}", scale.unit.sign());
-    vec![Subsection { title, lead, table: Some(table), ..Subsection::default() }]
+    let switches = Subsection { title, lead, table: Some(table), ..Subsection::default() };
+    [switches].into_iter().chain(preemptions).collect()
+}
+
+/// Whether it is of something that was due at a time.
+fn is_late(row: &Row) -> bool {
+    row.series.contains_key(&Quantity::Response)
+}
+
+/// How late a thread that computes was interrupted, and what that took from it.
+fn preemptions(rows: &[&Row]) -> Option<Subsection> {
+    let late = rows.iter().filter_map(|row| row.series.get(&Quantity::Response));
+    let scale = Scale::for_ps(late.map(|series| series.quantile(0.5) as f64));
+    let mut table = Table::new(vec![
+        word("operation"),
+        word("placement"),
+        number("late p50"),
+        number("p99"),
+        number("max"),
+        number("taken p50"),
+        number("p99"),
+        number("switches/round").keep(2),
+        number("rounds").keep(1),
+    ]);
+    for row in rows {
+        let mut line = vec![row.configuration().subject.clone(), placement(row.configuration())];
+        let shown = |quantity| {
+            row.series.get(&quantity).map_or_else(
+                || ["-", "-"].map(str::to_owned),
+                |series| percentiles(series, [0.5, 0.99], scale),
+            )
+        };
+        line.extend(shown(Quantity::Response));
+        line.extend(row.series.get(&Quantity::Response).map(|series| scale.show(series.max_ps as f64)));
+        line.extend(shown(Quantity::Operation));
+        line.push(
+            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
+        );
+        line.push(count(row.variant.tally().sent));
+        table.row(line);
+    }
+    let note = "Late: from the requested time to the handler. Taken: time the thread lost, between its readings of the clock \
+                before and after the interrupt. Switches: of both sides, from the kernel (getrusage).";
+    explained(&format!("Preemption: how late, and what it takes, {}", scale.unit.sign()), note, table)
 }
 
 /// The protocol by which switches are told first, between processes and between threads alike.
@@ -154,7 +202,8 @@ pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
         return nothing();
     }
     let (mut alone, mut together) = (Vec::new(), Vec::new());
-    for row in &figures.rows {
+    let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(|row| is_late(row));
+    for row in rows {
         match row.variant.subject() {
             Subject::Operation { two_sided: false, unit } => alone.push((row, unit.as_str())),
             _ => together.push(row),
@@ -162,7 +211,8 @@ pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     }
     let checks =
         Subsection::of_lines("How the switches were counted", checks(&together).into_iter().collect());
-    let tables = [calls(&alone), switches(&together), working_sets(result, figures), checks];
+    let tables =
+        [calls(&alone), switches(&together), working_sets(result, figures), checks, preemptions(&late)];
     tables.into_iter().flatten().collect()
 }
 

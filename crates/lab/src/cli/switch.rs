@@ -27,12 +27,15 @@ use doorbell_subjects::operation;
     doorbell switch                                       calls, faults, switches, on one core and on two\n  \
     doorbell switch switch-futex --scheduler other,fifo   one switch under both policies\n  \
     doorbell switch switch-futex touch --working-set sweep   what a switch costs with more to write each time\n  \
-    doorbell switch timectxsw --count 500000 --placement same-core   the run of tsuna/contextswitch")]
+    doorbell switch timectxsw --count 500000 --placement same-core   the run of tsuna/contextswitch\n  \
+    doorbell switch preempt-signal-timer preempt-watcher --contexts threads   how late preemption comes\n  \
+    doorbell vm run --accel uintr --driver -- switch preempt-uintr-timer      by a timer without a signal")]
 pub struct Args {
     /// Operations, or `all`: clock-read, getppid, gettid, gettid-syscall, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
     /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
     /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
-    /// turns-semop, echo-tcp, futex-wake-all, hackbench
+    /// turns-semop, echo-tcp, futex-wake-all, hackbench; and how late a thread is preempted, and what that takes from it: preempt-uintr-timer,
+    /// preempt-signal-timer, preempt-timerfd, preempt-watcher
     #[arg(default_value = "all", value_name = "OPERATION", value_parser = offered::operations(), hide_possible_values = true)]
     operations: Vec<String>,
     /// What two sides are, comma separated

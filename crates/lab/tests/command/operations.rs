@@ -66,6 +66,30 @@ fn the_protocols_of_other_tools_come_to_their_end() {
     }
 }
 
+#[test]
+fn a_thread_that_computes_is_preempted_as_often_as_it_asked_by_whoever_watches_the_time() {
+    let words = "preempt-signal-timer preempt-timerfd preempt-watcher --count 200 --contexts threads \
+                 --placement same-core,two-cores";
+    let records = records(words);
+    let subjects: Vec<&str> =
+        records.iter().filter_map(|one| one["configuration"]["subject"].as_str()).collect();
+    for subject in ["preempt-signal-timer", "preempt-timerfd"] {
+        assert!(subjects.contains(&subject), "{subjects:?}");
+    }
+    for record in &records {
+        assert!(ran(record), "{}: {}", record["configuration"]["subject"], record["outcome"]);
+        for series in ["response", "operation"] {
+            assert_eq!(record["series"][series]["count"], 200, "{}", record["configuration"]["subject"]);
+        }
+    }
+    // Who sleeps on the timer comes to the thread's core and leaves it again.
+    let shared = records.iter().find(|one| {
+        one["configuration"]["subject"] == "preempt-timerfd"
+            && one["configuration"]["placement"]["relation"] == "same-core"
+    });
+    assert!(figure(shared.unwrap(), "switches per round").unwrap() > 1.5);
+}
+
 /// The stream through a pipe once hung: the leader's last byte found the pipe full and its reader gone.
 #[test]
 fn a_stream_through_a_pipe_always_finds_its_end() {

@@ -28,7 +28,7 @@ pub fn derive(record: &mut Record) {
     }
     let Ok(operation) = find(&record.configuration.subject) else { return };
     let mut figures = mean_and_rate(record, operation);
-    if operation.form().two_sided {
+    if operation.form().two_sided || record.series.contains_key(&Quantity::Response) {
         figures.extend(switches(record));
     } else if operation.faults() {
         figures.extend(faults(record));

@@ -39,6 +39,7 @@ mod message_queue;
 mod page_fault_anonymous;
 mod page_fault_file;
 mod pipes;
+mod preempt;
 mod read_nothing;
 mod semaphore_set;
 mod side_by_side;
@@ -171,6 +172,10 @@ pub fn all() -> &'static [&'static dyn Operation] {
         &echo_tcp::EchoTcp,
         &futex_wake_all::FutexWakeAll,
         &hackbench::Hackbench,
+        &preempt::Preempt::UintrTimer,
+        &preempt::Preempt::SignalTimer,
+        &preempt::Preempt::Timerfd,
+        &preempt::Preempt::Watcher,
     ]
 }
 
