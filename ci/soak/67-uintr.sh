@@ -4,13 +4,14 @@
 # sleep; signals and time-outs too; with waits between the driver's steps), ten thousand deaths in traffic, eleven million wrong
 # calls, ten minutes of two programs that wake each other while load moves them about, kernels that check themselves, and what it
 # all costs. Ten million at each of sixteen shapes of loops are some eight hours a kernel (5,800 a second, alone), the rest some more; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those, SOAK_KERNELS=7.3 only that
-# kernel's; SOAK_LOOPS=1 is how many runs of the loops there are, of half a million for each shape [20].
+# kernel's; SOAK_LOOPS=1 is how many runs of the loops there are, of half a million for each shape [20]; SOAK_SENDS=20000
+# is how often the kernel itself sends in each form [a million].
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
 scratch
 
-wanted() { [[ " ${SOAK_STEPS:-lives debug storm loops plug deaths fuzz pair costs} " == *" $1 "* ]]; }
+wanted() { [[ " ${SOAK_STEPS:-lives debug storm kernel loops plug deaths fuzz pair costs} " == *" $1 "* ]]; }
 guest() { ci/uintr-guest --timeout 120m "$@" 2>&1 | tee "$scratch/said" || fail "see above"; }
 
 ci/built >/dev/null
@@ -35,6 +36,8 @@ for checker in kasan kcsan; do
         $built/lives || fail "lives, counted"
         $built/storm --count 50000 --burst 1 --receivers 8 || fail "storm, counted"'; }
 done
+# Of the kernel as sender: its timers and eventfds.
+sends=${SOAK_SENDS:-1000000}
 many="--count 2500000 --burst 1 --receivers 12 --senders 4"
 for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     for seed in 1 2 3 4; do
@@ -43,6 +46,11 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
         ! wanted storm || { step "$kernel: the same with waits between any two steps"; guest --kernel $kernel --cpus 4 --define UINTR_DELAYS "\$built/storm $many --signals 0 --timeouts 0 --seed $seed || fail storm"; }
     done
     ! wanted storm || { step "$kernel: 2.5 million in bursts of up to 4000, most of which find a notification under way"; guest --kernel $kernel --cpus 4 '$built/storm --count 2500000 --burst 4000 || fail storm'; }
+    ! wanted kernel || { step "$kernel: $sends expiries of a timer, as many written to eventfds in each form, as many turns of user-level threads"; guest --kernel $kernel --cpus 4 "
+        for case in 'each expiry' 'an eventfd of one that only runs' 'an eventfd of one that only waits' 'three eventfds'; do
+            \$built/conformance hardware --times $sends --only \"\$case\" || fail \"\$case\"
+        done
+        \$built/turns 8 $sends || fail turns"; }
     for seed in $(seq "${SOAK_LOOPS:-20}"); do
         ! wanted loops || { step "$kernel: half a million in loops of each of sixteen shapes, and nothing else ends a wait, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/loops --each 500000 --seed $seed || fail loops"; }
     done

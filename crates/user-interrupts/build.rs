@@ -6,7 +6,7 @@ const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 fn main() {
     let mut build = cc::Build::new();
     build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true).include(format!("{SOURCES}/include"));
-    for name in ["uintr", "ipi", "message", "hardware", "signals", "signals-send"] {
+    for name in ["uintr", "ipi", "message", "hardware", "signals", "signals-send", "signals-eventfd"] {
         build.file(format!("{SOURCES}/user/{name}.c"));
     }
     build.compile("uintr");

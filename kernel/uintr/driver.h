@@ -109,7 +109,7 @@ struct polled_counters {
 	u64 throttled;		/* times that SN was set although somebody waited */
 };
 
-/* What was sent to a receiver, if the parameter count_sends is set. */
+/* What was sent to a receiver: all of it if the parameter count_sends is set, else what eventfds sent. */
 struct sends {
 	atomic64_t posted;	/* = notified + woke + covered + suppressed */
 	atomic64_t merged;	/* of posted: PIR had the vector already */
@@ -141,6 +141,7 @@ struct receiver {
 	struct mutex lock;		/* of what follows */
 	struct thread *thread;		/* NULL: it has ended, or is polled */
 	struct vector *vectors[UINTR_VECTORS];	/* of one that is polled, also under polled->lock */
+	struct source *sources[UINTR_VECTORS];	/* NULL where vectors is not; of eventfd.c */
 
 	struct llist_node dead;
 };
@@ -306,6 +307,7 @@ static inline void stui(void)
 /* sends.c */
 extern struct receiver nobody;
 extern bool count_sends;
+void send(struct receiver *receiver, u8 vector);
 bool send_counted(struct pt_regs *regs);
 
 /* counters.c */
@@ -358,6 +360,10 @@ void receiver_ended(struct callback_head *head);
 bool receiver_lives(struct receiver *receiver);
 int receivers_start(void);
 void receivers_stop(void);
+
+/* eventfd.c */
+long receiver_eventfd(struct receiver *receiver, const struct uintr_eventfd *args);
+bool source_end(struct receiver *receiver, unsigned int number);
 
 /* vector.c */
 long vector_new(struct receiver *receiver, unsigned long number);

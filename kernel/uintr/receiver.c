@@ -77,6 +77,7 @@ void receiver_end(struct receiver *receiver)
 		polled_end(receiver->polled);
 	receiver->thread = NULL;
 	for (i = 0; i < UINTR_VECTORS; i++) {
+		source_end(receiver, i);
 		if (receiver->vectors[i])
 			wake_up_poll(&receiver->vectors[i]->queue, EPOLLHUP);
 	}
@@ -339,22 +340,25 @@ static long receiver_stack(struct receiver *receiver, const struct uintr_receive
 static long receiver_revoke(struct receiver *receiver, unsigned long number)
 {
 	struct vector *vector;
+	bool had;
 
 	if (number >= UINTR_VECTORS)
 		return -EINVAL;
 	number = array_index_nospec(number, UINTR_VECTORS);
 	mutex_lock(&receiver->lock);
 	vector = receiver->vectors[number];
+	had = vector || source_end(receiver, number);
 	if (vector)
 		vector_revoke(vector);
 	mutex_unlock(&receiver->lock);
-	return vector ? 0 : -EINVAL;
+	return had ? 0 : -EINVAL;
 }
 
 static long receiver_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	struct receiver *receiver = file->private_data;
 	struct uintr_receive stack;
+	struct uintr_eventfd eventfd;
 	struct uintr_timer timer;
 	struct uintr_wait wait;
 
@@ -375,6 +379,10 @@ static long receiver_ioctl(struct file *file, unsigned int command, unsigned lon
 		if (copy_from_user(&timer, (void __user *)argument, sizeof(timer)))
 			return -EFAULT;
 		return receiver_timer(receiver, &timer);
+	case UINTR_EVENTFD:
+		if (copy_from_user(&eventfd, (void __user *)argument, sizeof(eventfd)))
+			return -EFAULT;
+		return receiver_eventfd(receiver, &eventfd);
 	case UINTR_END:
 		return argument ? -EINVAL : receiver_leave(receiver);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * SENDUIPI, done by the driver so that it can be counted, if the parameter count_sends
+ * SENDUIPI, done by the driver: where the kernel is the sender; and so that it can be counted, if the parameter count_sends
  * is set: no thread is given its table, so that each SENDUIPI is an invalid instruction,
  * and what the manual says of it is done here. A send takes some thousand
  * instructions that way; it is for those who look for one that is lost, and for tests.
@@ -97,7 +97,8 @@ static bool exchange(struct uintr_upid *upid, struct uintr_upid *old, const stru
 	return done;
 }
 
-static void post(struct receiver *receiver, u8 vector)
+/* What SENDUIPI does with its receiver and the vector; with interrupts off. */
+void send(struct receiver *receiver, u8 vector)
 {
 	struct uintr_upid *upid = &receiver->upid;
 	struct uintr_upid old = { READ_ONCE(upid->low), READ_ONCE(upid->pir) }, new;
@@ -153,7 +154,7 @@ bool send_counted(struct pt_regs *regs)
 			delay();
 		if (low & UITT_VALID) {
 			regs->ip += length;
-			post(container_of((struct uintr_upid *)READ_ONCE(entry->upid), struct receiver, upid), low >> 8);
+			send(container_of((struct uintr_upid *)READ_ONCE(entry->upid), struct receiver, upid), low >> 8);
 			return true;
 		}
 	}

@@ -165,7 +165,7 @@ long vector_new(struct receiver *receiver, unsigned long argument)
 	mutex_lock(&receiver->lock);
 	if (!receiver_lives(receiver))
 		fd = -ESHUTDOWN;
-	else if (receiver->vectors[number])
+	else if (receiver->vectors[number] || receiver->sources[number])
 		fd = -EBUSY;
 	else
 		fd = 0;

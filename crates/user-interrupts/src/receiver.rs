@@ -154,12 +154,23 @@ impl Receiver {
         descriptor(sys::uintr_vector_fd(vector.into(), 0))
     }
 
-    /// Nobody may send `vector` any more, whoever holds its descriptor; sending it then is SIGSEGV in the sender. It may be had anew by
-    /// [`Receiver::vector`], and is another then.
+    /// What is written to `eventfd` sends `vector`: whoever writes, the kernel too, which does it for an io_uring(7) at each completion once the
+    /// eventfd is registered there. What was written before is sent at once. The vector keeps it open until it is [revoked](Receiver::revoke), and
+    /// has no descriptor besides. By signals a thread of the library's own waits for it first.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: it has no descriptor.
+    /// `EINVAL`: no eventfd. `ENOSPC`: not below [`VECTORS`](crate::VECTORS). `EBUSY`: the vector has a descriptor or an eventfd. `EMFILE`.
+    pub fn eventfd(&self, vector: u8, eventfd: BorrowedFd<'_>) -> io::Result<()> {
+        result(sys::uintr_vector_eventfd(vector.into(), eventfd.as_raw_fd(), 0)).map(drop)
+    }
+
+    /// Nobody may send `vector` any more, whoever holds its descriptor or writes to its eventfd; sending it then is SIGSEGV in the sender. It may be
+    /// had anew by [`Receiver::vector`], and is another then.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: it has neither.
     pub fn revoke(&self, vector: u8) -> io::Result<()> {
         result(sys::uintr_revoke(vector.into(), 0)).map(drop)
     }

@@ -23,6 +23,7 @@ unsafe extern "C" {
     pub(crate) fn uintr_handle(handler: Handler, argument: *mut c_void, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_unregister_handler(flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_vector_fd(vector: u64, flags: c_uint) -> c_int;
+    pub(crate) safe fn uintr_vector_eventfd(vector: u64, eventfd: c_int, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_revoke(vector: u64, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_wait_until(deadline: i64, flags: c_uint) -> c_int;
     pub(crate) safe fn uintr_wait_fd(fd: c_int, deadline: i64, flags: c_uint) -> c_int;

@@ -277,6 +277,27 @@ fn what_cannot_be_is_refused_with_the_errors_of_the_manual() {
 }
 
 #[test]
+fn what_is_written_to_an_eventfd_comes_as_a_vector() {
+    let receiver = receiver();
+    // SAFETY: the call makes a descriptor, which is ours alone.
+    let event = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+    receiver.eventfd(6, event.as_fd()).unwrap();
+    let errno = |error: std::io::Error| error.raw_os_error();
+    assert_eq!(receiver.vector(6).err().and_then(errno), Some(libc::EBUSY));
+    for _ in 0..100 {
+        let mut file = std::fs::File::from(event.try_clone().unwrap());
+        let writer = thread::spawn(move || file.write_all(&1u64.to_ne_bytes()).unwrap());
+        assert_eq!(receiver.wait(Some(NEVER)).unwrap(), Pending::Interrupt);
+        receiver.unmask();
+        assert_eq!(receiver.take(), 1 << 6);
+        receiver.mask();
+        writer.join().unwrap();
+    }
+    receiver.revoke(6).unwrap();
+    drop(receiver.vector(6).unwrap());
+}
+
+#[test]
 fn a_vector_without_a_handler_is_read_and_polled() {
     begin();
     let polled = Polled::new(Style { nonblock: true, ..Style::default() }).unwrap();

@@ -87,7 +87,18 @@ int uintr_unregister_handler(unsigned int flags);
  */
 int uintr_vector_fd(uint64_t vector, unsigned int flags);
 int uintr_create_fd(uint64_t vector, unsigned int flags);
-/* Nobody may send this vector of the calling thread any more, whoever holds its descriptor. EINVAL: it has none. */
+/*
+ * What is written to the eventfd @eventfd sends @vector to the calling thread: whoever writes, the kernel too, which does it for an
+ * io_uring(7) at each completion once the eventfd is registered there. What was written before is sent at once. The vector keeps it open until
+ * uintr_revoke() or the receiver's end, and has no descriptor besides. Its count stays for those who read it. By signals a thread of
+ * the library's own waits for it first.
+ * EBADF: no descriptor. EINVAL: no eventfd's; the thread has no handler. ENOSPC: not below UINTR_VECTORS. EBUSY: the vector has a descriptor or an eventfd.
+ */
+int uintr_vector_eventfd(uint64_t vector, int eventfd, unsigned int flags);
+/*
+ * Nobody may send this vector of the calling thread any more, whoever holds its descriptor or writes to its eventfd. EINVAL: it has
+ * neither.
+ */
 int uintr_revoke(uint64_t vector, unsigned int flags);
 
 /*

@@ -41,11 +41,13 @@
 /* Calls of a process before the next takes its place. */
 #define LIFE		2000
 #define WORKERS		4
+/* Of the driver. */
+#define COMMANDS	10
 
 static struct shared {
 	atomic_long calls, good, sends, processes;
 	atomic_bool disturbed, end;
-	atomic_long by_command[16];
+	atomic_long by_command[COMMANDS];
 } *shared;
 
 static volatile unsigned long handled;
@@ -125,19 +127,23 @@ static void survive(int signal)
 
 /* All threads' loop; what is in it is whatever has the descriptor's number. */
 static int loop;
+/* Theirs too: written to, and given to vectors of any of them. */
+static int event;
 
 static void one_call(void)
 {
 	static const unsigned long commands[] = {
-		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_END, UINTR_TIMER, UINTR_CONNECT,
+		UINTR_RECEIVE, UINTR_DISCONNECT, UINTR_VECTOR, UINTR_REVOKE, UINTR_WAIT, UINTR_STACK, UINTR_END, UINTR_TIMER, UINTR_EVENTFD, UINTR_CONNECT,
 	};
-	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
+	static const enum kind kinds[] = { DEVICES, DEVICES, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, RECEIVERS, VECTORS };
+	_Static_assert(sizeof(commands) / sizeof(*commands) == COMMANDS, "each is counted");
 	union {
 		struct uintr_receive receive;
 		struct uintr_wait wait;
 		struct uintr_timer timer;
+		struct uintr_eventfd eventfd;
 	} args;
-	uint64_t which = lot(sizeof(commands) / sizeof(*commands)), argument;
+	uint64_t which = lot(COMMANDS), argument;
 	int file = pool[place(kinds[which])];
 	struct timespec time;
 	long result;
@@ -171,6 +177,12 @@ static void one_call(void)
 		args.timer.period = lot(16) ? lot(200000) : number();
 		args.timer.vector = lot(16) ? lot(UINTR_VECTORS) : number();
 		args.timer.reserved = lot(16) ? 0 : number();
+		argument = (uintptr_t)&args;
+		break;
+	case UINTR_EVENTFD:
+		/* Else any file: a receiver's, a vector's, the loop, itself. */
+		args.eventfd.eventfd = lot(4) ? event : lot(4) ? pool[lot(sizeof(pool) / sizeof(*pool))] : (int)number();
+		args.eventfd.vector = lot(16) ? lot(UINTR_VECTORS) : number();
 		argument = (uintptr_t)&args;
 		break;
 	default:
@@ -247,6 +259,9 @@ static void *calls(void *seed)
 		case 8:
 			looks(pool[lot(POOL)]);
 			break;
+		case 9:
+			eventfd_write(event, 1);
+			break;
 		case 7:
 			if (lot(40) == 0 && fork() == 0)
 				_exit(ioctl(pool[lot(POOL)], UINTR_CONNECT, 0) < 0);
@@ -271,6 +286,7 @@ static void process(uint64_t seed)
 		sigaction(signals[i], &(struct sigaction){ .sa_handler = survive, .sa_flags = SA_NODEFER }, NULL);
 	state = seed;
 	loop = epoll_create1(EPOLL_CLOEXEC);
+	event = eventfd(0, EFD_CLOEXEC);
 	for (int i = 0; i < POOL; i++)
 		pool[i] = i < POOL / 3 ? open(UINTR_DEVICE, O_RDWR | O_CLOEXEC) : -1;
 	for (int i = 0; i < THREADS; i++)
@@ -330,10 +346,10 @@ int main(int argc, char **argv)
 	shared->end = true;
 	waitpid(quiet, &status, 0);
 	printf("%ld calls, %ld of them good (", shared->calls, shared->good);
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < COMMANDS; i++)
 		printf("%s%ld", i ? " " : "", shared->by_command[i]);
 	printf("), %ld sends, %ld processes, %d of them killed\n", shared->sends, shared->processes, killed);
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < COMMANDS; i++)
 		idle += !shared->by_command[i];
 	/* Of a few thousand some are good, of a hundred thousand some of each command. */
 	if (!shared->good || !shared->sends || (calls >= 100000 && idle) || 2 * killed > shared->processes) {

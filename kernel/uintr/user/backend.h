@@ -25,6 +25,7 @@ struct backend {
 	/* Of the calling thread. -1: it has no handler. */
 	int (*unhandle)(void);
 	int (*vector_fd)(unsigned int vector);
+	int (*eventfd)(unsigned int vector, int eventfd);
 	int (*revoke)(unsigned int vector);
 	/* @fd: -1 for none. */
 	int (*wait_until)(int fd, int64_t deadline);

@@ -240,6 +240,13 @@ static int vector_fd(unsigned int vector)
 	return vector >= UINTR_VECTORS ? refuse(ENOSPC) : ioctl(own->descriptor, UINTR_VECTOR, (unsigned long)vector);
 }
 
+static int takes_eventfd(unsigned int vector, int eventfd)
+{
+	struct uintr_eventfd source = { .eventfd = eventfd, .vector = vector };
+
+	return own ? ioctl(own->descriptor, UINTR_EVENTFD, &source) : refuse(EINVAL);
+}
+
 static int takes_back(unsigned int vector)
 {
 	return own ? ioctl(own->descriptor, UINTR_REVOKE, (unsigned long)vector) : refuse(EINVAL);
@@ -311,7 +318,7 @@ static void sends(uint64_t index)
 }
 
 const struct backend uintr_hardware = {
-	.start = start, .can_start = can_start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
+	.start = start, .can_start = can_start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .eventfd = takes_eventfd, .revoke = takes_back, .wait_until = wait_until,
 	.timer = timer, .alt_stack = alt_stack, .poll_fd = poll_fd, .connect = connects, .disconnect = disconnects,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = sends, .mask = uintr_mask, .unmask = uintr_unmask, .unmasked = uintr_unmasked,

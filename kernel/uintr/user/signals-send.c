@@ -173,6 +173,30 @@ void uintr_signals_forget(void)
 	pthread_mutex_unlock(&table);
 }
 
+struct connection *uintr_signals_connect_apart(int fd)
+{
+	struct connection *connection = malloc(sizeof(*connection));
+
+	if (connection && connects_to_card(fd, connection)) {
+		free(connection);
+		return NULL;
+	}
+	return connection;
+}
+
+void uintr_signals_disconnect_apart(struct connection *connection)
+{
+	empties(connection);
+	free(connection);
+}
+
+/* In a child of fork. */
+void uintr_signals_forget_apart(struct connection *connection)
+{
+	close(connection->bell);
+	free(connection);
+}
+
 /* ---- sending: from handlers too, which may have to keep all but the general registers ---- */
 
 #ifdef __x86_64__
@@ -287,6 +311,12 @@ void uintr_signals_send(uint64_t index)
 	lets_go(connection);
 	if (!done)
 		is_a_wrong_address();
+}
+
+/* Nothing where its vector was revoked just now. */
+void uintr_signals_send_apart(struct connection *connection)
+{
+	posts(connection);
 }
 
 #ifdef __x86_64__

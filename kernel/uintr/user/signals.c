@@ -49,6 +49,8 @@ struct receiver {
 	uint32_t taken[UINTR_VECTORS];
 	/* Which there are; of which @post is there: a page stays as long as the receiver, since a signal may have interrupted a look at it. */
 	uint64_t live, mapped;
+	/* Those of @live that an eventfd has. */
+	uint64_t watched;
 	/* Revoked in a signal, with an @end still to be closed, which the thread may be looking at. */
 	uint64_t gone;
 	/* Requests of vectors that were revoked before they were handled, and of the timer. */
@@ -422,12 +424,14 @@ static int start(char *why, size_t size)
 static void before_fork(void)
 {
 	pthread_mutex_lock(&list_lock);
+	uintr_signals_lock_watched();
 	uintr_signals_lock();
 }
 
 static void in_parent(void)
 {
 	uintr_signals_unlock();
+	uintr_signals_unlock_watched();
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -447,6 +451,7 @@ static void in_child(void)
 		free(receiver);
 	}
 	uintr_signals_forget();
+	uintr_signals_forget_watched();
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -606,6 +611,8 @@ static int unhandle(void)
 	/* No signal looks at it from here on. */
 	own = NULL;
 	sets(receiver, ENDED);
+	if (receiver->watched)
+		uintr_signals_unwatch(receiver, receiver->watched);
 	pthread_mutex_lock(&list_lock);
 	if (receiver->next)
 		receiver->next->previous = receiver->previous;
@@ -679,8 +686,27 @@ static int takes_back(unsigned int vector)
 	if (!receiver || !(receiver->live & bit(vector)))
 		return refuse(EINVAL);
 	revokes(receiver, vector);
+	if (receiver->watched & bit(vector))
+		uintr_signals_unwatch(receiver, bit(vector));
+	receiver->watched &= ~bit(vector);
 	closes(receiver, vector);
 	return 0;
+}
+
+static int takes_eventfd(unsigned int vector, int eventfd)
+{
+	int end = vector_fd(vector), error;
+
+	if (end < 0)
+		return -1;
+	if (!uintr_signals_watch(eventfd, end, own, vector)) {
+		own->watched |= bit(vector);
+		return 0;
+	}
+	error = errno;
+	takes_back(vector);
+	close(end);
+	return refuse(error);
 }
 
 static int timer(unsigned int vector, uint64_t first, uint64_t period)
@@ -886,7 +912,7 @@ static int wait_until(int fd, int64_t deadline)
 }
 
 const struct backend uintr_signals = {
-	.start = start, .can_start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .revoke = takes_back, .wait_until = wait_until,
+	.start = start, .can_start = start, .handle = handle, .unhandle = unhandle, .vector_fd = vector_fd, .eventfd = takes_eventfd, .revoke = takes_back, .wait_until = wait_until,
 	.timer = timer, .alt_stack = alt_stack, .poll_fd = poll_fd, .connect = uintr_signals_connect, .disconnect = uintr_signals_disconnect,
 	.before_fork = before_fork, .in_parent = in_parent, .in_child = in_child,
 	.send = uintr_signals_send, .mask = mask, .unmask = unmask, .unmasked = unmasked,

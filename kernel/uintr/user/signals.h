@@ -101,6 +101,16 @@ static inline long bare_call(long number, long a, long b, long c, long d, long e
 #endif
 }
 
+struct receiver;
+struct connection;
+
+/* signals-eventfd.c, for signals.c; the first has taken @end, if it returns 0 */
+int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, unsigned int vector);
+void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors);
+void uintr_signals_lock_watched(void);
+void uintr_signals_unlock_watched(void);
+void uintr_signals_forget_watched(void);
+
 /* signals-send.c, for signals.c */
 int uintr_signals_connect(int fd);
 int uintr_signals_disconnect(unsigned int index);
@@ -108,5 +118,10 @@ void uintr_signals_send(uint64_t index);
 void uintr_signals_lock(void);
 void uintr_signals_unlock(void);
 void uintr_signals_forget(void);
+/* and for signals-eventfd.c: a connection that has no index */
+struct connection *uintr_signals_connect_apart(int fd);
+void uintr_signals_disconnect_apart(struct connection *connection);
+void uintr_signals_forget_apart(struct connection *connection);
+void uintr_signals_send_apart(struct connection *connection);
 
 #endif

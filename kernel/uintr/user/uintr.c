@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /* The calls of uintr.h: which backend, once and for good, and what is the same for both. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -197,6 +198,18 @@ int uintr_vector_fd(uint64_t vector, unsigned int flags)
 int uintr_create_fd(uint64_t vector, unsigned int flags)
 {
 	return uintr_vector_fd(vector, flags);
+}
+
+int uintr_vector_eventfd(uint64_t vector, int eventfd, unsigned int flags)
+{
+	const struct backend *by = chosen();
+
+	if (flags || !by)
+		return refuse(EINVAL);
+	if (fcntl(eventfd, F_GETFD) < 0)
+		return -1;
+	/* As uintr_vector_fd() refuses it. */
+	return vector < UINTR_VECTORS ? by->eventfd(vector, eventfd) : by->vector_fd(UINTR_VECTORS);
 }
 
 int uintr_revoke(uint64_t vector, unsigned int flags)

@@ -117,7 +117,7 @@ struct uintr_receive {
 /*
  * On a receiver's descriptor: a descriptor for one vector; the argument is its
  * number, of a UINTR_POLLED receiver with UINTR_SEMAPHORE or UINTR_NONBLOCK added.
- * EINVAL: not below UINTR_VECTORS. EBUSY: the vector has one already.
+ * EINVAL: not below UINTR_VECTORS. EBUSY: the vector has one already, or an eventfd.
  * ESHUTDOWN: the receiver has ended.
  */
 #define UINTR_VECTOR		_IO(0xf7, 3)
@@ -128,7 +128,7 @@ struct uintr_receive {
  * On a receiver's descriptor: nobody may send this vector any more, whoever holds
  * its descriptor; the argument is its number. What was sent before is still
  * delivered; nothing is sent once this, or the last close of the vector's
- * descriptor, has returned. EINVAL: it has no descriptor.
+ * descriptor, has returned. EINVAL: it has no descriptor and no eventfd.
  */
 #define UINTR_REVOKE		_IO(0xf7, 4)
 
@@ -194,6 +194,22 @@ struct uintr_timer {
  */
 #define UINTR_TIMER		_IOW(0xf7, 9, struct uintr_timer)
 #define UINTR_TIMER_LEAST	10000
+
+struct uintr_eventfd {
+	__s32 eventfd;
+	__u32 vector;
+};
+
+/*
+ * On a receiver's descriptor: what is written to @eventfd sends @vector to it, as a sender would, from now on and
+ * what was written before as well: whoever writes, the kernel itself where an io_uring(7) has the eventfd registered. The
+ * receiver keeps it, open or closed by whom it was made, until UINTR_REVOKE of the vector or its own end. Its count
+ * stays for those who read it. The vector has a descriptor or an eventfd, and not both; an eventfd may be any number of receivers'
+ * and vectors', for each of which a write takes the writer the time of a send.
+ * EBADF: @eventfd is no descriptor. EINVAL: it is no eventfd's; not below UINTR_VECTORS; the receiver is a UINTR_POLLED one.
+ * EBUSY: the vector has a descriptor or an eventfd. ESHUTDOWN: the receiver has ended.
+ */
+#define UINTR_EVENTFD		_IOW(0xf7, 10, struct uintr_eventfd)
 
 /*
  * In uc_flags of a signal's frame: UIF was open when the signal came, and

@@ -71,7 +71,9 @@ pid_t on_child(void (*run)(void))
 	return child;
 }
 
-static void *sends_when_it_sleeps(void *thread)
+static void (*then)(void);
+
+static void *acts_when_it_sleeps(void *thread)
 {
 	char path[64], line[256], *state;
 
@@ -84,13 +86,24 @@ static void *sends_when_it_sleeps(void *thread)
 		state = strrchr(line, ')');
 		usleep(1000);
 	} while (!state || state[2] != 'S');
-	uintr_send(own_index);
+	then();
 	return NULL;
+}
+
+void once_i_sleep(void (*act)(void))
+{
+	then = act;
+	pthread_detach(on_thread(acts_when_it_sleeps, (void *)(intptr_t)gettid()));
+}
+
+static void sends(void)
+{
+	uintr_send(own_index);
 }
 
 void sends_to_me_asleep(void)
 {
-	pthread_detach(on_thread(sends_when_it_sleeps, (void *)(intptr_t)gettid()));
+	once_i_sleep(sends);
 }
 
 void *shared(size_t size)

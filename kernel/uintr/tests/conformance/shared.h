@@ -21,7 +21,7 @@ struct item {
 };
 
 /* One table a file, ended by one without a name. */
-extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls[], storms[], timers[];
+extern const struct item starts[], handlers[], waits[], vectors[], ends[], polls[], storms[], timers[], eventfds[];
 
 /* Seconds: an emulator's host may be busy. */
 #ifndef LOST_AFTER
@@ -48,6 +48,8 @@ void await(int times);
 int64_t now(void);
 /* A child that runs this and ends with 0. */
 pid_t on_child(void (*run)(void));
+/* Called by another thread once the one that called this is asleep. */
+void once_i_sleep(void (*act)(void));
 /* Sends @own_index once the thread that called this is asleep. */
 void sends_to_me_asleep(void);
 /* Shared with children made later. */

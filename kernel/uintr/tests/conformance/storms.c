@@ -5,10 +5,13 @@
  */
 #include "shared.h"
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #define SENDERS		3
 
 static volatile uint32_t *answered;
+/* Whether they write to eventfds, and the kernel sends. */
+static bool by_eventfd;
 static int files[SENDERS];
 static pid_t children[SENDERS];
 
@@ -33,12 +36,15 @@ static void counts_for_the_sender(unsigned int number, void *argument)
 
 static void sends_and_waits_for_the_answer(int number)
 {
-	uint64_t random = 88172645463325252ull * (number + 1);
-	int index = uintr_register_sender(files[number], 0);
+	uint64_t random = 88172645463325252ull * (number + 1), one = 1;
+	int index = by_eventfd ? 0 : uintr_register_sender(files[number], 0);
 
 	CHECK(index == 0);
 	for (int i = 1; i <= times; i++) {
-		uintr_send(index);
+		if (by_eventfd)
+			CHECK(write(files[number], &one, sizeof(one)) == sizeof(one));
+		else
+			uintr_send(index);
 		while (__atomic_load_n(&answered[number * 16], __ATOMIC_ACQUIRE) != (uint32_t)i)
 			sched_yield();
 		spins(draws(&random) & 2047);
@@ -53,8 +59,8 @@ static void is_sent_to_by(int senders)
 	answered = shared(4096);
 	CHECK(uintr_handle(counts_for_the_sender, NULL, 0) == 0);
 	for (int i = 0; i < senders; i++) {
-		files[i] = uintr_vector_fd(i, 0);
-		CHECK(files[i] >= 0);
+		files[i] = by_eventfd ? eventfd(0, 0) : uintr_vector_fd(i, 0);
+		CHECK(files[i] >= 0 && (!by_eventfd || uintr_vector_eventfd(i, files[i], 0) == 0));
 	}
 	uintr_unmask();
 	for (int i = 0; i < senders; i++) {
@@ -187,6 +193,24 @@ static void does_everything(void)
 	has_handled_all_of(SENDERS);
 }
 
+static void only_runs_for_an_eventfd(void)
+{
+	by_eventfd = true;
+	only_runs(1);
+}
+
+static void only_waits_for_an_eventfd(void)
+{
+	by_eventfd = true;
+	only_waits();
+}
+
+static void does_everything_for_eventfds(void)
+{
+	by_eventfd = true;
+	does_everything();
+}
+
 const struct item storms[] = {
 	{ "many to one that only runs, each handled alone", only_runs_for_one, 0 },
 	{ "many of three senders to one that only runs", only_runs_for_three, 0 },
@@ -194,5 +218,8 @@ const struct item storms[] = {
 	{ "many to one that loops masked, with a descriptor beside it", only_loops, 0 },
 	{ "many to one that masks around each", is_masked_for_a_while, 0 },
 	{ "many of three senders to one that runs, masks, waits and sleeps", does_everything, 0 },
+	{ "many written to an eventfd of one that only runs, each handled alone", only_runs_for_an_eventfd, 0 },
+	{ "many written to an eventfd of one that only waits", only_waits_for_an_eventfd, 0 },
+	{ "many written to three eventfds of one that runs, masks, waits and sleeps", does_everything_for_eventfds, 0 },
 	{ 0 },
 };
