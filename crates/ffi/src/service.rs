@@ -259,9 +259,7 @@ pub unsafe extern "C" fn doorbell_service_free(service: *mut doorbell_service) {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        doorbell_listen, doorbell_service_free, doorbell_service_recv, doorbell_service_send,
-    };
+    use super::{doorbell_listen, doorbell_service_free, doorbell_service_recv, doorbell_service_send};
     use crate::bell::{DOORBELL_FOREVER, doorbell_after};
     use crate::error::doorbell_status::{DOORBELL_CLOSED, DOORBELL_OK, DOORBELL_TIMED_OUT};
     use std::ffi::CString;
