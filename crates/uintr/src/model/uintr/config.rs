@@ -269,14 +269,6 @@ impl Config {
         ..Self::DRIVER
     };
 
-    /// The same where neither waits, one sender has a post for each, and signals come.
-    pub const DRIVER_SHARED_RUNNING: Self = Self {
-        name: "driver, shared, running",
-        receivers: 2,
-        interference: Interference { limit: Some(2), ..Self::DRIVER_RUNNING.interference },
-        ..Self::DRIVER_RUNNING
-    };
-
     /// The same with vectors that are revoked, and exit.
     pub const DRIVER_SHARED_LIFE_CYCLE: Self = Self {
         name: "driver, shared, life cycle",
@@ -297,7 +289,7 @@ impl Config {
     };
 
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 19] = [
+    pub const SMALL: [Self; 18] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -314,7 +306,6 @@ impl Config {
         Self::DRIVER_DESCRIPTOR,
         Self::DRIVER_STACK,
         Self::DRIVER_SHARED,
-        Self::DRIVER_SHARED_RUNNING,
         Self::DRIVER_SHARED_LIFE_CYCLE,
         Self::DRIVER_SHARED_HOT_PLUG,
     ];
