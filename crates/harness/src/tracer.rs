@@ -190,7 +190,7 @@ impl Tracer {
             lost_events: self.lost,
             above: Some(self.journal.above()),
         };
-        Ok(Anatomy { hidden, counts, paths: Vec::new(), kept: self.kept })
+        Ok(Anatomy { hidden, counts, kept: self.kept, ..Anatomy::default() })
     }
 }
 

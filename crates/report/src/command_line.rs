@@ -21,8 +21,8 @@ pub fn command(words: &[String]) -> String {
 /// What stands for the file of the result in the command that repeats it.
 pub const RESULT: &str = "RESULT.json";
 
-/// The command that does the run of `result` once more, its orders included; empty where none does, as for what was imported or what ran
-/// in an emulated machine.
+/// The command that does the run of `result` once more, its orders included; empty where none does, as for what was imported, what ran
+/// in an emulated machine, or a program of the user's that was watched.
 ///
 /// It is made of the plan alone. A file may hold any words as the command that was typed, and a reader who is told to repeat them would.
 pub fn repeat(result: &ResultFile) -> String {
@@ -35,7 +35,8 @@ pub fn repeat(result: &ResultFile) -> String {
     }
     let experiment = &result.plan.experiment;
     let is_a_verb = experiment.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
-    if !is_a_verb || result.plan.configurations.is_empty() || result.emulated() {
+    let watched = result.plan.has_section(super::program::WAKE_GRAPH);
+    if !is_a_verb || watched || result.plan.configurations.is_empty() || result.emulated() {
         return String::new();
     }
     // Messages and transfers are one verb.

@@ -39,6 +39,7 @@ pub mod notifications;
 pub mod pairs;
 pub mod pick;
 pub mod picture;
+pub mod program;
 pub mod progress;
 pub mod published;
 pub mod quantities;
@@ -62,6 +63,7 @@ pub mod tune;
 pub mod unit;
 pub mod verdict_format;
 pub mod warnings;
+pub mod what_if;
 pub mod why;
 pub mod wording;
 

@@ -5,7 +5,7 @@ use super::section::Section;
 use doorbell_results::plan::Plan;
 
 /// Every section. The one list to extend.
-static ALL: [&dyn Section; 11] = [
+static ALL: [&dyn Section; 12] = [
     &super::survey::Survey,
     &super::switch::Operations,
     &super::fanout::FanOuts,
@@ -16,6 +16,7 @@ static ALL: [&dyn Section; 11] = [
     &super::matrices::Matrices,
     &super::anatomy::Stages,
     &super::why::SlowWakes,
+    &super::program::WakeGraph,
     &super::quantities::Quantities,
 ];
 

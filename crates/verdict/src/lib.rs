@@ -43,5 +43,6 @@ pub mod tune;
 pub mod unmeasured;
 pub mod verdict;
 pub mod versus;
+pub mod what_if;
 pub mod why;
 pub mod worst;

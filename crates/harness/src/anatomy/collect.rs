@@ -72,7 +72,7 @@ impl Join {
             })
             .collect();
         paths.sort_by_key(|path| std::cmp::Reverse(path.whole.count));
-        Anatomy { hidden, counts, paths, kept }
+        Anatomy { hidden, counts, paths, kept, program: None }
     }
 
     /// One wake with what the kernel told of its time.

@@ -14,8 +14,40 @@ pub struct Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
     name: String,
+    place: Place,
+}
+
+/// Where one field lies, for whoever reads it of a million records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
     at: Range<usize>,
     signed: bool,
+}
+
+impl Place {
+    /// The number there; none if the record is too short for it, or it is wider than 64 bits.
+    pub fn number(&self, record: &[u8]) -> Option<i64> {
+        let bytes = record.get(self.at.clone())?;
+        let mut wide = [if self.signed && bytes.last()? & 0x80 != 0 { 0xff } else { 0 }; 8];
+        wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(i64::from_le_bytes(wide))
+    }
+
+    /// The word of 64 bits at `index`, of a field that is a row of such.
+    pub fn word(&self, record: &[u8], index: usize) -> Option<u64> {
+        let bytes = record.get(self.at.clone())?.chunks_exact(8).nth(index)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// The text there up to its first zero.
+    ///
+    /// Task names are chosen by their programs: whatever is no printable character is replaced.
+    pub fn text(&self, record: &[u8]) -> Option<String> {
+        let bytes = record.get(self.at.clone())?;
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        let text = String::from_utf8_lossy(&bytes[..end]);
+        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+    }
 }
 
 impl Format {
@@ -28,25 +60,17 @@ impl Format {
 
     /// The number in a field of `record`; none if there is no such field, or the record is too short for it.
     pub fn number(&self, record: &[u8], name: &str) -> Option<i64> {
-        let field = self.field(name)?;
-        let bytes = record.get(field.at.clone())?;
-        let mut wide = [if field.signed && bytes.last()? & 0x80 != 0 { 0xff } else { 0 }; 8];
-        wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(i64::from_le_bytes(wide))
+        self.place(name)?.number(record)
     }
 
-    /// The text in a field of fixed length, up to its first zero.
-    ///
-    /// Task names are chosen by their programs: whatever is no printable character is replaced.
+    /// The text in a field of fixed length.
     pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
-        let bytes = record.get(self.field(name)?.at.clone())?;
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        let text = String::from_utf8_lossy(&bytes[..end]);
-        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+        self.place(name)?.text(record)
     }
 
-    fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name == name)
+    /// Where the field called `name` lies.
+    pub fn place(&self, name: &str) -> Option<&Place> {
+        self.fields.iter().find(|field| field.name == name).map(|field| &field.place)
     }
 }
 
@@ -65,7 +89,7 @@ fn field(line: &str) -> Option<Field> {
     }
     let name = declaration.split('[').next()?.rsplit([' ', '*']).next()?.to_owned();
     let start = offset?;
-    Some(Field { name, at: start..start.checked_add(size?)?, signed })
+    Some(Field { name, place: Place { at: start..start.checked_add(size?)?, signed } })
 }
 
 #[cfg(test)]

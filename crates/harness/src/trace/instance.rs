@@ -4,12 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "the files of tracefs, which are the kernel's")]
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::event::{Decoder, EventKind, KINDS, Of};
+use super::format::Format;
 use super::ring;
 use super::tracefs::{TraceError, Tracefs};
 use doorbell_results::event::Event;
@@ -64,9 +65,48 @@ pub struct Wanted<'a> {
     pub kib: u32,
 }
 
+/// All events of some kinds that some tasks meet, and those that they start from then on.
+#[derive(Debug, Clone)]
+pub struct Following<'a> {
+    /// The kinds: system and name.
+    pub events: &'a [(&'static str, &'static str)],
+    pub cpus: &'a CpuList,
+    pub clock: Source,
+    /// Size of each CPU's buffer, KiB.
+    pub kib: u32,
+}
+
 impl Instance {
     /// Makes one that records nothing yet; clears those that dead runs left.
     pub fn create(tracefs: &Tracefs, wanted: &Wanted) -> Result<Self, TraceError> {
+        let mut instance = Self::bare(tracefs)?;
+        instance.set_up(tracefs, wanted)?;
+        Ok(instance)
+    }
+
+    /// Makes one that records nothing yet, and then follows the tasks that [`Instance::follow`] names; with the formats of its kinds, in
+    /// their order. A full buffer drops what comes.
+    pub fn following(tracefs: &Tracefs, following: &Following) -> Result<(Self, Vec<Format>), TraceError> {
+        let mut instance = Self::bare(tracefs)?;
+        instance.lay_out(tracefs, following.clock, following.cpus, following.kib)?;
+        instance.write("options/overwrite", "0")?;
+        instance.write("options/event-fork", "1")?;
+        // Without a task in the list everything of the machine would be recorded.
+        instance.unfollow()?;
+        let mut formats = Vec::new();
+        for &(system, name) in following.events {
+            let event = format!("events/{system}/{name}");
+            let format = fs::read_to_string(instance.folder.join(&event).join("format"));
+            let format = format.ok().and_then(|text| Format::parse(&text));
+            formats.push(format.ok_or(TraceError::NoEvent { system, name })?);
+            instance.write(&format!("{event}/enable"), "1")?;
+        }
+        instance.open_buffers(following.cpus)?;
+        Ok((instance, formats))
+    }
+
+    /// One without events.
+    fn bare(tracefs: &Tracefs) -> Result<Self, TraceError> {
         sweep(tracefs);
         let folder = tracefs.folder().join("instances").join(own_name());
         match fs::create_dir(&folder) {
@@ -89,24 +129,35 @@ impl Instance {
             OpenOptions::new().write(true).open(&path).map_err(|cause| TraceError::file(&path, cause))?;
         instance.switch = Some(switch);
         instance.stop()?;
-        instance.set_up(tracefs, wanted)?;
         Ok(instance)
     }
 
-    fn set_up(&mut self, tracefs: &Tracefs, wanted: &Wanted) -> Result<(), TraceError> {
+    /// What holds whatever is recorded: the layout of pages, the clock, and the size of each CPU's buffer.
+    fn lay_out(
+        &mut self,
+        tracefs: &Tracefs,
+        clock: Source,
+        cpus: &CpuList,
+        kib: u32,
+    ) -> Result<(), TraceError> {
         let header = tracefs.folder().join("events/header_page");
         let text = at_once(&header).map_err(|cause| TraceError::file(&header, cause))?;
         ring::check(&text, &header.display().to_string())?;
-        self.set_clock(wanted.clock)?;
+        self.set_clock(clock)?;
         // Before 6.8 a sub-buffer is always a page.
         if let Ok(kib) = fs::read_to_string(self.folder.join("buffer_subbuf_size_kb")) {
             self.page = kib.trim().parse::<usize>().map_or(self.page, |kib| kib * 1024);
         }
-        self.write("options/overwrite", "1")?;
-        self.write("tracing_cpumask", &mask(wanted.cpus))?;
-        for cpu in wanted.cpus.iter() {
-            self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &wanted.kib.to_string())?;
+        self.write("tracing_cpumask", &mask(cpus))?;
+        for cpu in cpus.iter() {
+            self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib.to_string())?;
         }
+        Ok(())
+    }
+
+    fn set_up(&mut self, tracefs: &Tracefs, wanted: &Wanted) -> Result<(), TraceError> {
+        self.lay_out(tracefs, wanted.clock, wanted.cpus, wanted.kib)?;
+        self.write("options/overwrite", "1")?;
         for kind in KINDS {
             let Some(of) = (wanted.of)(kind) else { continue };
             let event = format!("events/{}/{}", kind.system, kind.name);
@@ -123,7 +174,11 @@ impl Instance {
             }
             self.write(&format!("{event}/enable"), "1")?;
         }
-        for cpu in wanted.cpus.iter() {
+        self.open_buffers(wanted.cpus)
+    }
+
+    fn open_buffers(&mut self, cpus: &CpuList) -> Result<(), TraceError> {
+        for cpu in cpus.iter() {
             let path = self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
             let file = OpenOptions::new()
                 .read(true)
@@ -166,6 +221,46 @@ impl Instance {
             .map_err(|cause| TraceError::file(&self.folder.join("tracing_on"), cause.into()))
     }
 
+    /// Adds `tasks` to those that are followed.
+    pub fn follow(&self, tasks: &[i32]) -> Result<(), TraceError> {
+        let path = self.folder.join("set_event_pid");
+        let mut file =
+            OpenOptions::new().append(true).open(&path).map_err(|cause| TraceError::file(&path, cause))?;
+        // The kernel takes less than a page at a time.
+        for some in tasks.chunks(256) {
+            let text: String = some.iter().map(|task| format!("{task} ")).collect();
+            file.write_all(text.as_bytes()).map_err(|cause| TraceError::file(&path, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Follows nobody but a task that cannot be: an empty list would stand for everybody.
+    pub fn unfollow(&self) -> Result<(), TraceError> {
+        self.write("set_event_pid", &nobody().to_string())
+    }
+
+    /// Events that were lost since this was last asked, on all CPUs.
+    pub fn lost(&mut self) -> u64 {
+        let mut all = 0;
+        for Buffer { cpu, lost, .. } in &mut self.buffers {
+            let now = stats(&self.folder, *cpu).lost;
+            all += now.saturating_sub(*lost);
+            *lost = now;
+        }
+        all
+    }
+
+    /// Hands each record that lies in the buffers to `entry`, with the place of its CPU's buffer and its time, and takes it out;
+    /// recording may go on.
+    pub fn drain(&mut self, mut entry: impl FnMut(usize, u64, &[u8])) -> Result<(), TraceError> {
+        let mut page = vec![0; self.page];
+        for (place, Buffer { file, .. }) in self.buffers.iter_mut().enumerate() {
+            take(file, &mut page, |time, record| entry(place, time, record))
+                .map_err(|cause| TraceError::file(&self.folder.join("trace_pipe_raw"), cause))?;
+        }
+        Ok(())
+    }
+
     /// Takes out all that was recorded; to be called while nothing is.
     pub fn harvest(&mut self) -> Result<Harvest, TraceError> {
         let mut harvest = Harvest::default();
@@ -177,22 +272,10 @@ impl Instance {
                 harvest.whole_from = harvest.whole_from.max(stats.oldest);
                 *lost = stats.lost;
             }
-            loop {
-                match file.read(&mut page) {
-                    Ok(0) => break,
-                    Ok(length) => {
-                        let mut entry = |time, record: &[u8]| {
-                            harvest.events.extend(self.decoder.event(*cpu, time, record));
-                        };
-                        ring::read(&page[..length], &mut entry);
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(cause) => {
-                        return Err(TraceError::file(&self.folder.join("trace_pipe_raw"), cause));
-                    }
-                }
-            }
+            take(file, &mut page, |time, record| {
+                harvest.events.extend(self.decoder.event(*cpu, time, record))
+            })
+            .map_err(|cause| TraceError::file(&self.folder.join("trace_pipe_raw"), cause))?;
         }
         // Each CPU's are in order; a stable sort keeps that order where clocks agree to the tick.
         harvest.events.sort_by_key(|event| event.at);
@@ -220,6 +303,32 @@ impl Drop for Instance {
                 // Removed, or never to be; then the next run's sweep meets it again.
                 _ => return,
             }
+        }
+    }
+}
+
+/// A number that no task has now and hardly one will get: numbers are given in turn, and these are the last
+/// (`/proc/sys/kernel/pid_max` is the first that is never given; the kernel takes no greater one for its list).
+fn nobody() -> u32 {
+    /// What the kernel begins with on a small machine (kernel include/linux/threads.h, `PID_MAX_DEFAULT`).
+    const LEAST: u32 = 32_768;
+    let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let most = most.and_then(|text| text.trim().parse().ok()).unwrap_or(LEAST);
+    (1..most).rev().find(|task| !Path::new(&format!("/proc/{task}")).exists()).unwrap_or(LEAST - 1)
+}
+
+/// Takes all pages out of a buffer, and hands each record to `entry`.
+fn take(file: &mut File, page: &mut [u8], mut entry: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    loop {
+        match file.read(page) {
+            Ok(0) => return Ok(()),
+            Ok(length) => {
+                // A page without a header holds nothing.
+                let _ = ring::read(&page[..length], &mut entry);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -31,6 +31,11 @@ pub enum TraceError {
         wanted: &'static str,
         has: String,
     },
+    /// A kind of event without which nothing can be told.
+    #[error(
+        "this kernel has no trace event {system}:{name}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING"
+    )]
+    NoEvent { system: &'static str, name: &'static str },
     /// A file of the instance could not be used.
     #[error("{path}: {cause}; is another tracer using up the memory for trace buffers?")]
     File { path: String, cause: io::Error },

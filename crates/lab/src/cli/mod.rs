@@ -84,6 +84,8 @@ pub mod tasks;
 #[cfg(target_os = "linux")]
 pub mod top;
 #[cfg(target_os = "linux")]
+pub mod trace;
+#[cfg(target_os = "linux")]
 pub mod tune;
 #[cfg(target_os = "linux")]
 pub mod uintr;
@@ -208,6 +210,10 @@ verbs! {
     ///
     /// Each with a waterfall, and its cause where the evidence supports one.
     Why of why in "linux",
+    /// Your own program: who wakes whom in it, and what that costs
+    ///
+    /// Its threads, wake edges with their mechanism, herds, time-outs; and what spinning would change.
+    Trace of trace in "linux",
     /// How often comparisons on this machine say what is true
     Study of study in "linux",
 

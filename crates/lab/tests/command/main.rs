@@ -26,5 +26,6 @@ mod stage;
 mod stands_alone;
 mod tasks;
 mod throttled;
+mod trace;
 mod verdicts;
 mod world;

@@ -20,10 +20,12 @@ use crate::event::Event;
 use crate::record::Series;
 
 pub mod mark;
+pub mod program;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 
 pub use mark::Mark;
+pub use program::Program;
 
 /// What a traced trial leaves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,9 @@ pub struct Anatomy {
     pub paths: Vec<Path>,
     /// Wake-ups that are kept whole.
     pub kept: Vec<Wake>,
+    /// Who woke whom in a program of the user's, which was watched and not run by us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
 }
 
 /// A mark that this kernel does not show.

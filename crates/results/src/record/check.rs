@@ -6,6 +6,7 @@ use super::populations::Population;
 use super::question::{Limited, Question, Which};
 use super::{Environment, Histogram, Record, Reference, ResultFile, Series, Tally};
 use crate::anatomy::Path;
+use crate::anatomy::program::{Cost, Edge, Program, Sequence};
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
 const CPUS: u32 = 8192;
@@ -100,6 +101,14 @@ pub enum Nonsense {
         /// The number.
         number: f64,
     },
+    /// A wake graph that contradicts itself.
+    #[error("record {record}: {what}")]
+    Graph {
+        /// The record's place in the file, from 0.
+        record: usize,
+        /// What does not fit.
+        what: &'static str,
+    },
     /// Histograms that hold more than their text can tell.
     #[error("{bytes} bytes of histograms hold {buckets} occupied buckets, more than any measurement leaves")]
     TooDense {
@@ -155,8 +164,47 @@ fn check_question(question: Option<&Question>) -> Result<(), Nonsense> {
 
 /// Every series of a record that has a histogram.
 fn histograms(record: &Record) -> impl Iterator<Item = &Series> {
+    record.series.values().chain(&record.work).chain(traced(record))
+}
+
+/// Those that the kernel's events made.
+fn traced(record: &Record) -> impl Iterator<Item = &Series> {
     let paths = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths);
-    record.series.values().chain(&record.work).chain(paths.flat_map(Path::series))
+    let edges = record.anatomy.iter().filter_map(|anatomy| anatomy.program.as_ref());
+    let edges = edges.flat_map(|program| &program.edges).flat_map(|edge| [&edge.slept, &edge.took]);
+    paths.flat_map(Path::series).chain(edges)
+}
+
+/// What is wrong with a program's wake graph.
+fn misdrawn(program: &Program) -> Option<&'static str> {
+    let edges = program.edges.len();
+    let known = |edge: &Edge| edge.sequence.is_none_or(|place| (place as usize) < program.sequences.len());
+    let in_step =
+        |sequence: &Sequence| sequence.is_whole() && sequence.edge.iter().all(|edge| *edge as usize <= edges);
+    let times = |sequence: &Sequence| {
+        let all = [&sequence.slept_ns, &sequence.took_ns, &sequence.awake_ns];
+        all.into_iter().flatten().all(|ns| *ns < COUNTS)
+    };
+    let Cost { recorder_ns, call_ns, calls, events } = program.cost;
+    let further = [program.wakes, program.ended_by_action, program.incomplete, program.further_wakes];
+    let threads = program.threads.iter().flat_map(|one| [one.count, one.ran_ns, one.wakes]);
+    let of_edges = program.edges.iter().flat_map(|edge| [edge.wakes, edge.ran_out, edge.rescued]);
+    let herds = program.herds.iter().flat_map(|herd| [herd.calls, herd.woken]);
+    let mut counts = further.into_iter().chain(threads).chain(of_edges).chain(herds);
+    if !program.edges.iter().all(known) {
+        Some("an edge of its wake graph belongs to a thread that is not there")
+    } else if !program.sequences.iter().all(in_step) {
+        Some("the wake-ups of a thread do not fit each other")
+    } else if !program.sequences.iter().all(times) {
+        Some("a wake-up of a thread takes longer than any recording")
+    } else if counts.any(|count| count >= COUNTS)
+        || [recorder_ns, calls, events, program.recorded_ns].iter().any(|count| *count >= COUNTS)
+        || !(0.0..1e9).contains(&call_ns)
+    {
+        Some("its wake graph counts more than any recording can")
+    } else {
+        None
+    }
 }
 
 /// Checks a record and returns the occupied buckets of its histograms.
@@ -212,11 +260,16 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     {
         return Err(Nonsense::Reference { record: index, ratio, round_trip_ns });
     }
+    let program = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref());
+    if let Some(what) = program.and_then(misdrawn) {
+        return Err(Nonsense::Graph { record: index, what });
+    }
     let mut buckets = 0;
     let named = record.series.iter().map(|(quantity, series)| (format!("{quantity:?}"), series));
-    let stages = record.anatomy.iter().flat_map(|anatomy| &anatomy.paths).flat_map(Path::series);
     let work = record.work.iter().map(|series| ("work".to_owned(), series));
-    for (quantity, series) in named.chain(work).chain(stages.map(|series| ("anatomy".to_owned(), series))) {
+    for (quantity, series) in
+        named.chain(work).chain(traced(record).map(|series| ("anatomy".to_owned(), series)))
+    {
         let counters = match Histogram::counters_of(&series.histogram) {
             Ok(counters) => counters,
             Err(cause) => return Err(Nonsense::Histogram { record: index, quantity, cause }),

@@ -443,6 +443,37 @@ mod tests {
     }
 
     #[test]
+    fn a_wake_graph_that_contradicts_itself_is_refused() {
+        use crate::anatomy::Anatomy;
+        use crate::anatomy::program::{Cost, Program, Sequence};
+        let read = |program: Program| {
+            let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
+            result.records[0].anatomy = Some(Anatomy { program: Some(program), ..Anatomy::default() });
+            read_bytes(write::to_json(&result).into(), "x.json")
+        };
+        let sequence = |edge: Vec<u32>, slept_ns: u64| Sequence {
+            slept_ns: vec![slept_ns],
+            took_ns: vec![1],
+            awake_ns: vec![1],
+            edge,
+            ..Sequence::default()
+        };
+        let of = |sequence| Program { sequences: vec![sequence], ..Program::default() };
+        assert!(read(of(sequence(vec![0], 1))).is_ok(), "a wake-up by an edge that is not in the list");
+        let cost = Cost { call_ns: -1.0, ..Cost::default() };
+        for program in [
+            of(sequence(vec![0, 0], 1)),
+            of(sequence(vec![1], 1)),
+            of(sequence(vec![0], u64::MAX)),
+            Program { wakes: u64::MAX, ..Program::default() },
+            Program { cost, ..Program::default() },
+        ] {
+            let error = read(program).unwrap_err();
+            assert!(matches!(error, ReadError::Nonsense { .. }), "{error}");
+        }
+    }
+
+    #[test]
     fn a_hostile_histogram_is_named_with_its_record() {
         let error = refused(with("/records/1/series/wake/histogram", "HISTFAAAAAEA".into()));
         assert!(error.to_string().contains("record 1, Wake"), "{error}");

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes what people read of a graph of tasks: threads of one name are one, times are picoseconds, and of all edges those stay that took
+//! most.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::graph::{Graph, Passed, Times, Who};
+use doorbell_results::anatomy::program::{
+    By, Edge, Herd, Mechanism, Program, Sequence, Threads, Wait, Waker,
+};
+use doorbell_results::machine::clock::Clock;
+use doorbell_results::record::{Histogram, Series};
+
+/// Edges that are kept.
+const EDGES: usize = 40;
+/// Edges of which the thread that they woke most is kept wake-up by wake-up.
+const SEQUENCES: usize = 12;
+/// Wake-ups that are kept of a thread: minutes of most programs, and half a megabyte of the file.
+const PASSED: usize = 20_000;
+
+/// Edges of one waker's, waiter's and mechanism's name.
+#[derive(Debug, Default)]
+struct Folded {
+    times: Times,
+    /// By task, how often it was woken.
+    tasks: BTreeMap<i32, usize>,
+    /// Places in the graph.
+    places: Vec<usize>,
+}
+
+impl Folded {
+    fn took(&self) -> u64 {
+        self.times.wakes.iter().map(|[_, took]| took).sum()
+    }
+}
+
+/// The threads, edges, herds and sequences of `graph`; the rest of the program is the recorder's to say.
+pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Program {
+    let name = |task: i32| names.get(&task).cloned().unwrap_or_else(|| format!("task {task}"));
+    let mut folded: BTreeMap<(Waker, String, Mechanism), Folded> = BTreeMap::new();
+    for (place, (key, times)) in graph.edges.iter_mut().enumerate() {
+        let waker = match key.waker {
+            Who::Kernel => Waker::Kernel,
+            Who::Task(task) if graph.threads.contains_key(&task) => Waker::Thread { name: name(task) },
+            Who::Task(task) => Waker::Outside { name: name(task) },
+        };
+        let into = folded.entry((waker, name(key.waiter), key.mechanism.clone())).or_default();
+        into.places.push(place);
+        *into.tasks.entry(key.waiter).or_default() += times.wakes.len();
+        into.times.ran_out += times.ran_out;
+        into.times.rescued += times.rescued;
+        into.times.wakes.append(&mut times.wakes);
+    }
+    let mut folded: Vec<_> = folded.into_iter().collect();
+    // A sleeper's own clock comes last: nobody else's work waited for it.
+    let own_time = |mechanism: &Mechanism| mechanism.wait == Wait::Sleep && mechanism.by == By::Timer;
+    folded.sort_by_cached_key(|((_, _, mechanism), edge)| {
+        (own_time(mechanism), std::cmp::Reverse(edge.took()))
+    });
+    let further = folded.split_off(folded.len().min(EDGES));
+    let mut place_of = vec![folded.len(); graph.edges.len()];
+    for (edge, (_, one)) in folded.iter().enumerate() {
+        one.places.iter().for_each(|place| place_of[*place] = edge);
+    }
+    let mut sequences: Vec<Sequence> = Vec::new();
+    let mut edges = Vec::new();
+    for (number, ((waker, waiter, mechanism), one)) in folded.into_iter().enumerate() {
+        let busiest = one.tasks.iter().max_by_key(|(_, wakes)| **wakes).map(|(task, _)| *task);
+        let sequence = busiest.filter(|_| number < SEQUENCES).and_then(|task| {
+            let there = sequences.iter().position(|sequence| sequence.task == task);
+            let place = there.unwrap_or_else(|| {
+                let passed = graph.threads.get(&task).map_or(&[][..], |thread| &thread.1);
+                sequences.push(sequence(task, name(task), passed, &place_of, clock));
+                sequences.len() - 1
+            });
+            u32::try_from(place).ok()
+        });
+        edges.push(Edge {
+            waker,
+            waiter,
+            mechanism,
+            wakes: one.times.wakes.len() as u64,
+            ran_out: one.times.ran_out,
+            rescued: one.times.rescued,
+            slept: series(&one.times, 0, clock),
+            took: series(&one.times, 1, clock),
+            sequence,
+        });
+    }
+    Program {
+        wakes: graph.wakes,
+        ended_by_action: graph.ended_by_action,
+        incomplete: graph.incomplete,
+        threads: threads(&graph, name, clock),
+        further_wakes: further.iter().map(|(_, edge)| edge.times.wakes.len() as u64).sum(),
+        herds: herds(&graph, name),
+        edges,
+        sequences,
+        ..Program::default()
+    }
+}
+
+/// All wake-ups of a program, however they are folded: from waking to running.
+pub fn took(program: &Program) -> Series {
+    let mut all = Histogram::untouched();
+    for series in program.edges.iter().map(|edge| &edge.took) {
+        if let Ok(counters) = series.counters() {
+            all.add_counters(&counters);
+        }
+    }
+    Series::from(&all)
+}
+
+fn series(times: &Times, which: usize, clock: Clock) -> Series {
+    let mut histogram = Histogram::untouched();
+    times.wakes.iter().for_each(|wake| histogram.record(clock.ps(wake[which])));
+    Series::from(&histogram)
+}
+
+fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], clock: Clock) -> Sequence {
+    let ns = |ticks: u64| clock.ps(ticks) / 1000;
+    let mut sequence = Sequence { task, name, ..Sequence::default() };
+    // How long it was awake after the last is not known: the record ends there.
+    for pair in passed.windows(2).take(PASSED) {
+        let [one, next] = pair else { continue };
+        sequence.edge.push(u32::try_from(place_of[one.edge]).unwrap_or(u32::MAX));
+        sequence.slept_ns.push(ns(one.waking.saturating_sub(one.slept)));
+        sequence.took_ns.push(ns(one.came.saturating_sub(one.waking)));
+        sequence.awake_ns.push(ns(next.slept.saturating_sub(one.came)));
+    }
+    sequence
+}
+
+fn threads(graph: &Graph, name: impl Fn(i32) -> String, clock: Clock) -> Vec<Threads> {
+    let mut by_name: BTreeMap<String, Threads> = BTreeMap::new();
+    for (task, (ran, passed)) in &graph.threads {
+        let name = name(*task);
+        let none = || Threads { name: name.clone(), count: 0, ran_ns: 0, wakes: 0 };
+        let all = by_name.entry(name.clone()).or_insert_with(none);
+        all.count += 1;
+        all.ran_ns += clock.ps(*ran) / 1000;
+        all.wakes += passed.len() as u64;
+    }
+    let mut all: Vec<Threads> = by_name.into_values().collect();
+    all.sort_by_key(|threads| std::cmp::Reverse(threads.wakes));
+    all
+}
+
+fn herds(graph: &Graph, name: impl Fn(i32) -> String) -> Vec<Herd> {
+    let mut by_name: BTreeMap<(String, String), (u64, u64)> = BTreeMap::new();
+    for ((waker, first), (calls, woken)) in &graph.herds {
+        let all = by_name.entry((name(*waker), name(*first))).or_default();
+        all.0 += calls;
+        all.1 += woken;
+    }
+    let herd = |((waker, waiter), (calls, woken))| Herd { waker, waiter, calls, woken };
+    let mut all: Vec<Herd> = by_name.into_iter().map(herd).collect();
+    all.sort_by_key(|herd| std::cmp::Reverse(herd.woken));
+    all
+}

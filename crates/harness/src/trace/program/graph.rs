@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makes a wake graph of events: which thread was woken by whom, out of which wait, how long it had slept and how long it took to run.
+//!
+//! A wake-up begins when the kernel begins to wake a thread that has left its CPU, and ends when a CPU turns to it. Some virtual machines
+//! leave the latter out where the CPU was idle; such a wake-up ends at the first thing that the thread is seen to do, and is counted apart.
+//! By what it was woken is settled at the next system call that the thread makes: a wait for several files shows then of which one it
+//! was, and a time-out that it was one.
+
+use std::collections::{HashMap, HashSet};
+
+use super::call::{Call, Does, Opened, ran_out, socket};
+use super::files::Files;
+use super::seen::{Act, Context, Seen};
+use doorbell_results::anatomy::program::{By, File, Mechanism, Object, Wait};
+
+/// Threads that one call must wake to be a herd's.
+const HERD: u64 = 3;
+
+/// Who woke: a task, or the kernel in an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Who {
+    Task(i32),
+    Kernel,
+}
+
+/// One way in which one thread was woken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub waker: Who,
+    pub waiter: i32,
+    pub mechanism: Mechanism,
+}
+
+/// What is known of an edge; times in ticks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Slept, took.
+    pub wakes: Vec<[u64; 2]>,
+    pub ran_out: u64,
+    pub rescued: u64,
+}
+
+/// A wake-up in a thread's life, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Place in [`Graph::edges`].
+    pub edge: usize,
+    pub slept: u64,
+    pub waking: u64,
+    pub came: u64,
+}
+
+/// What was found; tasks by their numbers.
+#[derive(Debug, Default)]
+pub struct Graph {
+    pub edges: Vec<(Key, Times)>,
+    /// Every thread of the program: what it ran, in ticks, and its wake-ups.
+    pub threads: HashMap<i32, (u64, Vec<Passed>)>,
+    pub wakes: u64,
+    pub ended_by_action: u64,
+    pub incomplete: u64,
+    /// Calls of the program.
+    pub calls: u64,
+    /// Herds by waker and the first that was woken: calls and threads woken.
+    pub herds: HashMap<(i32, i32), (u64, u64)>,
+}
+
+/// A wake-up under way.
+#[derive(Debug, Clone, Copy)]
+struct Woken {
+    at: u64,
+    who: i32,
+    context: Context,
+    /// The call that the waker was in.
+    call: Option<Call>,
+    /// Whether it came before the kernel had told that the thread left its CPU.
+    early: bool,
+}
+
+/// A wake-up that is over, and of which it is not settled yet by what it was.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    slept: u64,
+    woken: Woken,
+    came: u64,
+    call: Option<Call>,
+    result: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    process: i32,
+    call: Option<Call>,
+    /// Whether it was seen to enter a call or to leave one: what it was in before is not known.
+    known: bool,
+    slept: Option<u64>,
+    woken: Option<Woken>,
+    pending: Option<Pending>,
+    on_since: Option<u64>,
+    ran: u64,
+    passed: Vec<Passed>,
+    /// The call by which it woke others last, the first of them, and how many.
+    woke: Option<(u64, i32, u64)>,
+}
+
+/// Reads events in the order of time.
+#[derive(Debug)]
+pub struct Weaver<'a> {
+    files: &'a Files,
+    children: bool,
+    threads: HashMap<i32, Thread>,
+    /// What system calls opened: process and descriptor.
+    opened: HashMap<(i32, i32), File>,
+    /// The processes that made those of the program.
+    parents: HashMap<i32, i32>,
+    places: HashMap<Key, usize>,
+    graph: Graph,
+}
+
+impl<'a> Weaver<'a> {
+    /// For a program of the threads `first`, each with its process; with `children`, also the processes that it makes.
+    pub fn new(first: &[(i32, i32)], children: bool, files: &'a Files) -> Self {
+        let thread = |&(task, process): &(i32, i32)| (task, Thread { process, ..Thread::default() });
+        Self {
+            files,
+            children,
+            threads: first.iter().map(thread).collect(),
+            opened: HashMap::new(),
+            parents: HashMap::new(),
+            places: HashMap::new(),
+            graph: Graph::default(),
+        }
+    }
+
+    pub fn see(&mut self, event: &Seen) {
+        match event.act {
+            Act::Enters { call, args } => self.enters(event, Call { number: call, args, at: event.at }),
+            Act::Returns { value, .. } => self.returns(event, value),
+            Act::Waking { task } => self.waking(event, task),
+            Act::Switch { from, sleeps, to } => {
+                self.leaves(from, event.at, sleeps);
+                self.comes(to, event.at);
+            }
+            Act::Born { task, thread } => self.born(event.task, task, thread),
+        }
+    }
+
+    /// What was found, once no event is left.
+    pub fn end(mut self) -> Graph {
+        let tasks: Vec<i32> = self.threads.keys().copied().collect();
+        for task in tasks {
+            self.settle(task, None);
+            if let Some(thread) = self.threads.get_mut(&task)
+                && let Some((_, first, count)) = thread.woke.take()
+            {
+                herd(&mut self.graph, task, first, count);
+            }
+        }
+        let threads = self.threads.into_iter();
+        self.graph.threads = threads.map(|(task, thread)| (task, (thread.ran, thread.passed))).collect();
+        self.graph
+    }
+
+    fn born(&mut self, parent: i32, task: i32, thread: bool) {
+        let Some(process) = self.threads.get(&parent).map(|parent| parent.process) else { return };
+        if !thread && !self.children {
+            return;
+        }
+        // A number that is given again: what was found of its last holder stays.
+        self.settle(task, None);
+        let Thread { ran, passed, .. } = self.threads.remove(&task).unwrap_or_default();
+        let process = if thread {
+            process
+        } else {
+            self.parents.insert(task, process);
+            task
+        };
+        // Its whole life is recorded.
+        self.threads.insert(task, Thread { process, known: true, ran, passed, ..Thread::default() });
+    }
+
+    fn enters(&mut self, event: &Seen, call: Call) {
+        self.acts(event.task, event.at);
+        self.settle(event.task, Some(call));
+        if let Some(thread) = self.threads.get_mut(&event.task) {
+            thread.call = Some(call);
+            thread.known = true;
+            self.graph.calls += 1;
+        }
+    }
+
+    fn returns(&mut self, event: &Seen, value: i64) {
+        self.acts(event.task, event.at);
+        let Some(thread) = self.threads.get_mut(&event.task) else { return };
+        thread.known = true;
+        let call = thread.call.take();
+        if let Some(pending) = &mut thread.pending {
+            pending.result.get_or_insert(value);
+        }
+        let process = thread.process;
+        match (call.map(|call| call.does()), i32::try_from(value)) {
+            (Some(Does::Closes(fd)), _) => drop(self.opened.remove(&(process, fd))),
+            (Some(Does::Opens(opened)), Ok(fd @ 0..)) => {
+                let file = match opened {
+                    Opened::Eventfd => Some(File::Eventfd),
+                    Opened::Epoll => Some(File::Epoll),
+                    Opened::Timerfd => Some(File::Timerfd),
+                    Opened::Signalfd => Some(File::Signalfd),
+                    Opened::Socket(family, kind) => Some(socket(family, kind)),
+                    Opened::Accepted(other) | Opened::Copy(other) => self.file(process, other),
+                    // A FIFO, perhaps: whoever looks will see.
+                    Opened::Other => None,
+                };
+                match file {
+                    Some(file) => drop(self.opened.insert((process, fd), file)),
+                    None => drop(self.opened.remove(&(process, fd))),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a thread does that it can do on a CPU alone: if it was being woken it has come.
+    fn acts(&mut self, task: i32, at: u64) {
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        if let Some((slept, woken)) = thread.slept.zip(thread.woken) {
+            self.came(task, slept, woken, at);
+            self.graph.ended_by_action += 1;
+        } else {
+            // A waking that met it before it slept kept it awake.
+            thread.woken = None;
+            if thread.slept.take().is_some() {
+                self.graph.incomplete += 1;
+            }
+            thread.on_since.get_or_insert(at);
+        }
+    }
+
+    fn waking(&mut self, event: &Seen, task: i32) {
+        let call = self.threads.get(&event.task).and_then(|waker| waker.call);
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        if thread.woken.is_some_and(|woken| !woken.early) {
+            return;
+        }
+        let early = thread.slept.is_none();
+        thread.woken = Some(Woken { at: event.at, who: event.task, context: event.context, call, early });
+        if event.context == Context::Task
+            && let Some(call) = call
+            && let Some(waker) = self.threads.get_mut(&event.task)
+        {
+            match &mut waker.woke {
+                Some((at, _, count)) if *at == call.at => *count += 1,
+                woke => {
+                    if let Some((_, first, count)) = woke.replace((call.at, task, 1)) {
+                        herd(&mut self.graph, event.task, first, count);
+                    }
+                }
+            }
+        }
+    }
+
+    fn leaves(&mut self, task: i32, at: u64, sleeps: bool) {
+        if !self.threads.contains_key(&task) {
+            return;
+        }
+        // It can leave only what it has come to.
+        if self.threads.get(&task).is_some_and(|thread| thread.slept.is_some()) {
+            self.acts(task, at);
+        }
+        if sleeps {
+            // Woken once more within one call.
+            self.settle(task, None);
+        }
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        if let Some(since) = thread.on_since.take() {
+            thread.ran += at.saturating_sub(since);
+        }
+        if sleeps {
+            thread.slept = Some(at);
+            // The waker was quicker than the event: the kernel tells of a leaving when it is all but over.
+            if let Some(woken) = &mut thread.woken {
+                woken.at = woken.at.max(at);
+            }
+        } else {
+            thread.woken = None;
+        }
+    }
+
+    fn comes(&mut self, task: i32, at: u64) {
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        match thread.slept.zip(thread.woken) {
+            Some((slept, woken)) => self.came(task, slept, woken, at),
+            None => {
+                thread.woken = None;
+                thread.on_since = Some(at);
+                if thread.slept.take().is_some() {
+                    self.graph.incomplete += 1;
+                }
+            }
+        }
+    }
+
+    fn came(&mut self, task: i32, slept: u64, woken: Woken, at: u64) {
+        let Some(thread) = self.threads.get_mut(&task) else { return };
+        thread.slept = None;
+        thread.woken = None;
+        thread.on_since = Some(at);
+        if !thread.known {
+            self.graph.incomplete += 1;
+            return;
+        }
+        self.graph.wakes += 1;
+        thread.pending = Some(Pending { slept, woken, came: at, call: thread.call, result: None });
+    }
+
+    /// Settles by what `task` was woken, now that it makes its next call, or sleeps again, or all is over.
+    fn settle(&mut self, task: i32, next: Option<Call>) {
+        let Some(pending) = self.threads.get_mut(&task).and_then(|thread| thread.pending.take()) else {
+            return;
+        };
+        let (waker, mechanism) = self.cause(task, &pending, next);
+        let key = Key { waker, waiter: task, mechanism };
+        let wait = key.mechanism.wait;
+        let ended = pending.result.is_some_and(|value| ran_out(wait, value)) && waker == Who::Kernel;
+        let other = |call: Call| pending.call.is_some_and(|before| !call.repeats(&before));
+        let edge = match self.places.get(&key) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(key.clone(), self.graph.edges.len());
+                self.graph.edges.push((key, Times::default()));
+                self.graph.edges.len() - 1
+            }
+        };
+        let Pending { slept, woken, came, .. } = pending;
+        let times = &mut self.graph.edges[edge].1;
+        times.wakes.push([woken.at.saturating_sub(slept), came.saturating_sub(woken.at)]);
+        times.ran_out += u64::from(ended);
+        times.rescued += u64::from(ended && next.is_some_and(other));
+        if let Some(thread) = self.threads.get_mut(&task) {
+            thread.passed.push(Passed { edge, slept, waking: woken.at, came });
+        }
+    }
+
+    fn cause(&self, task: i32, pending: &Pending, next: Option<Call>) -> (Who, Mechanism) {
+        let Pending { woken, call, result, .. } = *pending;
+        let process = self.threads.get(&task).map_or(0, |thread| thread.process);
+        let wait = call.map_or(Wait::Elsewhere, |call| call.wait());
+        let own = self.waited_for(process, wait, call, next.filter(|_| result.is_none_or(|value| value > 0)));
+        let made = |by, object| Mechanism { wait, object, by };
+        let from_irq = woken.context != Context::Task || woken.who == 0;
+        if from_irq {
+            if wait == Wait::Sleep || result.is_some_and(|value| ran_out(wait, value)) {
+                return (Who::Kernel, made(By::Timer, own));
+            }
+            if let Some(object) = self.sent_here(&woken, &own) {
+                return (Who::Task(woken.who), made(By::Call, object));
+            }
+            let by = match &own {
+                Object::File { file: File::Timerfd, .. } => By::Timer,
+                Object::File { file: File::Socket { .. }, .. } => By::Network,
+                _ if wait == Wait::Signal => By::Timer,
+                _ if woken.context == Context::Softirq => By::Network,
+                _ => By::Interrupt,
+            };
+            return (Who::Kernel, made(by, own));
+        }
+        let does = woken.call.map(|call| call.does());
+        let by = match does {
+            Some(Does::Signals(number)) => By::Signal { number },
+            Some(Does::Ends) => By::End,
+            _ => match result {
+                // Who sent it is outside of what is recorded, and the wait tells which it was.
+                Some(number @ 1..) if wait == Wait::Signal => By::Signal { number },
+                _ => By::Call,
+            },
+        };
+        let object = match (by, wait) {
+            (By::Call, Wait::Epoll | Wait::Poll | Wait::Select) => self.written(&woken, own),
+            _ => own,
+        };
+        (Who::Task(woken.who), made(by, object))
+    }
+
+    /// What a thread waits for, as its own calls show it.
+    fn waited_for(&self, process: i32, wait: Wait, call: Option<Call>, next: Option<Call>) -> Object {
+        let file = |call: Option<Call>| {
+            let fd = call.and_then(|call| call.descriptor());
+            fd.map_or(Object::None, |fd| object(self.file(process, fd).unwrap_or(File::Other), fd))
+        };
+        match wait {
+            Wait::Futex => call.map_or(Object::None, |call| Object::Futex { address: call.args[0] }),
+            Wait::Read | Wait::Write | Wait::Connection => file(call),
+            // What it reads or writes first is what was ready.
+            Wait::Epoll | Wait::Poll | Wait::Select => file(next),
+            _ => Object::None,
+        }
+    }
+
+    /// What the waker wrote to, where the waiter waits for several files; `own` where that shows as much.
+    fn written(&self, woken: &Woken, own: Object) -> Object {
+        let process = self.threads.get(&woken.who).map(|waker| waker.process);
+        let fd = woken.call.and_then(|call| call.descriptor());
+        let Some((process, fd)) = process.zip(fd) else { return own };
+        match (self.file(process, fd), &own) {
+            // Two ends of one thing: it goes by the number that the waiter has for it.
+            (Some(file), Object::File { file: read, .. }) if same_kind(&file, read) => own,
+            (Some(file @ (File::Eventfd | File::Pipe | File::Socket { .. })), _) => object(file, fd),
+            _ => own,
+        }
+    }
+
+    /// The socket by which the program's own thread woke the waiter, though the kernel did so in a softirq: what is sent to this machine is
+    /// received in the sender's call.
+    fn sent_here(&self, woken: &Woken, own: &Object) -> Option<Object> {
+        let call = woken.call.filter(|_| woken.context == Context::Softirq)?;
+        let fd = match call.does() {
+            Does::Writes(fd) | Does::Connects(fd) | Does::Closes(fd) => fd,
+            _ => return None,
+        };
+        let file = self.file(self.threads.get(&woken.who)?.process, fd)?;
+        let File::Socket { family, address } = &file else { return None };
+        let is_local = |address: &String| {
+            let at = address.parse().map(|address: std::net::SocketAddr| address.ip());
+            at.is_ok_and(|ip| ip.is_loopback())
+        };
+        let inet = family == "tcp" || family == "udp";
+        if !inet || !address.as_ref().is_none_or(is_local) {
+            return None;
+        }
+        Some(match own {
+            Object::File { file: File::Socket { .. }, .. } => own.clone(),
+            _ => object(file, fd),
+        })
+    }
+
+    /// What a descriptor is of: as the program was seen to open it, else as it was seen to be open, be it where the process came from.
+    fn file(&self, process: i32, fd: i32) -> Option<File> {
+        let (mut process, mut seen) = (process, HashSet::new());
+        loop {
+            let looked = self.files.of(process, fd);
+            match (self.opened.get(&(process, fd)), looked) {
+                // The same, with its address.
+                (Some(opened), Some(looked)) if same_kind(opened, looked) => return Some(looked.clone()),
+                (Some(opened), _) => return Some(opened.clone()),
+                (None, Some(looked)) => return Some(looked.clone()),
+                (None, None) => {}
+            }
+            if !seen.insert(process) {
+                return None;
+            }
+            process = *self.parents.get(&process)?;
+        }
+    }
+}
+
+fn herd(graph: &mut Graph, waker: i32, first: i32, count: u64) {
+    if count >= HERD {
+        let (calls, woken) = graph.herds.entry((waker, first)).or_default();
+        *calls += 1;
+        *woken += count;
+    }
+}
+
+fn same_kind(one: &File, other: &File) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// An open file as what is waited for: one with an address goes by that.
+fn object(file: File, fd: i32) -> Object {
+    let named = matches!(&file, File::Socket { address: Some(_), .. });
+    Object::File { file, fd: Some(fd).filter(|_| !named) }
+}
+
+#[cfg(test)]
+#[path = "graph_tests.rs"]
+mod tests;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The events of a watched program, as small as they can be kept: a busy one leaves millions.
+
+use crate::trace::format::{Format, Place};
+
+/// What is recorded; the order is that of [`Kind`].
+pub const EVENTS: [(&str, &str); 6] = [
+    ("raw_syscalls", "sys_enter"),
+    ("raw_syscalls", "sys_exit"),
+    ("sched", "sched_waking"),
+    ("sched", "sched_switch"),
+    ("task", "task_newtask"),
+    ("task", "task_rename"),
+];
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// When, by the trace clock.
+    pub at: u64,
+    /// The task that ran there.
+    pub task: i32,
+    pub context: Context,
+    pub act: Act,
+}
+
+/// For whom the CPU worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Context {
+    /// For the task that ran there.
+    Task,
+    /// It served a softirq, in whatever task ran there.
+    Softirq,
+    /// It served an interrupt, in whatever task ran there.
+    Interrupt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    Enters {
+        call: i64,
+        args: [u64; 3],
+    },
+    Returns {
+        call: i64,
+        value: i64,
+    },
+    Waking {
+        task: i32,
+    },
+    Switch {
+        from: i32,
+        /// Whether it gave its CPU away, and would not have gone on.
+        sleeps: bool,
+        to: i32,
+    },
+    /// A task made another.
+    Born {
+        task: i32,
+        /// Whether it is a thread of the same process.
+        thread: bool,
+    },
+}
+
+/// Reads the records of this kernel.
+#[derive(Debug)]
+pub struct Reader {
+    flags: Place,
+    pid: Place,
+    /// Whom a new name is of, where the kernel says so; else the name is the task's that ran.
+    renamed: Option<Place>,
+    kinds: [Kind; 6],
+}
+
+#[derive(Debug)]
+struct Kind {
+    id: u16,
+    places: Vec<Place>,
+}
+
+/// The fields of each kind, in the order in which they are read.
+const FIELDS: [&[&str]; 6] = [
+    &["id", "args"],
+    &["id", "ret"],
+    &["pid", "comm"],
+    &["prev_pid", "prev_state", "next_pid", "prev_comm", "next_comm"],
+    &["pid", "clone_flags", "comm"],
+    &["newcomm"],
+];
+
+/// Bits of `common_flags` (kernel include/linux/trace_events.h).
+const HARD_IRQ: i64 = 1 << 3;
+const SOFT_IRQ: i64 = 1 << 4;
+/// A bit of `clone_flags` (clone(2)).
+const CLONE_THREAD: i64 = libc::CLONE_THREAD as i64;
+/// The bits of `prev_state` that are states; above them stands one for a task that goes on (kernel include/trace/events/sched.h,
+/// `TASK_REPORT_MAX`).
+const STATES: i64 = 0xff;
+
+impl Reader {
+    /// One for the formats of [`EVENTS`], in their order; none where a field is missing.
+    pub fn new(formats: &[Format]) -> Option<Self> {
+        let first = formats.first()?;
+        let kind = |index: usize| {
+            let format = formats.get(index)?;
+            let places = FIELDS[index].iter().map(|name| format.place(name).cloned());
+            Some(Kind { id: format.id, places: places.collect::<Option<_>>()? })
+        };
+        Some(Self {
+            flags: first.place("common_flags")?.clone(),
+            pid: first.place("common_pid")?.clone(),
+            renamed: formats.get(5)?.place("pid").cloned(),
+            kinds: [kind(0)?, kind(1)?, kind(2)?, kind(3)?, kind(4)?, kind(5)?],
+        })
+    }
+
+    /// The event in `record`. Of each task that it names `named` is told, with whether the name is new, and where in the record it stands.
+    pub fn read(&self, at: u64, record: &[u8], named: &mut impl FnMut(i32, bool, &Place)) -> Option<Seen> {
+        let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
+        let index = self.kinds.iter().position(|kind| kind.id == id)?;
+        let places = &self.kinds[index].places;
+        let number = |place: usize| places.get(place)?.number(record);
+        let task = |place: usize| i32::try_from(number(place)?).ok();
+        let mut name = |of: usize, place: usize, anew: bool| {
+            if let (Some(task), Some(place)) = (task(of), places.get(place)) {
+                named(task, anew, place);
+            }
+        };
+        let flags = self.flags.number(record)?;
+        let act = match index {
+            0 => {
+                let word = |index| places.get(1)?.word(record, index);
+                // The third word of a signal's call is its number; no call that matters has more.
+                Act::Enters { call: number(0)?, args: [word(0)?, word(1)?, word(2)?] }
+            }
+            1 => Act::Returns { call: number(0)?, value: number(1)? },
+            2 => {
+                name(0, 1, false);
+                Act::Waking { task: task(0)? }
+            }
+            3 => {
+                name(0, 3, false);
+                name(2, 4, false);
+                Act::Switch { from: task(0)?, sleeps: number(1)? & STATES != 0, to: task(2)? }
+            }
+            4 => {
+                name(0, 2, true);
+                Act::Born { task: task(0)?, thread: number(1)? & CLONE_THREAD != 0 }
+            }
+            _ => {
+                let task = self.renamed.as_ref().unwrap_or(&self.pid).number(record)?;
+                named(i32::try_from(task).ok()?, true, places.first()?);
+                return None;
+            }
+        };
+        let context = match flags {
+            flags if flags & HARD_IRQ != 0 => Context::Interrupt,
+            flags if flags & SOFT_IRQ != 0 => Context::Softirq,
+            _ => Context::Task,
+        };
+        Some(Seen { at, task: i32::try_from(self.pid.number(record)?).ok()?, context, act })
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell trace`.
+
+pub mod starter;
+pub mod whatif;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::common::{Exit, RunArgs, Terminal, command_line, machine_here};
+use super::kept::baseline_name;
+use super::out::aside;
+use super::signals;
+use super::usage::Usage;
+use doorbell_harness::trace::program::{RecordError, Recorded, Recorder, took};
+use doorbell_harness::trace::{TraceError, Tracefs};
+use doorbell_report::program::WAKE_GRAPH;
+use doorbell_report::screen;
+use doorbell_results::anatomy::Anatomy;
+use doorbell_results::anatomy::program::Program;
+use doorbell_results::configuration::{Configuration, Pattern, Until};
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::span;
+use doorbell_results::record::result::SCHEMA_VERSION;
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Subject, Tally};
+use starter::Starter;
+
+/// How long a program that runs already is recorded, unless told otherwise.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Arguments of `doorbell trace`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "EXAMPLES\n  \
+    doorbell trace -- ./server --threads 4        record a command until it ends\n  \
+    doorbell trace --time 5s -- ./server          or for five seconds; the command goes on\n  \
+    doorbell trace -p 4711 --time 10s             record a program that runs already\n  \
+    doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
+    doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n\n\
+    Needs the kernel's trace events: root, or a tracefs this user may write. The buffer is an instance of its own, and the\n  \
+    program is left alone: nobody attaches to it. Exit status 4 where there are no trace events."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    step: Option<Step>,
+    /// Record these processes, which run already, with the threads they have and make; comma separated
+    #[arg(
+        long,
+        short,
+        value_name = "PID",
+        value_delimiter = ',',
+        num_args = 1..,
+        conflicts_with = "command",
+        value_parser = clap::value_parser!(i32).range(1..)
+    )]
+    pid: Vec<i32>,
+    /// Record the processes too that the program starts
+    #[arg(long)]
+    children: bool,
+    /// How long [default: 10s of a program that runs already, a command until it ends]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    time: Option<Duration>,
+    /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// A name for the result, shown by `compare` and `report`
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Print the result file to standard output instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Print every edge, thread and warning
+    #[arg(long)]
+    details: bool,
+    /// Keep the result also as the baseline of this name
+    #[arg(long, value_name = "NAME", value_parser = baseline_name)]
+    save_baseline: Option<String>,
+    /// The command to start and record
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Step {
+    /// Say what spinning would change at an edge of a recorded program
+    Whatif(whatif::Args),
+}
+
+/// Runs `doorbell trace`.
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    if let Some(Step::Whatif(args)) = args.step {
+        return whatif::run(&args);
+    }
+    if args.command.is_empty() && args.pid.is_empty() {
+        let message = "name what is recorded: `doorbell trace -- COMMAND`, or `doorbell trace -p PID`";
+        return Err(Usage(message.to_owned()).into());
+    }
+    let stop = signals::listen()?;
+    let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let begun = SystemTime::now();
+    let machine = machine_here();
+    // Before the mounts of this thread become its own where tracefs has to be mounted: the command is to have those of its user.
+    let starter = if args.command.is_empty() { None } else { Some(Starter::new()?) };
+    let recorded = match record(&args, &machine, starter, stop) {
+        Err(Failure::Record(RecordError::NoProcess(pid))) => {
+            return Err(Usage(RecordError::NoProcess(pid).to_string()).into());
+        }
+        Err(Failure::Record(error)) => {
+            aside!("doorbell: {error}");
+            return Ok(Exit::Unfit);
+        }
+        Err(Failure::Start { command, cause }) => {
+            return Err(Usage(format!("cannot start '{command}': {cause}")).into());
+        }
+        Ok(recorded) => recorded,
+    };
+    let result = result(&args, machine, begun, recorded.anatomy);
+    run_args(&args).deliver(&result, terminal)
+}
+
+/// Why nothing was recorded.
+#[derive(Debug)]
+enum Failure {
+    Record(RecordError),
+    Start { command: String, cause: std::io::Error },
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        Self::Record(error.into())
+    }
+}
+
+fn record(
+    args: &Args,
+    machine: &Machine,
+    starter: Option<Starter>,
+    stop: impl Fn() -> bool,
+) -> Result<Recorded, Failure> {
+    let mut recorder = Recorder::new(&Tracefs::reach()?, machine.clock, &machine.topology.online)?;
+    let Some(starter) = starter else {
+        let first = recorder.follow(&args.pid)?;
+        recorder.start()?;
+        let gone = || args.pid.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+        let named = args.pid.first().and_then(|pid| doorbell_files::kernel(format!("/proc/{pid}/comm")).ok());
+        let mut recorded =
+            recorder.record(&first, args.children, Some(args.time.unwrap_or(WINDOW)), gone, stop)?;
+        name(&mut recorded.anatomy, named.unwrap_or_default().trim_end(), args.pid.len());
+        return Ok(recorded);
+    };
+    recorder.follow_children_of(starter.task())?;
+    recorder.start()?;
+    let shown = args.command[0].to_string_lossy().into_owned();
+    let start = starter.start(args.command.clone());
+    let mut child = start.map_err(|cause| Failure::Start { command: shown.clone(), cause })?;
+    let process = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    // What cannot be asked is taken for ended: nobody waits for it.
+    let ended = || !matches!(child.try_wait(), Ok(None));
+    let mut recorded = recorder.record(&[(process, process)], args.children, args.time, ended, stop)?;
+    let file =
+        Path::new(&shown).file_name().map_or(shown.clone(), |name| name.to_string_lossy().into_owned());
+    name(&mut recorded.anatomy, &file, 1);
+    match child.try_wait() {
+        Ok(Some(status)) if !status.success() => aside!("doorbell: {shown}: {status}"),
+        Ok(None) => aside!("doorbell: {shown} goes on as process {process}; only the recording has ended"),
+        _ => {}
+    }
+    Ok(recorded)
+}
+
+fn name(anatomy: &mut Anatomy, name: &str, processes: usize) {
+    let others = if processes > 1 { format!(" and {} more", processes - 1) } else { String::new() };
+    if let Some(program) = &mut anatomy.program {
+        program.name = format!("{name}{others}");
+    }
+}
+
+/// The result of a run that is one recording.
+fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) -> ResultFile {
+    let unix_ns =
+        |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let nothing = Program::default();
+    let program = anatomy.program.as_ref().unwrap_or(&nothing);
+    let configuration = Configuration::new(
+        &program.name,
+        // Whoever reads it without knowing of programs sees wake-ups one way, whenever they came.
+        Pattern::OneWay { gap_ns: 0 },
+        Until::time(Duration::from_nanos(program.recorded_ns)),
+    );
+    let took = took(program);
+    let mut series = BTreeMap::new();
+    if took.count > 0 {
+        series.insert(Quantity::Wake, took);
+    }
+    let started_at_unix_ns = unix_ns(begun);
+    let record = Record {
+        configuration: configuration.clone(),
+        subject: Subject::Unknown,
+        block: 0,
+        attempts: 1,
+        outcome: Outcome::Done,
+        series,
+        figures: Vec::new(),
+        reference: None,
+        slices: Vec::new(),
+        work: None,
+        fanout: None,
+        io: None,
+        tally: Tally { sent: program.wakes, seen: program.wakes, ..Tally::default() },
+        sides: Vec::new(),
+        load: None,
+        environment: Environment {
+            started_at_unix_ns,
+            wall_ns: program.recorded_ns,
+            cpus: machine.topology.online.clone(),
+            ..Environment::default()
+        },
+        anatomy: Some(anatomy),
+        warnings: Vec::new(),
+    };
+    let mut result = ResultFile {
+        verdict: None,
+        schema_version: SCHEMA_VERSION,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: command_line(),
+        name: args.name.clone(),
+        started_at_unix_ns,
+        finished_at_unix_ns: unix_ns(SystemTime::now()).max(started_at_unix_ns),
+        // A signal that ends the recording is the usual way to end it.
+        partial: false,
+        machine,
+        plan: Plan {
+            sections: vec![WAKE_GRAPH.to_owned()],
+            repeat_on_interference: false,
+            ..Plan::new("trace", vec![configuration], 1, 0)
+        },
+        primitives: Vec::new(),
+        records: vec![record],
+        warnings: Vec::new(),
+    };
+    result.verdict = Some(screen::verdict(&result));
+    result
+}
+
+/// The flags of a run that a recording has too.
+fn run_args(args: &Args) -> RunArgs {
+    RunArgs {
+        output: args.output.clone(),
+        name: args.name.clone(),
+        load: Vec::new(),
+        blocks: None,
+        seed: None,
+        plan: None,
+        save_plan: None,
+        dry_run: false,
+        json: args.json,
+        details: args.details,
+        save_baseline: args.save_baseline.clone(),
+    }
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell trace` on programs whose wake graph is known: this test binary plays them, and counts what it does.
+//!
+//! Where the kernel's events cannot be had, each test says so and checks that the command does too.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::PoisonError;
+
+use doorbell_harness::trace::Tracefs;
+use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Wait, Waker};
+use doorbell_results::record::read;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::stage::{Stage, wait_until};
+
+mod planted;
+
+/// What of the environment names the planted program, and the file for its counts.
+const PLANTED: &str = "DOORBELL_PLANTED";
+const COUNTS: &str = "DOORBELL_PLANTED_COUNTS";
+
+/// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
+fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
+    let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    std::thread::spawn(move || match Tracefs::reach() {
+        Ok(tracefs) => test(&tracefs),
+        Err(error) => {
+            doorbell_skipped::skip(error);
+            let output = Stage::new().doorbell(&["trace", "--", "true"]).output().unwrap();
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(4), "{complaint}");
+            assert!(complaint.contains("tracefs"), "{complaint}");
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+/// The words that have this binary play what the environment names.
+fn player() -> Vec<String> {
+    let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let words = ["--ignored", "--exact", "trace::the_planted_program", "--quiet", "--test-threads=1"];
+    std::iter::once(own).chain(words.map(str::to_owned)).collect()
+}
+
+#[test]
+#[ignore = "it is what the tests of `doorbell trace` record"]
+fn the_planted_program() {
+    let Ok(kind) = std::env::var(PLANTED) else {
+        doorbell_skipped::skip("it is what the tests of `doorbell trace` record, and runs with them");
+        return;
+    };
+    let counts = planted::play(&kind);
+    let text: String = counts.iter().map(|(name, count)| format!("{name} {count}\n")).collect();
+    std::fs::write(std::env::var(COUNTS).unwrap(), text).unwrap();
+}
+
+/// A planted program that was recorded.
+struct Recording {
+    stage: Stage,
+    program: Program,
+    /// What the program counted itself.
+    counts: BTreeMap<String, u64>,
+    lost: u64,
+}
+
+impl Recording {
+    fn file(stage: &Stage) -> PathBuf {
+        stage.path().join("trace.json")
+    }
+
+    /// Of `kind`, recorded from its first instruction to its end.
+    fn of(kind: &str) -> Self {
+        let stage = Stage::new();
+        let file = Self::file(&stage);
+        let words = ["trace", "--quiet", "-o", file.to_str().unwrap(), "--"].map(str::to_owned);
+        let words: Vec<String> = words.into_iter().chain(player()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let counted = stage.path().join("counts");
+        let output = stage.doorbell(&words).env(PLANTED, kind).env(COUNTS, &counted).output().unwrap();
+        assert!(output.status.success(), "{}", complaint(&output));
+        Self::read(stage, &counted)
+    }
+
+    fn read(stage: Stage, counted: &Path) -> Self {
+        let result = read::read(&Self::file(&stage)).unwrap();
+        let anatomy = result.records[0].anatomy.clone().unwrap();
+        let counts = std::fs::read_to_string(counted).unwrap_or_default();
+        let count = |line: &str| {
+            let (name, count) = line.split_once(' ').unwrap();
+            (name.to_owned(), count.parse().unwrap())
+        };
+        let counts = counts.lines().map(count).collect();
+        Self { stage, program: anatomy.program.unwrap(), counts, lost: anatomy.counts.lost_events }
+    }
+
+    /// Wake-ups of `waiter`: all, and those on edges that are `right`.
+    fn wakes(&self, waiter: &str, right: impl Fn(&Edge) -> bool) -> [u64; 2] {
+        let of_it = |edge: &&Edge| edge.waiter == waiter;
+        let sum = |edges: &mut dyn Iterator<Item = &Edge>| edges.map(|edge| edge.wakes).sum();
+        let edges = || self.program.edges.iter().filter(of_it);
+        [sum(&mut edges()), sum(&mut edges().filter(|edge| right(edge)))]
+    }
+
+    /// That at least 99 of 100 wake-ups of `waiter` are `right`, and as many within 1 % as the kernel counted sleeps of it.
+    fn holds(&self, waiter: &str, right: impl Fn(&Edge) -> bool) {
+        assert_eq!(self.lost, 0, "a test program leaves few events");
+        let [all, right] = self.wakes(waiter, right);
+        let slept = self.counts[waiter];
+        assert!(slept > 100, "{waiter} slept {slept} times");
+        let told = || format!("{right} of {all} of {slept} of {waiter}: {:#?}", self.short());
+        assert!(right as f64 >= 0.99 * all as f64, "{}", told());
+        assert!((right as f64 - slept as f64).abs() <= 0.01 * slept as f64, "{}", told());
+    }
+
+    fn short(&self) -> Vec<(&Waker, &str, &Mechanism, u64)> {
+        let edges = self.program.edges.iter();
+        edges.map(|edge| (&edge.waker, edge.waiter.as_str(), &edge.mechanism, edge.wakes)).collect()
+    }
+}
+
+fn complaint(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn by_thread(edge: &Edge, name: &str) -> bool {
+    edge.waker == Waker::Thread { name: name.to_owned() }
+}
+
+/// Whether the planted waker woke by its call, out of this wait and on such a thing.
+fn called(edge: &Edge, wait: Wait, object: impl Fn(&Object) -> bool) -> bool {
+    let Mechanism { wait: waited, object: on, by } = &edge.mechanism;
+    by_thread(edge, "waker") && (*waited, *by) == (wait, By::Call) && object(on)
+}
+
+fn is_file(object: &Object, right: impl Fn(&File) -> bool) -> bool {
+    matches!(object, Object::File { file, .. } if right(file))
+}
+
+fn is_socket(object: &Object, wanted: &str) -> bool {
+    is_file(object, |file| matches!(file, File::Socket { family, .. } if family == wanted))
+}
+
+#[test]
+fn futexes_and_condition_variables_are_on_their_edge() {
+    with_events(|_| {
+        for kind in ["futex", "condition-variable"] {
+            let right = |edge: &Edge| {
+                called(edge, Wait::Futex, |object| matches!(object, Object::Futex { address: 1.. }))
+            };
+            Recording::of(kind).holds("waiter", right);
+        }
+    });
+}
+
+#[test]
+fn an_eventfd_is_on_its_edge_read_and_behind_an_epoll_set() {
+    with_events(|_| {
+        for (kind, wait) in [("eventfd", Wait::Read), ("eventfd-epoll", Wait::Epoll)] {
+            let right =
+                |edge: &Edge| called(edge, wait, |object| is_file(object, |file| *file == File::Eventfd));
+            Recording::of(kind).holds("waiter", right);
+        }
+    });
+}
+
+#[test]
+fn pipes_and_sockets_are_on_their_edge_with_the_sender_and_not_the_softirq() {
+    with_events(|_| {
+        Recording::of("pipe").holds("waiter", |edge| {
+            called(edge, Wait::Read, |object| is_file(object, |file| *file == File::Pipe))
+        });
+        for (kind, family) in [("socketpair", "unix"), ("tcp", "tcp")] {
+            let right = |edge: &Edge| called(edge, Wait::Read, |object| is_socket(object, family));
+            Recording::of(kind).holds("waiter", right);
+        }
+    });
+}
+
+#[test]
+fn signals_and_timers_are_on_their_edge() {
+    with_events(|_| {
+        Recording::of("signal").holds("waiter", |edge| {
+            let number = i64::from(libc::SIGUSR1);
+            by_thread(edge, "waker") && edge.mechanism.by == By::Signal { number }
+        });
+        Recording::of("timer").holds("waiter", |edge| {
+            edge.waker == Waker::Kernel
+                && (edge.mechanism.wait, edge.mechanism.by) == (Wait::Sleep, By::Timer)
+        });
+    });
+}
+
+#[test]
+fn each_stage_of_a_chain_of_eight_is_woken_by_the_one_before_it() {
+    with_events(|_| {
+        let recording = Recording::of("chain");
+        for stage in 1..8 {
+            let before = format!("stage{}", stage - 1);
+            recording.holds(&format!("stage{stage}"), |edge| by_thread(edge, &before));
+        }
+    });
+}
+
+#[test]
+fn a_herd_is_counted_by_its_calls() {
+    with_events(|_| {
+        let recording = Recording::of("herd");
+        let [herd] = &recording.program.herds[..] else { panic!("{:?}", recording.program.herds) };
+        assert_eq!((herd.waker.as_str(), herd.waiter.as_str()), ("waker", "waiter"));
+        // The kernel says of each call how many it woke, which may still have been on their way to sleep.
+        for (found, counted) in
+            [(herd.calls, recording.counts["calls"]), (herd.woken, recording.counts["woken"])]
+        {
+            assert!(counted > 100 && found.abs_diff(counted) * 100 <= counted, "{found} of {counted}");
+        }
+    });
+}
+
+#[test]
+fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
+    with_events(|_| {
+        let recording = Recording::of("rescue");
+        let edges = recording.program.edges.iter().filter(|edge| edge.waiter == "waiter");
+        let rescued: u64 = edges.map(|edge| edge.rescued).sum();
+        let counted = recording.counts["rescued"];
+        assert!(counted > 50 && rescued.abs_diff(counted) * 100 <= counted, "{rescued} of {counted}");
+    });
+}
+
+/// `doorbell VERB WORDS` on the recording, and what it said.
+fn said(recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
+    let file = Recording::file(&recording.stage);
+    let words: Vec<&str> =
+        words.iter().map(|word| if *word == "FILE" { file.to_str().unwrap() } else { word }).collect();
+    let output =
+        recording.stage.doorbell(&words).env("COLUMNS", "80").env("LC_ALL", "C.UTF-8").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.is_empty(), "{words:?}: {}", complaint(&output));
+    (output.status.code(), text)
+}
+
+#[test]
+fn the_result_is_an_ordinary_one_and_answers_what_if() {
+    with_events(|_| {
+        let recording = Recording::of("futex");
+        let (status, text) = said(&recording, &["show", "FILE"]);
+        assert_eq!(status, Some(0), "{text}");
+        assert!(text.lines().count() <= 20 && text.contains("no event lost"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let (status, text) = said(&recording, &["report", "FILE", "-o", "-"]);
+        assert!(status == Some(0) && text.contains("waker"), "{text}");
+        let right = |edge: &Edge| called(edge, Wait::Futex, |_| true) && edge.waiter == "waiter";
+        let place = recording.program.edges.iter().position(right).unwrap();
+        let letter = Edge::letter(place);
+        let costs = ["--hand-over", "240ns", "--sleep-cost", "5us"];
+        let asked = |change| [&["trace", "whatif", "FILE", "--edge", &letter, change][..], &costs].concat();
+        let (status, text) = said(&recording, &asked("spin=1s"));
+        match status {
+            // Whatever a busy machine did to the sleeps is told as the reason.
+            Some(4) => assert!(text.contains("is not known: "), "{text}"),
+            status => assert!(status == Some(0) && text.contains("100 %") && text.contains("p99"), "{text}"),
+        }
+    });
+}
+
+#[test]
+fn a_program_that_runs_already_is_recorded_by_its_number_and_goes_on() {
+    with_events(|_| {
+        let stage = Stage::new();
+        let counted = stage.path().join("counts");
+        let mut program = Played::start("for-ever", &counted);
+        let number = program.0.id().to_string();
+        let file = Recording::file(&stage);
+        let words = ["trace", "-q", "-p", &number, "--time", "500ms", "-o", file.to_str().unwrap()];
+        let output = stage.doorbell(&words).output().unwrap();
+        assert!(output.status.success(), "{}", complaint(&output));
+        assert!(program.0.try_wait().unwrap().is_none(), "the program has ended");
+        let recording = Recording::read(stage, &counted);
+        let [all, right] = recording.wakes("waiter", |edge| called(edge, Wait::Futex, |_| true));
+        assert!(all > 20 && right as f64 >= 0.99 * all as f64, "{right} of {all}: {:#?}", recording.short());
+    });
+}
+
+/// A planted program that ends with its test.
+struct Played(std::process::Child);
+
+impl Played {
+    fn start(kind: &str, counts: &Path) -> Self {
+        let words = player();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env(PLANTED, kind).env(COUNTS, counts).stdout(Stdio::null());
+        let played = Self(command.spawn().unwrap());
+        let task = format!("/proc/{}/task", played.0.id());
+        wait_until("the planted threads", || std::fs::read_dir(&task).unwrap().count() >= 3);
+        played
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_harms_nobody_and_the_next_removes_what_it_left() {
+    with_events(|tracefs| {
+        let stage = Stage::new();
+        let instances = tracefs.folder().join("instances");
+        let words = ["trace", "--quiet", "--"].map(str::to_owned);
+        let words: Vec<String> = words.into_iter().chain(player()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let counts = stage.path().join("counts");
+        let mut command = stage.doorbell(&words);
+        let mut recorder = command.env(PLANTED, "for-ever").env(COUNTS, &counts).spawn().unwrap();
+        let id = i32::try_from(recorder.id()).unwrap();
+        let prefix = format!("doorbell-{id}-");
+        let left = || {
+            let names = std::fs::read_dir(&instances).unwrap().flatten().map(|entry| entry.file_name());
+            names.filter(|name| name.to_str().unwrap().starts_with(&prefix)).count()
+        };
+        let program = || stage.processes().into_iter().find(|pid| *pid != id);
+        wait_until("the program", || left() == 1 && program().is_some());
+        kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).unwrap();
+        recorder.wait().unwrap();
+        let program = Pid::from_raw(program().unwrap()).unwrap();
+        assert!(test_kill_process(program).is_ok(), "the program died with its recorder");
+        assert_eq!(left(), 1, "nobody could remove it");
+        let next = Stage::new();
+        let output = next.doorbell(&["trace", "--quiet", "--", "true"]).output().unwrap();
+        assert!(output.status.success(), "{}", complaint(&output));
+        assert_eq!(left(), 0, "the next recorder left the dead one's instance");
+        kill_process(program, Signal::KILL).unwrap();
+        stage.wait_until_empty();
+    });
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_by_name() {
+    with_events(|_| {
+        for (words, part) in [
+            (&["trace"][..], "doorbell trace -- COMMAND"),
+            (&["trace", "-p", "4194304"], "no process 4194304"),
+            (&["trace", "--", "/no/such/program"], "cannot start '/no/such/program'"),
+            (&["trace", "whatif", "/dev/null", "--edge", "A", "spin=1us"], "--costs"),
+        ] {
+            let output = Stage::new().doorbell(words).output().unwrap();
+            let complaint = complaint(&output);
+            assert!(!output.status.success() && complaint.contains(part), "{words:?}: {complaint}");
+        }
+    });
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorded program: who wakes whom in it, by what, and what that takes.
+
+use super::figures::{Figures, supports};
+use super::section::Section;
+use super::subsection::Subsection;
+use super::table::{Table, number, word};
+use super::unit::{Scale, count, time};
+use crate::wording::counted;
+use doorbell_results::anatomy::Counts;
+use doorbell_results::anatomy::program::{
+    By, Cost, Edge, File, Herd, Mechanism, Object, Program, Wait, Waker,
+};
+use doorbell_results::record::{ResultFile, Series};
+
+/// The name of the section, for plans.
+pub const WAKE_GRAPH: &str = "wake-graph";
+
+/// Herds that are told of, and threads on the first screen.
+const HERDS: usize = 2;
+
+#[derive(Debug)]
+pub struct WakeGraph;
+
+impl Section for WakeGraph {
+    fn name(&self) -> &'static str {
+        WAKE_GRAPH
+    }
+
+    fn subsections(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
+        recorded(result).flat_map(|(program, counts)| [graph(program, counts), threads(program)]).collect()
+    }
+
+    fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
+        recorded(result).map(|(program, counts)| graph(program, counts)).collect()
+    }
+}
+
+fn recorded(result: &ResultFile) -> impl Iterator<Item = (&Program, &Counts)> {
+    let anatomies = result.records.iter().filter_map(|record| record.anatomy.as_ref());
+    anatomies.filter_map(|anatomy| Some((anatomy.program.as_ref()?, &anatomy.counts)))
+}
+
+fn graph(program: &Program, counts: &Counts) -> Subsection {
+    let edges = &program.edges;
+    let scale = Scale::for_ps(edges.iter().map(|edge| edge.took.p50_ns * 1e3));
+    let mut table = Table::new(vec![
+        word("edge"),
+        word("waker"),
+        word("waiter"),
+        word("mechanism"),
+        number("per s"),
+        number("slept"),
+        number(format!("p50, {}", scale.unit.sign())),
+        number("p99"),
+    ]);
+    for (place, edge) in edges.iter().enumerate() {
+        table.row(vec![
+            Edge::letter(place),
+            short(waker(&edge.waker)),
+            short(&edge.waiter),
+            mechanism(&edge.mechanism),
+            rate(edge.wakes, program.recorded_ns),
+            time(edge.slept.p50_ns * 1e3).replace(' ', ""),
+            scale.show(edge.took.p50_ns * 1e3),
+            p99(&edge.took, scale),
+        ]);
+    }
+    let notes = notes(program);
+    let lead = [first_line(program, counts)].into_iter().chain(notes).collect();
+    Subsection { lead, table: Some(table).filter(|_| !edges.is_empty()), ..Subsection::default() }
+}
+
+fn first_line(program: &Program, counts: &Counts) -> String {
+    let threads: u64 = program.threads.iter().map(|threads| threads.count).sum();
+    let seconds = program.recorded_ns as f64 / 1e9;
+    let lost = match counts.lost_events {
+        0 => "no event lost".to_owned(),
+        lost => {
+            format!("{} of {} lost", count(lost), counted(program.cost.events.saturating_add(lost), "event"))
+        }
+    };
+    let Cost { recorder_ns, call_ns, calls, .. } = program.cost;
+    let share = |ns: f64| 100.0 * ns / (program.recorded_ns as f64).max(1.0);
+    format!(
+        "{}: {} wake-ups/s, {}, {seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in {} of the program.",
+        program.name,
+        rate(program.wakes, program.recorded_ns),
+        counted(threads, "thread"),
+        share(recorder_ns as f64),
+        share(call_ns * calls as f64),
+        counted(calls, "system call"),
+    )
+}
+
+/// What else the record shows.
+fn notes(program: &Program) -> Vec<String> {
+    let mut notes: Vec<String> = program.cut_short.iter().map(|why| format!("Cut short: {why}.")).collect();
+    let herd = |herd: &Herd| {
+        format!(
+            "Herd: {} of {} each woke {} threads on average, {} among them.",
+            counted(herd.calls, "call"),
+            herd.waker,
+            three(herd.woken as f64 / herd.calls.max(1) as f64),
+            herd.waiter
+        )
+    };
+    notes.extend(program.herds.iter().take(HERDS).map(herd));
+    let rescued = |(place, edge): (usize, &Edge)| {
+        (edge.rescued > 0).then(|| {
+            format!(
+                "Time-outs: {} of edge {} ran out, and after {} the thread went on to something else: its wake-up may have been lost.",
+                counted(edge.ran_out, "wait"),
+                Edge::letter(place),
+                count(edge.rescued)
+            )
+        })
+    };
+    notes.extend(program.edges.iter().enumerate().filter_map(rescued).take(1));
+    if program.wakes > 0 && program.ended_by_action > 0 {
+        let share = 100.0 * program.ended_by_action as f64 / program.wakes as f64;
+        notes.push(format!(
+            "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the thread: they end at the first thing it did."
+        ));
+    }
+    if program.incomplete > 0 {
+        notes.push(format!(
+            "Left out: {} whose sleep began before the recording, or of which events are missing.",
+            counted(program.incomplete, "wake-up")
+        ));
+    }
+    if program.further_wakes > 0 {
+        notes
+            .push(format!("Not in the table: {} by rarer edges.", counted(program.further_wakes, "wake-up")));
+    }
+    notes
+}
+
+fn threads(program: &Program) -> Subsection {
+    let mut table =
+        Table::new(vec![word("thread"), number("count"), number("CPU, %"), number("woken per s")]);
+    for threads in &program.threads {
+        table.row(vec![
+            threads.name.clone(),
+            count(threads.count),
+            three(100.0 * threads.ran_ns as f64 / (program.recorded_ns as f64).max(1.0)),
+            rate(threads.wakes, program.recorded_ns),
+        ]);
+    }
+    let title = format!("Threads of {}", program.name);
+    let table = Some(table).filter(|table| !table.is_empty());
+    Subsection { title, table, ..Subsection::default() }
+}
+
+fn waker(waker: &Waker) -> &str {
+    match waker {
+        Waker::Thread { name } | Waker::Outside { name } => name,
+        Waker::Kernel => "(kernel)",
+    }
+}
+
+/// A thread's name, which has 15 letters, in the room of a column.
+fn short(name: &str) -> String {
+    const ROOM: usize = 12;
+    if name.chars().count() <= ROOM {
+        return name.to_owned();
+    }
+    name.chars().take(ROOM - 1).chain(['…']).collect()
+}
+
+/// By what a thread is woken, in a few words.
+pub fn mechanism(mechanism: &Mechanism) -> String {
+    let Mechanism { wait, object, by } = mechanism;
+    let object = object_of(object);
+    let way = match wait {
+        Wait::Epoll => Some("epoll"),
+        Wait::Poll => Some("poll"),
+        Wait::Select => Some("select"),
+        Wait::IoUring => Some("io_uring"),
+        _ => None,
+    };
+    let what = match by {
+        By::Signal { number } => format!("signal {number}"),
+        By::Timer => match (wait, object) {
+            (Wait::Sleep, _) => "sleep".to_owned(),
+            (_, Some(object)) => format!("timer, {object}"),
+            _ => "timer".to_owned(),
+        },
+        By::Network => object.map_or_else(|| "network".to_owned(), |object| format!("{object}, network")),
+        By::Interrupt => {
+            object.map_or_else(|| "interrupt".to_owned(), |object| format!("{object}, interrupt"))
+        }
+        By::End => match (wait, object) {
+            (Wait::Child, _) => "child's end".to_owned(),
+            (_, Some(object)) => format!("{object}, thread's end"),
+            _ => "thread's end".to_owned(),
+        },
+        By::Call => match (object, wait) {
+            (Some(object), _) => object,
+            (None, Wait::Child) => "child's end".to_owned(),
+            (None, Wait::Call { number }) => format!("system call {number}"),
+            (None, Wait::Elsewhere) => "in no call".to_owned(),
+            (None, _) => return way.unwrap_or("unknown").to_owned(),
+        },
+    };
+    way.map_or(what.clone(), |way| format!("{what}, {way}"))
+}
+
+fn object_of(object: &Object) -> Option<String> {
+    let (file, fd) = match object {
+        // The end tells addresses apart.
+        Object::Futex { address } => return Some(format!("futex 0x…{:03x}", address & 0xfff)),
+        Object::None => return None,
+        Object::File { file, fd } => (file, fd),
+    };
+    let kind = match file {
+        File::Eventfd => "eventfd",
+        File::Epoll => "epoll",
+        File::Timerfd => "timerfd",
+        File::Signalfd => "signalfd",
+        File::Pipe => "pipe",
+        File::Socket { family, address: Some(address) } => return Some(format!("{family} {address}")),
+        File::Socket { family, address: None } => family,
+        File::Other => "file",
+    };
+    Some(fd.map_or_else(|| kind.to_owned(), |fd| format!("{kind} {fd}")))
+}
+
+/// So many in `ns`, a second.
+fn rate(number: u64, ns: u64) -> String {
+    let rate = number as f64 * 1e9 / (ns as f64).max(1.0);
+    if rate >= 10.0 { count(rate.round() as u64) } else { three(rate) }
+}
+
+fn three(value: f64) -> String {
+    doorbell_results::written::three_digits(value, 1)
+}
+
+fn p99(series: &Series, scale: Scale) -> String {
+    if supports(series.count, 0.99) { scale.show(series.p99_ns * 1e3) } else { "-".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::{LINES, screen};
+    use crate::style::{Style, width};
+    use doorbell_results::anatomy::Anatomy;
+    use doorbell_results::anatomy::program::Threads;
+    use doorbell_results::record::sample;
+
+    fn edge(waker: Waker, waiter: &str, mechanism: Mechanism) -> Edge {
+        let series = |low_ns| Series::from(&sample::histogram(low_ns, 1000));
+        Edge {
+            waker,
+            waiter: waiter.to_owned(),
+            mechanism,
+            wakes: 1000,
+            ran_out: 0,
+            rescued: 0,
+            slept: series(80_000.0),
+            took: series(9000.0),
+            sequence: None,
+        }
+    }
+
+    fn made(edges: Vec<Edge>) -> ResultFile {
+        let mut result = sample::result(&[sample::configuration("server")], 1, |_, _| 16_000.0);
+        let threads = Threads { name: "worker".to_owned(), count: 6, ran_ns: 400_000_000, wakes: 3000 };
+        let program = Program {
+            name: "server".to_owned(),
+            recorded_ns: 2_000_000_000,
+            wakes: 3000,
+            ended_by_action: 300,
+            incomplete: 4,
+            cost: Cost { recorder_ns: 42_000_000, call_ns: 400.0, calls: 9000, events: 50_000 },
+            threads: vec![threads],
+            herds: vec![Herd { waker: "main".into(), waiter: "worker".into(), calls: 10, woken: 60 }],
+            edges,
+            ..Program::default()
+        };
+        let counts = Counts { lost_events: 7, ..Counts::default() };
+        result.records[0].anatomy = Some(Anatomy { counts, program: Some(program), ..Anatomy::default() });
+        result.plan.sections = vec![WAKE_GRAPH.to_owned()];
+        result
+    }
+
+    fn futex(address: u64) -> Mechanism {
+        Mechanism { wait: Wait::Futex, object: Object::Futex { address }, by: By::Call }
+    }
+
+    #[test]
+    fn the_first_screen_has_the_losses_in_its_first_line_and_fits_a_terminal_however_many_edges_there_are() {
+        let thread = || Waker::Thread { name: "a-thread-with-15".to_owned() };
+        let edges = (0..30).map(|at| edge(thread(), "a-thread-with-15", futex(0x7f00_0000 + at * 64)));
+        let style = Style { width: 80, color: false, unicode: true };
+        let text = screen(&made(edges.collect()), &style);
+        assert!(text.lines().count() <= LINES, "{text}");
+        assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+        let first = text.split(';').next().unwrap().replace('\n', " ");
+        assert_eq!(first, "server: 1,500 wake-ups/s, 6 threads, 2.0 s, 7 of 50,007 events lost");
+        for told in ["recording took 2.1 % of a CPU", "futex 0x…040", "Herd: 10 calls of main", "and 2"] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
+    }
+
+    #[test]
+    fn mechanisms_are_told_with_their_object_and_never_a_bystander() {
+        let socket = |address: Option<&str>| File::Socket {
+            family: "tcp".to_owned(),
+            address: address.map(str::to_owned),
+        };
+        let file = |file, fd| Object::File { file, fd };
+        for (wait, object, by, told) in [
+            (Wait::Futex, Object::Futex { address: 0x1234_5678 }, By::Call, "futex 0x…678"),
+            (Wait::Epoll, file(File::Eventfd, Some(7)), By::Call, "eventfd 7, epoll"),
+            (Wait::Read, file(File::Pipe, Some(3)), By::Call, "pipe 3"),
+            (Wait::Read, file(socket(Some("127.0.0.1:6379")), None), By::Call, "tcp 127.0.0.1:6379"),
+            (Wait::Epoll, file(socket(Some("[::1]:80")), None), By::Network, "tcp [::1]:80, network, epoll"),
+            (Wait::Epoll, Object::None, By::Network, "network, epoll"),
+            (Wait::Epoll, Object::None, By::Timer, "timer, epoll"),
+            (Wait::Sleep, Object::None, By::Timer, "sleep"),
+            (Wait::Futex, Object::Futex { address: 0x48 }, By::Timer, "timer, futex 0x…048"),
+            (Wait::Signal, Object::None, By::Signal { number: 10 }, "signal 10"),
+            (Wait::Child, Object::None, By::End, "child's end"),
+            (Wait::Call { number: 16 }, Object::None, By::Call, "system call 16"),
+            (Wait::Poll, Object::None, By::Call, "poll"),
+        ] {
+            assert_eq!(mechanism(&Mechanism { wait, object, by }), told);
+        }
+        assert_eq!(waker(&Waker::Kernel), "(kernel)");
+    }
+
+    #[test]
+    fn a_program_in_which_nobody_was_woken_is_told_as_such() {
+        let text = screen(&made(Vec::new()), &Style { width: 80, color: false, unicode: true });
+        assert!(text.starts_with("server: 1,500 wake-ups/s"), "{text}");
+    }
+}

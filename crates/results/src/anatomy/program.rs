@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program that was watched while it did its own work: its threads, who woke whom in it, by what, and what that took.
+
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::Series;
+
+/// What the kernel's events showed of a program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Program {
+    /// Its name, or the numbers of its processes.
+    pub name: String,
+    /// How long it was recorded, nanoseconds.
+    pub recorded_ns: u64,
+    /// Why recording ended before it was to, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<String>,
+    /// Wake-ups of its threads after a sleep.
+    pub wakes: u64,
+    /// Those of them whose end is the first thing that the thread did, for the kernel left out that its CPU turned to it.
+    pub ended_by_action: u64,
+    /// Wake-ups left out because their sleep began before the recording, or events of their time were lost.
+    pub incomplete: u64,
+    /// What recording cost.
+    pub cost: Cost,
+    /// Its threads, by name.
+    pub threads: Vec<Threads>,
+    /// Who woke whom by what: those first whose wake-ups took longest together.
+    pub edges: Vec<Edge>,
+    /// Wake-ups by further edges, which are not in the list.
+    #[serde(default)]
+    pub further_wakes: u64,
+    /// Calls that woke several threads each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub herds: Vec<Herd>,
+    /// What single threads did, wake-up by wake-up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<Sequence>,
+}
+
+/// What recording cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Cost {
+    /// CPU time of the recorder while it recorded, nanoseconds.
+    pub recorder_ns: u64,
+    /// By how much a system call took longer while it was recorded, nanoseconds, tried out before the recording began.
+    pub call_ns: f64,
+    /// System calls of the program that were recorded.
+    pub calls: u64,
+    /// Events that were recorded.
+    pub events: u64,
+}
+
+/// All threads of one name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Threads {
+    /// The name.
+    pub name: String,
+    /// How many there were.
+    pub count: u64,
+    /// CPU time of all of them, nanoseconds.
+    pub ran_ns: u64,
+    /// Times that one of them was woken.
+    pub wakes: u64,
+}
+
+/// One way in which threads were woken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Edge {
+    /// Who woke.
+    pub waker: Waker,
+    /// The name of those that were woken.
+    pub waiter: String,
+    /// By what.
+    pub mechanism: Mechanism,
+    /// Wake-ups.
+    pub wakes: u64,
+    /// Those that ended a wait because its time ran out.
+    #[serde(default)]
+    pub ran_out: u64,
+    /// Those of these after which the thread went on to another call than the same wait, as if there had been something to do.
+    #[serde(default)]
+    pub rescued: u64,
+    /// From leaving the CPU to the kernel's beginning to wake.
+    pub slept: Series,
+    /// From the kernel's beginning to wake to running again.
+    pub took: Series,
+    /// The place in [`Program::sequences`] of the thread that it woke most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u32>,
+}
+
+/// Who wakes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Waker {
+    /// A thread of the program.
+    Thread {
+        /// Its name.
+        name: String,
+    },
+    /// A thread that is not the program's.
+    Outside {
+        /// Its name, or its number.
+        name: String,
+    },
+    /// The kernel, in an interrupt or in what follows one: whoever ran there is a bystander.
+    Kernel,
+}
+
+/// By what a thread is woken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Mechanism {
+    /// How it waited.
+    pub wait: Wait,
+    /// What it waited for, as far as the record shows.
+    pub object: Object,
+    /// What ended the wait.
+    pub by: By,
+}
+
+/// How a thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Wait {
+    /// On a futex: a lock, a condition variable, a parked thread.
+    Futex,
+    /// For an event of an epoll set.
+    Epoll,
+    /// In poll(2) or ppoll(2).
+    Poll,
+    /// In select(2) or pselect(2).
+    Select,
+    /// For something to read or receive.
+    Read,
+    /// For room to write or send into.
+    Write,
+    /// For a connection, or for its being made.
+    Connection,
+    /// For time to pass.
+    Sleep,
+    /// For a signal.
+    Signal,
+    /// For a child process.
+    Child,
+    /// For a completion of an io_uring.
+    IoUring,
+    /// In another system call.
+    Call {
+        /// Its number.
+        number: i64,
+    },
+    /// In no system call: for a page, or stopped.
+    Elsewhere,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Object {
+    /// A word in memory.
+    Futex {
+        /// Its address.
+        address: u64,
+    },
+    /// An open file.
+    File {
+        /// What it is.
+        file: File,
+        /// Its number in the process of the waiter, else of the waker; none where its name says enough.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fd: Option<i32>,
+    },
+    /// The record does not show it, or there is none.
+    None,
+}
+
+/// What an open file is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum File {
+    /// An eventfd.
+    Eventfd,
+    /// An epoll set.
+    Epoll,
+    /// A timerfd.
+    Timerfd,
+    /// A signalfd.
+    Signalfd,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket {
+        /// `tcp`, `udp`, `unix`, or `socket` where that is not known.
+        family: String,
+        /// Its own address, where it has one that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        address: Option<String>,
+    },
+    /// Another file.
+    Other,
+}
+
+/// What ends a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum By {
+    /// The waker's system call, on what is waited for.
+    Call,
+    /// A signal that the waker sent.
+    Signal {
+        /// Its number.
+        number: i64,
+    },
+    /// The end of a thread or process.
+    End,
+    /// Time that ran out.
+    Timer,
+    /// A packet that came.
+    Network,
+    /// Another interrupt.
+    Interrupt,
+}
+
+/// Calls that each wake several threads at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Herd {
+    /// The name of those that called.
+    pub waker: String,
+    /// The name of those that were woken first.
+    pub waiter: String,
+    /// Calls that woke three threads or more.
+    pub calls: u64,
+    /// Threads that they woke, together.
+    pub woken: u64,
+}
+
+/// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It has no gap but for what
+/// was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Sequence {
+    /// The thread's number.
+    pub task: i32,
+    /// Its name.
+    pub name: String,
+    /// The edge of each wake-up by its place in [`Program::edges`]; that of further ones is the number of edges.
+    pub edge: Vec<u32>,
+    /// How long it slept.
+    pub slept_ns: Vec<u64>,
+    /// From the kernel's beginning to wake to running.
+    pub took_ns: Vec<u64>,
+    /// From running to the next sleep.
+    pub awake_ns: Vec<u64>,
+}
+
+impl Sequence {
+    /// Wake-ups in it.
+    pub fn len(&self) -> usize {
+        self.edge.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.edge.is_empty()
+    }
+
+    /// Whether its columns are of equal length.
+    pub fn is_whole(&self) -> bool {
+        let length = self.len();
+        [self.slept_ns.len(), self.took_ns.len(), self.awake_ns.len()].iter().all(|other| *other == length)
+    }
+}
+
+impl Edge {
+    /// Its letter on the screen: A to Z, then AA and on.
+    pub fn letter(place: usize) -> String {
+        let letter = char::from(b'A' + (place % 26) as u8);
+        let before = if place >= 26 { Self::letter(place / 26 - 1) } else { String::new() };
+        format!("{before}{letter}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_called_by_letters_as_columns_of_a_sheet_are() {
+        let letters = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(Edge::letter);
+        assert_eq!(letters, ["A", "B", "Z", "AA", "AB", "AZ", "BA", "ZZ", "AAA"]);
+    }
+}
