@@ -35,7 +35,8 @@ pub fn repeat(result: &ResultFile) -> String {
     }
     let experiment = &result.plan.experiment;
     let is_a_verb = experiment.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
-    let watched = result.plan.has_section(super::program::WAKE_GRAPH);
+    let mut anatomies = result.records.iter().filter_map(|record| record.anatomy.as_ref());
+    let watched = anatomies.any(|anatomy| anatomy.program.is_some());
     if !is_a_verb || watched || result.plan.configurations.is_empty() || result.emulated() {
         return String::new();
     }

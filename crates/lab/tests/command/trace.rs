@@ -234,7 +234,7 @@ fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
 fn said(recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
     let file = Recording::file(&recording.stage);
     let words: Vec<&str> =
-        words.iter().map(|word| if *word == "FILE" { file.to_str().unwrap() } else { word }).collect();
+        words.iter().map(|word| if *word == "FILE" { file.to_str().unwrap() } else { *word }).collect();
     let output =
         recording.stage.doorbell(&words).env("COLUMNS", "80").env("LC_ALL", "C.UTF-8").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -51,7 +51,6 @@ fn spin(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
-    let result = read::read(&kept::find(&args.result)?)?;
     let costs = match (&args.costs, args.hand_over.zip(args.sleep_cost)) {
         (Some(named), _) => Some(costs(&read::read(&kept::find(named)?)?)),
         (None, Some((hand_over, sleep))) => {
@@ -65,6 +64,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
                        `--hand-over` with `--sleep-cost`";
         return Err(Usage(message.to_owned()).into());
     };
+    let result = read::read(&kept::find(&args.result)?)?;
     let found = costs.and_then(|costs| what_if(&result, &args.edge, args.change, costs));
     out::say(&what_if::told(&args.edge, args.change, &found, &Style::of_stdout()));
     Ok(if found.is_ok() { Exit::Done } else { Exit::Unfit })

@@ -296,11 +296,12 @@ fn rescue() -> Vec<(String, u64)> {
         }
         rescued
     });
+    // For as long as the process lives.
     named_thread("waker", move || {
-        loop {
+        std::iter::repeat(()).for_each(|()| {
             std::thread::sleep(Duration::from_millis(5));
             message.store(true, SeqCst);
-        }
+        });
     });
     vec![("rescued".to_owned(), waiter.join().unwrap())]
 }
