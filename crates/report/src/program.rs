@@ -138,7 +138,7 @@ fn notes(program: &Program) -> Vec<String> {
 
 fn threads(program: &Program) -> Subsection {
     let mut table =
-        Table::new(vec![word("thread"), number("count"), number("CPU, %"), number("woken per s")]);
+        Table::new(vec![word("thread name"), number("count"), number("CPU, %"), number("woken per s")]);
     for threads in &program.threads {
         table.row(vec![
             threads.name.clone(),

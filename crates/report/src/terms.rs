@@ -240,7 +240,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("waker", "The thread that woke, or (kernel) where a timer, a packet or another interrupt did."),
     ("per s", "How many of them there were in a second."),
     ("woken per s", "How often threads of that name were woken in a second."),
-    ("thread", "The name of one or several threads of a recorded program."),
+    ("thread name", "The name of one or several threads of a recorded program."),
     ("caught", "Wake-ups that would have come while the waiter still spins, or before it begins to wait."),
     (
         "what if",

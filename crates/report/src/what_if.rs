@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::style::Style;
 use super::table::{Table, number, word};
-use super::unit::{alike, count, time};
+use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
 use doorbell_verdict::what_if::{BUSY, FEWEST, Refusal, STEADY, WhatIf, Within};
 
@@ -22,13 +22,20 @@ pub fn told(letter: &str, spin: Duration, found: &Result<WhatIf, Refusal>, style
     };
     let WhatIf { wakes, caught, p50_now_ns, p50_ns, cpu, busy } = what_if;
     let Within { value, low, high } = p50_ns;
-    let [now, then, low, high] = alike([*p50_now_ns, *value, *low, *high].map(|ns| ns * 1e3));
-    let mut table = Table::new(vec![word("What if"), word("p50"), word("CPU"), number("caught")]);
+    let ps = |ns: &f64| ns * 1e3;
+    let scale = Scale::for_ps([ps(p50_now_ns)]);
+    let show = |ns: &f64| scale.show(ps(ns));
+    let mut table = Table::new(vec![
+        word("What if"),
+        word(format!("p50, {}", scale.unit.sign())),
+        word("CPU, cores"),
+        number("caught"),
+    ]);
     let cores = |share: f64| format!("{share:+.3}");
     table.row(vec![
         format!("{letter} spins {spin}"),
-        format!("{now} → {then} [{low}, {high}]"),
-        format!("{} [{}, {}] cores", cores(cpu.value), cores(cpu.low), cores(cpu.high)),
+        format!("{} → {} [{}, {}]", show(p50_now_ns), show(value), show(low), show(high)),
+        format!("{} [{}, {}]", cores(cpu.value), cores(cpu.low), cores(cpu.high)),
         format!("{:.0} %", 100.0 * caught),
     ]);
     let believe = format!(
@@ -92,7 +99,9 @@ mod tests {
         };
         let style = Style { width: 80, color: false, unicode: true };
         let text = told("A", Duration::from_micros(18), &Ok(what_if), &style);
-        for part in ["A spins 18 µs", "→ 300 ns", "+0.010 [+0.009, +0.011] cores", "90 %", "p99 is not"] {
+        for part in
+            ["A spins 18 µs", "33.0 → 0.300 [0.270, 0.330]", "+0.010 [+0.009, +0.011]", "90 %", "p99 is not"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(text.lines().all(|line| crate::style::width(line) <= 80), "{text}");
@@ -111,6 +120,8 @@ mod tests {
             (Refusal::NoCosts, "doorbell tune"),
         ] {
             let text = told("B", Duration::from_micros(18), &Err(refusal), &Style::PLAIN);
+            // Wherever lines are broken.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.contains("at edge B") && text.contains(part), "{text}");
         }
     }

@@ -97,7 +97,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         return whatif::run(&args);
     }
     if args.command.is_empty() && args.pid.is_empty() {
-        let message = "name what is recorded: `doorbell trace -- COMMAND`, or `doorbell trace -p PID`";
+        let message =
+            "name what is recorded: `doorbell trace -- COMMAND`, or `doorbell trace -p 4711` by its number";
         return Err(Usage(message.to_owned()).into());
     }
     let stop = signals::listen()?;

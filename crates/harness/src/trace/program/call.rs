@@ -34,6 +34,8 @@ pub enum Does {
     IoUring,
     Ends,
     Closes(i32),
+    /// Becomes another program, whose open files are not all that there were.
+    Executes,
     /// Opens what the returned descriptor is of.
     Opens(Opened),
     Else,
@@ -112,6 +114,7 @@ impl Call {
             libc::SYS_io_uring_enter => Does::IoUring,
             libc::SYS_exit | libc::SYS_exit_group => Does::Ends,
             libc::SYS_close => Does::Closes(fd),
+            libc::SYS_execve | libc::SYS_execveat => Does::Executes,
             old::EVENTFD | libc::SYS_eventfd2 => Does::Opens(Opened::Eventfd),
             old::EPOLL_CREATE | libc::SYS_epoll_create1 => Does::Opens(Opened::Epoll),
             libc::SYS_timerfd_create => Does::Opens(Opened::Timerfd),
@@ -137,9 +140,12 @@ impl Call {
             Does::WaitsForSignal => Wait::Signal,
             Does::WaitsForChild => Wait::Child,
             Does::IoUring => Wait::IoUring,
-            Does::Signals(_) | Does::Ends | Does::Closes(_) | Does::Opens(_) | Does::Else => {
-                Wait::Call { number: self.number }
-            }
+            Does::Signals(_)
+            | Does::Ends
+            | Does::Executes
+            | Does::Closes(_)
+            | Does::Opens(_)
+            | Does::Else => Wait::Call { number: self.number },
         }
     }
 

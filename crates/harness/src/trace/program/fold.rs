@@ -11,6 +11,8 @@ use doorbell_results::anatomy::program::{
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::{Histogram, Series};
 
+/// Wake-ups below which an edge is a rare one.
+const FEW: usize = 10;
 /// Edges that are kept.
 const EDGES: usize = 40;
 /// Edges of which the thread that they woke most is kept wake-up by wake-up.
@@ -52,10 +54,10 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
         into.times.wakes.append(&mut times.wakes);
     }
     let mut folded: Vec<_> = folded.into_iter().collect();
-    // A sleeper's own clock comes last: nobody else's work waited for it.
+    // What happened a few times comes after what goes on, and last a sleeper's own clock: nobody else's work waited for it.
     let own_time = |mechanism: &Mechanism| mechanism.wait == Wait::Sleep && mechanism.by == By::Timer;
     folded.sort_by_cached_key(|((_, _, mechanism), edge)| {
-        (own_time(mechanism), std::cmp::Reverse(edge.took()))
+        (own_time(mechanism), edge.times.wakes.len() < FEW, std::cmp::Reverse(edge.took()))
     });
     let further = folded.split_off(folded.len().min(EDGES));
     let mut place_of = vec![folded.len(); graph.edges.len()];

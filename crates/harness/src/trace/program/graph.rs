@@ -200,6 +200,7 @@ impl<'a> Weaver<'a> {
         let process = thread.process;
         match (call.map(|call| call.does()), i32::try_from(value)) {
             (Some(Does::Closes(fd)), _) => drop(self.opened.remove(&(process, fd))),
+            (Some(Does::Executes), Ok(0)) => self.opened.retain(|(of, _), _| *of != process),
             (Some(Does::Opens(opened)), Ok(fd @ 0..)) => {
                 let file = match opened {
                     Opened::Eventfd => Some(File::Eventfd),
@@ -211,7 +212,8 @@ impl<'a> Weaver<'a> {
                     // A FIFO, perhaps: whoever looks will see.
                     Opened::Other => None,
                 };
-                match file {
+                // Of the rest whoever looks knows more.
+                match file.filter(|file| *file != File::Other) {
                     Some(file) => drop(self.opened.insert((process, fd), file)),
                     None => drop(self.opened.remove(&(process, fd))),
                 }
@@ -355,11 +357,13 @@ impl<'a> Weaver<'a> {
             if let Some(object) = self.sent_here(&woken, &own) {
                 return (Who::Task(woken.who), made(By::Call, object));
             }
+            let for_many = matches!(wait, Wait::Epoll | Wait::Poll | Wait::Select | Wait::Connection);
             let by = match &own {
                 Object::File { file: File::Timerfd, .. } => By::Timer,
                 Object::File { file: File::Socket { .. }, .. } => By::Network,
                 _ if wait == Wait::Signal => By::Timer,
-                _ if woken.context == Context::Softirq => By::Network,
+                // Softirqs also end what disks do.
+                _ if woken.context == Context::Softirq && for_many => By::Network,
                 _ => By::Interrupt,
             };
             return (Who::Kernel, made(by, own));

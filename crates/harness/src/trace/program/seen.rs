@@ -144,7 +144,8 @@ impl Reader {
                 Act::Switch { from: task(0)?, sleeps: number(1)? & STATES != 0, to: task(2)? }
             }
             4 => {
-                name(0, 2, true);
+                // Not anew: events of two CPUs come one CPU after the other, and its own renaming may have come before.
+                name(0, 2, false);
                 Act::Born { task: task(0)?, thread: number(1)? & CLONE_THREAD != 0 }
             }
             _ => {
