@@ -85,6 +85,6 @@ impl<M: Mechanism> Links for Open<M> {
     }
     #[cfg(target_os = "linux")]
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
-        role::resident::<M>(&self.links, role, side)
+        role::slices::resident::<M>(&self.links, role, side)
     }
 }

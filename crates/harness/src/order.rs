@@ -56,6 +56,8 @@ pub struct Bench {
     pub turns: Vec<Vec<u32>>,
     /// How time is cut up.
     pub cut: Cut,
+    /// After how many nanoseconds nothing has another turn that had one; none where each goes on to its own end.
+    pub time_ns: Option<u64>,
     /// Of the order.
     pub seed: u64,
 }

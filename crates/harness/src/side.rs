@@ -108,15 +108,16 @@ pub struct Times {
 }
 
 impl Times {
-    /// With the memory of what a ping-pong times, and of nothing else, already there.
+    /// With the memory of what `role` times in slices, and of nothing else, already there.
     #[cfg(target_os = "linux")]
-    pub(crate) fn of_slices(initiates: bool) -> Self {
-        let used = || if initiates { Histogram::new() } else { Histogram::untouched() };
+    pub(crate) fn of_slices(role: Role) -> Self {
+        let of =
+            |roles: &[Role]| if roles.contains(&role) { Histogram::new() } else { Histogram::untouched() };
         Self {
-            round_trip: used(),
-            notify: used(),
-            around_wait: used(),
-            wake: Histogram::untouched(),
+            round_trip: of(&[Role::Initiate]),
+            notify: of(&[Role::Initiate, Role::Emit]),
+            around_wait: of(&[Role::Initiate, Role::Absorb]),
+            wake: of(&[Role::Absorb]),
             response: Histogram::untouched(),
             operation: Histogram::untouched(),
             hand_off: Histogram::untouched(),

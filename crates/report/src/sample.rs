@@ -95,6 +95,7 @@ pub(super) fn result(experiment: &str, records: Vec<Record>) -> ResultFile {
         plan,
         primitives: primitives.collect(),
         records,
+        beside: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -6,8 +6,11 @@ use super::judge::{Family, Sample};
 use super::ratio::{RELEVANT, Ratio};
 use super::slices::{Levels, Slice};
 use super::statistics::median;
+use doorbell_results::configuration::Configuration;
+use doorbell_results::record::Slice as RecordedSlice;
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
+use doorbell_results::record::result::Beside;
 use doorbell_results::record::series::Quantity;
 use std::collections::BTreeMap;
 
@@ -22,7 +25,7 @@ impl Together {
     /// By `quantity`; slices are of what a variant is mostly asked for.
     pub fn of(variants: &[&Variant], quantity: Quantity, by: By) -> Self {
         let asked = by == By::P50 && variants.iter().all(|variant| variant.headline() == quantity);
-        Self { slices: levels(variants).filter(|_| asked), blocks: family(variants, quantity, by) }
+        Self { slices: levels(variants, &[]).filter(|_| asked), blocks: family(variants, quantity, by) }
     }
 
     /// Of other figures than times: what each thing took in each block or pair.
@@ -72,24 +75,41 @@ fn is_sliced(variant: &Variant) -> bool {
     variant.usable().any(|record| !record.slices.is_empty())
 }
 
-/// The slices of `variants`, by their places; none if none has any.
-pub fn levels(variants: &[&Variant]) -> Option<Levels> {
+/// The configurations that took turns with others of a run without having been asked for, each once.
+pub fn companions(beside: &[Beside]) -> Vec<&Configuration> {
+    let mut configurations: Vec<&Configuration> = Vec::new();
+    for one in beside {
+        if !configurations.contains(&&one.configuration) {
+            configurations.push(&one.configuration);
+        }
+    }
+    configurations
+}
+
+/// The slices of `variants`, by their places, and behind them those of their [`companions`]; none if no variant has any.
+pub fn levels(variants: &[&Variant], beside: &[Beside]) -> Option<Levels> {
     if !variants.iter().any(|variant| is_sliced(variant)) {
         return None;
     }
     let mut slices = Vec::new();
+    let mut add = |thing: usize, pair: u32, recorded: &[RecordedSlice]| {
+        slices.extend(recorded.iter().map(|&RecordedSlice { turn, place, mean_ns, .. }| Slice {
+            thing,
+            pair,
+            turn,
+            place,
+            mean_ns,
+        }));
+    };
     for (thing, variant) in variants.iter().enumerate() {
-        for record in variant.usable() {
-            slices.extend(record.slices.iter().map(|slice| Slice {
-                thing,
-                pair: record.block,
-                turn: slice.turn,
-                place: slice.place,
-                mean_ns: slice.mean_ns,
-            }));
-        }
+        variant.usable().for_each(|record| add(thing, record.block, &record.slices));
     }
-    Some(Levels::of(variants.len(), &slices))
+    let companions = companions(beside);
+    for one in beside {
+        let place = companions.iter().position(|companion| **companion == one.configuration);
+        place.into_iter().for_each(|place| add(variants.len() + place, one.block, &one.slices));
+    }
+    Some(Levels::of(variants.len() + companions.len(), &slices))
 }
 
 /// What `variants` took in the blocks of one run, to be judged together: see [`samples`].

@@ -189,6 +189,7 @@ fn judged<'result>(
     let measured: Vec<Pair> =
         pairs.into_iter().filter_map(|(variant, other)| Pair::of(files, [variant, other])).collect();
     let both = slices::both(
+        files,
         [&first[..], &second[..]],
         measured.iter().map(|pair| pair.variants.map(|variant| variant.configuration)),
     );

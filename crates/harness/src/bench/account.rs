@@ -33,9 +33,9 @@ pub(crate) struct Place {
 pub struct Seen {
     pub turn: u32,
     pub place: u32,
-    /// Rounds that were timed; of the side that answers all that its counters cover.
+    /// Rounds or wake-ups that were timed; of the side that times none all that its counters cover.
     pub rounds: u32,
-    /// Mean time of a round, nanoseconds; of the side that answers 0.
+    /// Mean time of a round or wake-up, nanoseconds; 0 of the side that times none.
     pub mean_ns: f64,
     /// Voluntary switches.
     pub switches: u64,

@@ -61,6 +61,7 @@ impl Side {
             system_ns: used.system_ns.saturating_sub(readings_ns),
             window_ns: self.clock.ps(account.window) / 1000,
             uncounted: !task::COUNTS,
+            call_ns: self.counters.call_ns,
             ..SideCounters::default()
         };
     }

@@ -12,7 +12,7 @@ use super::resident::{Resident, Span};
 use crate::bare;
 use crate::control::{Control, Step, told};
 use crate::mechanism::{Fault, Link, Notifier, Waiter};
-use crate::order::Cut;
+use crate::order::Bench;
 use crate::role::Role;
 use crate::side::{Side, SideError, SideReport, Times, pin};
 use crate::site::Word;
@@ -63,6 +63,8 @@ pub(super) struct Life<'links> {
     members: Vec<Member<'links>>,
     gate: (bare::Waiter, bare::Notifier),
     everywhere: Option<CpuList>,
+    /// When nothing has another turn that had one.
+    ends: Ticks,
     /// The CPU it is kept on; none where it may run everywhere.
     kept_on: Option<u32>,
 }
@@ -90,7 +92,7 @@ impl Left {
 
 impl<'links> Member<'links> {
     pub(super) fn new(mut side: Side, resident: Box<dyn Resident + 'links>) -> Self {
-        side.times = Times::of_slices(side.role == Role::Initiate);
+        side.times = Times::of_slices(side.role);
         side.received = vec![u8::MAX; side.configuration.size as usize];
         let until = side.configuration.until;
         let time = until.time_ns.map_or(Ticks::MAX, |ns| side.clock.ticks(Duration::from_nanos(ns)));
@@ -125,11 +127,11 @@ impl<'links> Life<'links> {
         let clock = members.first().map_or(Clock::MONOTONIC, |member| member.side.clock);
         let gate = (home.waiter()?, out.notifier()?);
         let everywhere = system::affinity();
-        Ok(Self { role, clock, words, control, members, gate, everywhere, kept_on: None })
+        Ok(Self { role, clock, words, control, members, gate, everywhere, ends: Ticks::MAX, kept_on: None })
     }
 
     /// Its whole life.
-    pub(super) fn live(mut self, turns: Vec<Vec<usize>>, cut: Cut, seed: u64) -> Told {
+    pub(super) fn live(mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> Told {
         let mut gave_up = None;
         let reading_ns = crate::usage::Usage::reading_ns();
         for member in &mut self.members {
@@ -146,7 +148,7 @@ impl<'links> Life<'links> {
         }
         self.control.meet(2, 2);
         let played = match self.role {
-            Role::Initiate => self.initiate(turns, cut, seed),
+            Role::Initiate => self.initiate(turns, bench),
             _ => self.respond(),
         };
         if let Err((member, error)) = played {
@@ -175,12 +177,13 @@ impl<'links> Life<'links> {
         Ok(())
     }
 
-    fn initiate(&mut self, turns: Vec<Vec<usize>>, cut: Cut, seed: u64) -> Result<(), (usize, SideError)> {
-        let clock = self.clock;
+    fn initiate(&mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> Result<(), (usize, SideError)> {
+        let (clock, cut) = (self.clock, bench.cut);
         let ticks = |ns: u64| clock.ticks(Duration::from_nanos(ns));
+        self.ends = bench.time_ns.map_or(Ticks::MAX, |ns| clock.now().saturating_add(ticks(ns)));
         let slice = ticks(cut.slice_ns);
         let head = ticks(cut.head_ns).min(slice);
-        let mut course = Course::new(turns, seed, ticks(cut.washout_ns), clock.ticks(TURN));
+        let mut course = Course::new(turns, bench.seed, ticks(cut.washout_ns), clock.ticks(TURN));
         let mut entry = self.choose(&mut course);
         self.write_next(entry);
         // What comes first is written.
@@ -225,10 +228,15 @@ impl<'links> Life<'links> {
         if self.members.iter().any(|member| member.side.interrupted()) {
             return None;
         }
+        let now = self.clock.now();
         let open = |one: usize| {
-            self.members.get(one).is_some_and(|member| !member.left.none() && !member.is_broken())
+            let open = |member: &Member| {
+                let late = now >= self.ends && !member.side.account.slices.is_empty();
+                !late && !member.left.none() && !member.is_broken()
+            };
+            self.members.get(one).is_some_and(open)
         };
-        course.next(self.clock.now(), open)
+        course.next(now, open)
     }
 
     fn write_next(&self, entry: Option<Entry>) {

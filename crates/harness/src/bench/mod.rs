@@ -26,6 +26,7 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::record::subject::Contexts;
 use life::{Life, Member, Told, Words};
+use resident::Resident;
 
 pub(crate) mod account;
 mod counted;
@@ -34,6 +35,7 @@ mod fits;
 mod life;
 pub(crate) mod resident;
 
+pub use account::Seen;
 pub use fits::fits;
 
 /// Memory for the words of one mechanism; whoever needs more is told to be run alone, where there is a megabyte more.
@@ -55,7 +57,23 @@ struct Opened {
     place: usize,
     control: &'static Control,
     payload: [&'static [std::sync::atomic::AtomicU8]; 2],
+    roles: [Role; 2],
     links: Box<dyn Links>,
+}
+
+impl Opened {
+    /// Side `index` of it; none of what the bench cannot measure.
+    fn resident(
+        &self,
+        order: &Order,
+        configuration: &Configuration,
+        index: usize,
+    ) -> Option<(Side, Box<dyn Resident + '_>)> {
+        let role = self.roles[index];
+        let side = Side::new(role, order.clock, configuration.clone(), self.control, self.payload);
+        let resident = self.links.resident(role, &side)?;
+        Some((side, resident))
+    }
 }
 
 /// Runs `bench` and tells what came of each of its configurations.
@@ -79,8 +97,12 @@ pub(crate) fn run(
     let mut came: Vec<Option<Sliced>> = Vec::new();
     for (place, configuration) in bench.configurations.iter().enumerate() {
         match open(order, configuration, families, arena, &site, run_dir) {
-            Ok((control, payload, links)) => {
-                opened.push(Opened { place, control, payload, links });
+            Ok((control, payload, Cast { roles, links, .. })) => {
+                let one = Opened { place, control, payload, roles, links };
+                if one.resident(order, configuration, 0).is_none() {
+                    return Err(format!("nothing measures {} in slices", configuration.subject));
+                }
+                opened.push(one);
                 came.push(None);
             }
             Err(cause) => came.push(Some(Sliced::NotOpened { cause })),
@@ -95,17 +117,12 @@ pub(crate) fn run(
         })
         .collect();
     let life = |role: Role| {
-        let side = |one: &Opened| {
-            let configuration = bench.configurations[one.place].clone();
-            Side::new(role, order.clock, configuration, one.control, one.payload)
-        };
         let members = opened.iter().filter_map(|one| {
-            let side = side(one);
-            let resident = one.links.resident(role, &side)?;
+            let (side, resident) = one.resident(order, &bench.configurations[one.place], role.index())?;
             Some(Member::new(side, resident))
         });
         let told = Life::new(role, words, meeting, &gate, members.collect())
-            .map(|life| life.live(turns.clone(), bench.cut, bench.seed))
+            .map(|life| life.live(turns.clone(), bench))
             .unwrap_or_else(|error| Told { sides: Vec::new(), gave_up: Some((0, error.to_string())) });
         serde_json::to_vec(&told).unwrap_or_default()
     };
@@ -116,7 +133,8 @@ pub(crate) fn run(
         let told = serde_json::from_slice::<Told>(text).ok()?;
         Some(told.gave_up.map(|(_, cause)| cause))
     };
-    let watched = Watched { controls: &controls, now: Some(&words.now), roles, gap_ns: 0, told: &told };
+    let gap_ns = bench.configurations.iter().map(|one| one.pattern.gap_ns()).max().unwrap_or(0);
+    let watched = Watched { controls: &controls, now: Some(&words.now), roles, gap_ns, told: &told };
     let home = running.watch(&watched, None, None).map_err(|error| error.to_string());
     run_dir.clear_notes();
     let at = || {
@@ -151,7 +169,7 @@ fn parsed(text: &[u8]) -> Result<Told, String> {
     serde_json::from_slice(text).map_err(|error| format!("a side's report: {error}"))
 }
 
-type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], Box<dyn Links>);
+type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], Cast);
 
 fn open(
     order: &Order,
@@ -167,7 +185,6 @@ fn open(
     let control = Control::place(arena).map_err(|error| error.to_string())?;
     let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
-    let Cast { links, .. } =
-        family.open(&Stage { configuration, clock: order.clock, site, arena, control, run_dir })?;
-    Ok((control, payload, links))
+    let cast = family.open(&Stage { configuration, clock: order.clock, site, arena, control, run_dir })?;
+    Ok((control, payload, cast))
 }

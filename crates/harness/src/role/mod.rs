@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a side does over its links. One file per pattern; each loop is compiled once per mechanism.
 
-#[cfg(target_os = "linux")]
-use super::bench::resident::Resident;
 use super::side::{Side, SideError};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
 pub use crate::part::Role;
@@ -20,7 +18,7 @@ pub(crate) mod pause;
 mod ping;
 mod reference;
 #[cfg(target_os = "linux")]
-mod slices;
+pub(crate) mod slices;
 mod slowdown;
 /// Plays `role` over `links`: there and back for a ping-pong, there alone for one way.
 pub fn play<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) -> Result<(), SideError> {
@@ -31,18 +29,6 @@ pub fn play<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) -> Res
         (Role::Absorb, [there]) => one_way::absorb::<M>(there, side),
         _ => unreachable!("the host opens two links for a ping-pong and one for one way"),
     }
-}
-
-/// The ends of `role` for a side that comes back to `links` slice by slice.
-#[cfg(target_os = "linux")]
-pub(crate) fn resident<'links, M: Mechanism>(
-    links: &'links [M::Link],
-    role: Role,
-    side: &Side,
-) -> Option<Box<dyn Resident + 'links>> {
-    let [there, back] = links else { return None };
-    let fits = super::bench::fits(&side.configuration);
-    fits.then(|| Box::new(slices::PingPong::<M>::new(there, back, role, side)) as Box<dyn Resident>)
 }
 
 /// Rounds before anything is recorded: enough to fault in code and data and to settle the branch predictors, but no

@@ -44,11 +44,10 @@ pub struct Args {
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// Back-to-back round trips take turns in slices of a millisecond between two sides that stay, without the reference: to compare
-    /// mechanisms of one run
+    /// Give each configuration a trial of its own, some tens of milliseconds at a time, instead of turns of a millisecond
     #[cfg(target_os = "linux")]
-    #[arg(long, conflicts_with = "reference")]
-    slices: bool,
+    #[arg(long)]
+    alone: bool,
     /// Bytes of message in shared memory, written before the notification and read after the wake-up
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
@@ -67,7 +66,9 @@ pub struct Args {
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     pub(super) inject_slowdown: Option<u32>,
-    /// Whether trials of mechanisms that sleep, back to back, stop for slices of the reference by which runs are compared, comma separated
+    /// With --alone: whether trials of mechanisms that sleep, back to back, stop for slices of the reference by which runs are compared,
+    /// comma separated
+    #[cfg_attr(target_os = "linux", arg(requires = "alone"))]
     #[arg(
         long,
         value_enum,
@@ -136,13 +137,15 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         until: until(args),
         scheduler: args.scheduler.into(),
         injected_slowdown_ppm: args.inject_slowdown,
+        #[cfg(target_os = "linux")]
+        alone: args.alone,
+        #[cfg(not(target_os = "linux"))]
+        alone: true,
         without_reference: args.reference.iter().map(|which| *which == Reference::Without).collect(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
     let plan = ping.plan();
-    #[cfg(target_os = "linux")]
-    let plan = Plan { bench: args.slices.then(crate::experiment::bench::asked), ..plan };
     if plan.configurations.is_empty() {
         return Err(Usage(
             "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \

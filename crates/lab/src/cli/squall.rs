@@ -338,6 +338,7 @@ pub(super) fn run(
         },
         primitives: Vec::new(),
         records,
+        beside: Vec::new(),
         warnings,
     })
 }

@@ -10,9 +10,9 @@ use super::experiment::Experiment;
 use super::out;
 use super::ping;
 use super::usage::Usage;
+use crate::experiment::bench::PAIRS;
 use crate::experiment::ping::makes_sense;
 use crate::experiment::run::subject;
-use crate::experiment::survey::FEWEST_BLOCKS as SURVEY_BLOCKS;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;
@@ -144,7 +144,7 @@ fn on_noise(args: &Args) -> anyhow::Result<Exit> {
         doorbell_files::put(path, text.as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let blocks = args.ping.run.blocks.unwrap_or(SURVEY_BLOCKS);
+    let blocks = args.ping.run.blocks.unwrap_or(*PAIRS.start());
     let surveys = calibrate(&noises, blocks, args.surveys, args.ping.run.seed());
     let comparisons = compare_all(&noises);
     if surveys.is_none() && comparisons.is_none() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which configurations of a plan take turns on the bench, in what turns, and what their records are made of.
 
+use doorbell_harness::bench::Seen;
 use doorbell_harness::order::Cut;
 use doorbell_harness::side::SideReport;
 use doorbell_results::configuration::{Configuration, Placement, WaitPolicy};
@@ -12,10 +13,13 @@ use doorbell_results::record::subject::{Subject, Waits};
 /// How time is cut unless the plan says otherwise.
 const CUT: Cut = Cut { slice_ns: 1_000_000, head_ns: 150_000, washout_ns: 10_000_000 };
 
+/// Pairs of sides of a run, which are what its statistics count, and at most.
+pub const PAIRS: std::ops::RangeInclusive<u32> = 20..=60;
+
 /// What a plan says that asks for slices; what takes turns is found when it runs.
-pub(crate) fn asked() -> Bench {
+pub fn asked() -> Bench {
     let Cut { slice_ns, head_ns, washout_ns } = CUT;
-    Bench { time_ns: 0, pairs: 0, slice_ns, head_ns, washout_ns, turns: Vec::new() }
+    Bench { pair_ns: None, pairs: 0, slice_ns, head_ns, washout_ns, beside: Vec::new(), turns: Vec::new() }
 }
 
 /// How the time of `plan` is cut.
@@ -48,15 +52,45 @@ pub(super) fn bench(
                 .collect(),
         })
         .collect();
-    let each_ns: u64 = fitting.iter().filter_map(|one| one.until.time_ns).sum();
     (!turns.is_empty()).then(|| Bench {
-        time_ns: each_ns.saturating_mul(plan.most_blocks().into()),
+        pair_ns: plan.bench.as_ref().and_then(|bench| bench.pair_ns),
         pairs: plan.most_blocks(),
         slice_ns: cut.slice_ns,
         head_ns: cut.head_ns,
         washout_ns: cut.washout_ns,
+        beside: beside(&fitting, &subject),
         turns,
     })
+}
+
+/// So many things that share turns tell the machine's own change from that of one of them.
+const ENOUGH: usize = 3;
+
+/// By which those are accompanied that would take turns with too few others, in the order in which they are chosen: of each other kind
+/// of wait one.
+const COMPANIONS: [&str; 3] = ["futex", "pipe", "eventfd"];
+
+/// What takes turns with those of `configurations` that have too few others to do so.
+fn beside(
+    configurations: &[&Configuration],
+    subject: impl Fn(&Configuration) -> Subject,
+) -> Vec<Configuration> {
+    let alone = |(class, members): (Class, Vec<u32>)| {
+        let members: Vec<&Configuration> = members.iter().map(|at| configurations[*at as usize]).collect();
+        let first = members.first().copied().filter(|_| class != Class::Spinning)?;
+        let other = |name: &&str| members.iter().all(|member| member.subject != *name);
+        let lacking = ENOUGH.saturating_sub(members.len());
+        Some(COMPANIONS.into_iter().filter(other).take(lacking).map(|name| companion(name, first)).collect())
+    };
+    let all: Vec<Vec<Configuration>> = turns(configurations, subject).into_iter().filter_map(alone).collect();
+    all.concat()
+}
+
+/// `name` in place of what `beside` names, there as here and without what was put in on purpose.
+fn companion(name: &str, beside: &Configuration) -> Configuration {
+    let (contexts, placement) = (beside.contexts, beside.placement.clone());
+    let configuration = Configuration::new(name, beside.pattern, beside.until);
+    Configuration { contexts, placement, timing: beside.timing, ..configuration }
 }
 
 /// Those of `configurations` that follow one another, by place: of one class, one kind of sides and one placement.
@@ -88,22 +122,27 @@ fn class(configuration: &Configuration, subject: &Subject) -> Class {
     }
 }
 
-/// The slices that both sides saw, with how many of the rounds slept: each of the two waits of a round is a switch where it does.
+/// The slices that both sides saw, with how many of the waits slept: each is a switch where it does.
 pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
     let [first, second] = sides else { return Vec::new() };
     let counted = !first.counters.uncounted && !second.counters.uncounted;
-    let pairs = first.slices.iter().zip(second.slices.iter().map(Some).chain(std::iter::repeat(None)));
-    pairs
-        .filter(|(own, _)| own.mean_ns > 0.0)
-        .map(|(own, answered)| {
-            let answered = answered.filter(|_| counted);
-            let slept = answered.map(|other| {
-                let waits = 2.0 * f64::from(other.rounds.max(1));
-                (own.switches + other.switches) as f64 / waits
-            });
-            Slice { turn: own.turn, place: own.place, rounds: own.rounds, mean_ns: own.mean_ns, slept }
-        })
-        .collect()
+    // There and back both wait, and the side that notifies first times the rounds; one way the waiter does both.
+    let one_way = second.slices.iter().any(|slice| slice.mean_ns > 0.0);
+    let places = first.slices.iter().zip(second.slices.iter().map(Some).chain(std::iter::repeat(None)));
+    let slice = |(first, second): (&Seen, Option<&Seen>)| {
+        let timed = if one_way { second? } else { first };
+        let waits = |second: &Seen| match one_way {
+            true => (second.switches, second.rounds),
+            false => (first.switches + second.switches, 2 * second.rounds),
+        };
+        let slept = second.filter(|_| counted).map(waits);
+        let slept = slept.map(|(switches, waits)| switches as f64 / f64::from(waits.max(1)));
+        // What is timed is the notifier's turn and place too.
+        let Seen { turn, place, .. } = *first;
+        let slice = Slice { turn, place, rounds: timed.rounds, mean_ns: timed.mean_ns, slept };
+        (slice.mean_ns > 0.0).then_some(slice)
+    };
+    places.filter_map(slice).collect()
 }
 
 #[cfg(test)]

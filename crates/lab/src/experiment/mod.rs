@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 pub mod anatomy;
 #[cfg(target_os = "linux")]
-pub(crate) mod bench;
+pub mod bench;
 pub mod fanout;
 #[cfg(target_os = "linux")]
 pub mod gate;

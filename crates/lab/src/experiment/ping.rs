@@ -2,12 +2,14 @@
 //! `doorbell ping` as a plan: the product of mechanisms, placements, patterns, gaps, sizes and waiting policies.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use doorbell_results::configuration::{
     Configuration, Pattern, Placement, Scheduler, Timing, Until, WaitPolicy,
 };
 use doorbell_results::plan::Plan;
+use doorbell_results::plan::bench::Bench;
 use doorbell_subjects::mechanism::{Contexts, Waits};
 
 /// What is asked for; every list is one axis of the plan.
@@ -31,7 +33,9 @@ pub struct Ping {
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose.
     pub injected_slowdown_ppm: Option<u32>,
-    /// Whether trials stop for the reference where they can: with it, without it, or both.
+    /// Whether each has a trial of its own, and nothing takes turns in slices.
+    pub alone: bool,
+    /// Whether such trials stop for the reference where they can: with it, without it, or both.
     pub without_reference: Vec<bool>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
@@ -53,6 +57,7 @@ impl Default for Ping {
             until: None,
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
+            alone: false,
             without_reference: vec![false],
             blocks: None,
             seed: 1,
@@ -77,8 +82,12 @@ const WINDOW: Duration = Duration::from_millis(50);
 /// a second now and then is averaged over by many short blocks, and not by few long ones.
 const RUN: Duration = Duration::from_secs(5);
 
-/// Fewest and most blocks unless told otherwise.
-const BLOCKS: std::ops::RangeInclusive<u64> = 10..=60;
+/// Fewest and most blocks unless told otherwise, of trials.
+const BLOCKS: RangeInclusive<u32> = 10..=60;
+
+/// What a pair of sides measures of a configuration in slices, and the least of it where there are many.
+const TURN: Duration = Duration::from_millis(25);
+const LEAST: Duration = Duration::from_millis(5);
 
 /// Fewest wakes a trial with a gap is given time for, as long as that takes no more than [`LONGEST`].
 const WAKES: u32 = 20;
@@ -104,7 +113,7 @@ impl Ping {
                                     wait,
                                     placement: placement.clone(),
                                     size,
-                                    until: self.until.unwrap_or_else(|| usual_window(pattern)),
+                                    until: self.until.unwrap_or_else(|| Until::time(window(pattern))),
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
                                     without_reference: false,
@@ -131,17 +140,36 @@ impl Ping {
         // Whatever was asked for twice is run once.
         let mut seen = HashSet::new();
         configurations.retain(|configuration| seen.insert(configuration.clone()));
-        let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&configurations));
-        Plan::new("ping", configurations, blocks, self.seed)
+        let (bench, range) = if self.alone { (None, BLOCKS) } else { by_turns() };
+        if bench.is_some() && self.until.is_none() {
+            let turn = (RUN * 2 / *range.start() / configurations.len().max(1) as u32).clamp(LEAST, TURN);
+            for configuration in &mut configurations {
+                let wakes = Duration::from_nanos(configuration.pattern.gap_ns()) * (WAKES / 4);
+                configuration.until = Until::time(turn.max(wakes).min(LONGEST / 2));
+            }
+        }
+        let blocks = self.blocks.unwrap_or_else(|| usual_blocks(&configurations, range));
+        Plan { bench, ..Plan::new("ping", configurations, blocks, self.seed) }
     }
+}
+
+/// How things take turns here, if they can, and how often two sides are made anew.
+#[cfg(target_os = "linux")]
+fn by_turns() -> (Option<Bench>, RangeInclusive<u32>) {
+    (Some(super::bench::asked()), super::bench::PAIRS)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn by_turns() -> (Option<Bench>, RangeInclusive<u32>) {
+    (None, BLOCKS)
 }
 
 /// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not known, and it gets the
 /// fewest.
-fn usual_blocks(configurations: &[Configuration]) -> u32 {
+fn usual_blocks(configurations: &[Configuration], range: RangeInclusive<u32>) -> u32 {
     let windows: Option<u64> = configurations.iter().map(|configuration| configuration.until.time_ns).sum();
     let room = windows.map_or(0, |block_ns| RUN.as_nanos() as u64 / block_ns.max(1));
-    room.clamp(*BLOCKS.start(), *BLOCKS.end()) as u32
+    u32::try_from(room).unwrap_or(u32::MAX).clamp(*range.start(), *range.end())
 }
 
 /// A ping-pong needs no stamps; one way there is no other way.
@@ -154,8 +182,12 @@ fn usual_timing(pattern: Pattern) -> Timing {
 
 /// Long enough for [`WAKES`] wakes, within reason.
 pub(crate) fn usual_window(pattern: Pattern) -> Until {
+    Until::time(window(pattern))
+}
+
+fn window(pattern: Pattern) -> Duration {
     let gaps = Duration::from_nanos(pattern.gap_ns()) * WAKES;
-    Until::time(WINDOW.max(gaps).min(LONGEST))
+    WINDOW.max(gaps).min(LONGEST)
 }
 
 /// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
@@ -192,9 +224,9 @@ mod tests {
             vec![configuration; count]
         };
         let window = Until::time(WINDOW);
-        let blocks = [1, 3, 30].map(|count| usual_blocks(&configurations(count, window)));
+        let blocks = [1, 3, 30].map(|count| usual_blocks(&configurations(count, window), BLOCKS));
         assert_eq!(blocks, [60, 33, 10]);
-        assert_eq!(usual_blocks(&configurations(1, Until::count(10_000_000))), 10);
+        assert_eq!(usual_blocks(&configurations(1, Until::count(10_000_000)), BLOCKS), 10);
     }
 
     fn subjects(one_cpu: bool) -> Vec<String> {

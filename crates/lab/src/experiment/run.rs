@@ -26,8 +26,7 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::topology::Relation;
 use doorbell_results::plan::Plan;
-use doorbell_results::record::result::Primitives;
-use doorbell_results::record::result::SCHEMA_VERSION;
+use doorbell_results::record::result::{Beside, Primitives, SCHEMA_VERSION};
 #[cfg(target_os = "linux")]
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::subject::Subject;
@@ -93,7 +92,10 @@ pub fn run(
         #[cfg(target_os = "linux")]
         cut: bench::cut(&plan),
         #[cfg(target_os = "linux")]
+        pair_ns: plan.bench.as_ref().and_then(|bench| bench.pair_ns),
+        #[cfg(target_os = "linux")]
         struck: Vec::new(),
+        beside: Vec::new(),
     };
     let most_blocks = plan.most_blocks();
     let total = plan.configurations.len() * most_blocks as usize;
@@ -163,6 +165,7 @@ pub fn run(
                 plan,
                 primitives: readings.primitives.clone(),
                 records,
+                beside: trials.beside.clone(),
                 warnings: Vec::new(),
             };
             // Until the next look it takes as long again at least.
@@ -172,7 +175,7 @@ pub fn run(
         }
     }
     let plan = if plan.looks.is_empty() { plan } else { Plan { blocks: block.max(1), ..plan } };
-    let primitives = readings.primitives;
+    let (primitives, beside) = (readings.primitives, trials.beside);
     judge(&mut records, &primitives, &witnesses, &machine);
     warnings.extend(two_speeds(&records));
     warnings.dedup();
@@ -189,6 +192,7 @@ pub fn run(
         plan,
         primitives,
         records,
+        beside,
         warnings,
     })
 }
@@ -344,9 +348,13 @@ struct Trials<'run> {
     repeats: usize,
     #[cfg(target_os = "linux")]
     cut: Cut,
+    #[cfg(target_os = "linux")]
+    pair_ns: Option<u64>,
     /// Configurations that hung on the bench: their records say so, and the others go on without them.
     #[cfg(target_os = "linux")]
     struck: Vec<Configuration>,
+    /// What those did that nobody asked for.
+    beside: Vec<Beside>,
 }
 
 /// Who is measured together.
@@ -354,9 +362,9 @@ struct Trials<'run> {
 enum Party<'plan> {
     /// One configuration, in a trial of its own.
     Alone(&'plan Configuration),
-    /// Several that take turns between the same two sides.
+    /// Several that take turns between the same two sides, those in front that are asked for.
     #[cfg(target_os = "linux")]
-    Bench(Vec<&'plan Configuration>),
+    Bench { members: Vec<&'plan Configuration>, asked: usize },
 }
 
 impl<'plan> Party<'plan> {
@@ -364,7 +372,7 @@ impl<'plan> Party<'plan> {
         match self {
             Self::Alone(one) => one,
             #[cfg(target_os = "linux")]
-            Self::Bench(members) => members[0],
+            Self::Bench { members, .. } => members[0],
         }
     }
 }
@@ -372,7 +380,8 @@ impl<'plan> Party<'plan> {
 /// Whether `configuration` takes turns with others.
 #[cfg(target_os = "linux")]
 fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
-    doorbell_harness::bench::fits(configuration) && lacks(configuration, machine).is_none()
+    doorbell_harness::bench::fits(configuration, subject(configuration).notification())
+        && lacks(configuration, machine).is_none()
 }
 
 /// The plan, with what the result says of the bench.
@@ -393,11 +402,13 @@ fn with_bench(plan: Plan, _: &Machine) -> Plan {
 /// A block of `plan`: what takes turns together, for each kind of sides, and each other configuration.
 #[cfg(target_os = "linux")]
 fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
-    let (sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
+    let (mut sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
         plan.configurations.iter().partition(|one| plan.bench.is_some() && takes_turns(one, machine));
+    sliced.extend(plan.bench.iter().flat_map(|bench| &bench.beside));
     let of = |contexts: Contexts| {
         let members: Vec<_> = sliced.iter().copied().filter(|one| one.contexts == contexts).collect();
-        (!members.is_empty()).then_some(Party::Bench(members))
+        let asked = members.iter().filter(|one| plan.configurations.contains(one)).count();
+        (asked > 0).then_some(Party::Bench { members, asked })
     };
     let benches = [Contexts::Processes, Contexts::Threads].into_iter().filter_map(of);
     alone.into_iter().map(Party::Alone).chain(benches).collect()
@@ -417,13 +428,34 @@ impl Trials<'_> {
         match party {
             Party::Alone(configuration) => Ok(vec![self.alone(configuration, block)?]),
             #[cfg(target_os = "linux")]
-            Party::Bench(members) => Ok(self.bench(members, block, random)),
+            Party::Bench { members, asked } => Ok(self.bench(members, *asked, block, random)),
         }
     }
 
     /// A pair of sides between which `members` take turns. Whoever hangs or fails ends alone: the pair is made anew without it.
     #[cfg(target_os = "linux")]
-    fn bench(&mut self, members: &[&Configuration], block: u32, random: &mut fastrand::Rng) -> Vec<Record> {
+    fn bench(
+        &mut self,
+        members: &[&Configuration],
+        asked: usize,
+        block: u32,
+        random: &mut fastrand::Rng,
+    ) -> Vec<Record> {
+        let records = self.between(members, block, random);
+        let is_asked = |record: &Record| members[..asked].contains(&&record.configuration);
+        let (records, beside): (Vec<Record>, Vec<Record>) = records.into_iter().partition(is_asked);
+        let beside = beside.into_iter().filter(|record| !record.slices.is_empty());
+        self.beside.extend(beside.map(|Record { configuration, block, slices, .. }| Beside {
+            configuration,
+            block,
+            slices,
+        }));
+        records
+    }
+
+    /// Everything that `members` did between two sides.
+    #[cfg(target_os = "linux")]
+    fn between(&mut self, members: &[&Configuration], block: u32, random: &mut fastrand::Rng) -> Vec<Record> {
         let mut records = Vec::new();
         let mut together: Vec<Vec<&Configuration>> =
             vec![members.iter().copied().filter(|one| !self.struck.contains(one)).collect()];
@@ -493,7 +525,7 @@ impl Trials<'_> {
     fn pair(&self, members: &[&Configuration], seed: u64) -> (Report, Environment) {
         let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
-        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, seed });
+        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns: self.pair_ns, seed });
         let watch = Watch::begin(members, &self.machine.topology);
         let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
             .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });

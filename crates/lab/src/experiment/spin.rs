@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use super::bench::{PAIRS, asked};
 use super::ping::usual_window;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
-use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
+use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::Contexts;
 
 #[derive(Debug, Clone)]
@@ -45,14 +46,17 @@ const SPINS: [Duration; 4] = [
 /// The longest gap through which a waiter is made to spin with sleep still to follow: beyond it no sleep costs as much.
 const LONGEST: Duration = Duration::from_micros(200);
 
-/// What the trials of a run take together until its first look: twice as long is still within the minute.
-const RUN: Duration = Duration::from_secs(25);
+/// What a run takes until its first look: twice as long is still within the minute.
+const RUN: Duration = Duration::from_secs(20);
 
-/// What a trial costs beside its window: two `exec`s and `fork`s, its memory, the reports, and every tenth of it that is run again.
-const SETUP: Duration = Duration::from_millis(50);
+/// What a pair of sides costs beside its slices.
+const SETUP: Duration = Duration::from_millis(100);
 
-/// Fewest and most blocks until then.
-const BLOCKS: std::ops::RangeInclusive<u64> = FEWEST_BLOCKS as u64 + 1..=10;
+/// The least that a pair of sides has for one way to wait at one gap.
+const LEAST: Duration = Duration::from_millis(3);
+
+/// Wakes that it is given time for at the least.
+const WAKES: u32 = 3;
 
 /// The spins that are tried at `gap`: those that end before it, to show what a spin in vain costs, and the first that outlasts it
 /// by as much as a notification is late.
@@ -86,13 +90,14 @@ impl Spin {
             pattern: Pattern::PingPong { gap_ns: 0 },
             ..self.configuration(Duration::ZERO, WaitPolicy::Block)
         });
-        let windows: Duration = configurations
-            .iter()
-            .map(|configuration| SETUP + Duration::from_nanos(configuration.until.time_ns.unwrap_or(0)))
-            .sum();
-        let room = RUN.as_nanos() / windows.as_nanos().max(1);
-        let usual = u64::try_from(room).unwrap_or(u64::MAX).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
-        Plan::new("spin", configurations, usual, self.seed).until_decided(1).with_blocks(self.blocks)
+        let pairs = *PAIRS.start();
+        let each = (RUN / pairs).saturating_sub(SETUP) / configurations.len() as u32;
+        for configuration in configurations.iter_mut().filter(|_| self.time.is_none()) {
+            let wakes = Duration::from_nanos(configuration.pattern.gap_ns()) * WAKES;
+            configuration.until = Until::time(each.max(LEAST).max(wakes));
+        }
+        let plan = Plan::new("spin", configurations, pairs, self.seed);
+        Plan { bench: Some(asked()), ..plan.until_decided(1).with_blocks(self.blocks) }
     }
 
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
@@ -149,8 +154,8 @@ mod tests {
     #[test]
     fn a_plan_of_many_gaps_still_has_blocks_enough_for_a_verdict() {
         let many: Vec<Duration> = (1..60).map(Duration::from_millis).collect();
-        assert!(spin(&many).plan().blocks > FEWEST_BLOCKS);
-        assert!(spin(&GAPS).plan().blocks <= 10);
+        assert!(spin(&many).plan().blocks >= *PAIRS.start());
+        assert_eq!(spin(&GAPS).plan().blocks, *PAIRS.start());
     }
 
     #[test]

@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The survey: the useful subset of all experiments, in under a minute.
+//! The survey: the useful subset of all experiments, in twenty seconds.
 
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
+use doorbell_results::plan::bench::Bench;
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
+use std::ops::RangeInclusive;
 use std::time::Duration;
+
+use super::bench::{PAIRS, asked};
 
 /// The operation that is the limit of spinning.
 pub const LIMIT: &str = "cache-line";
 
-/// How long the plan may take, set-up included; a quarter of the minute is left for primitive costs, the doctor and printing.
-pub const BUDGET: Duration = Duration::from_secs(45);
+/// How long a survey takes unless told otherwise.
+pub const TIME: Duration = Duration::from_secs(20);
 
-/// What a trial costs beside its window: two `exec`s and `fork`s, three megabytes to map and clear, the reports.
-const SETUP: Duration = Duration::from_millis(25);
+/// What of it goes for the machine's clock and primitive costs, the doctor, and printing.
+const AROUND: Duration = Duration::from_secs(1);
 
-/// The gaps and rounds before a window.
-const WARMUP: Duration = Duration::from_millis(10);
+/// What a pair of sides costs beside its slices, and a trial beside its window: two `exec`s and `fork`s, memory to map and clear, the reports.
+const SETUP: Duration = Duration::from_millis(50);
 
-/// Blocks at the least: with nine of them a difference of two and a half times what trials of one thing spread by is found among all
-/// pairs of thirty mechanisms (`doorbell study --noise`), with six it takes four times.
-pub const FEWEST_BLOCKS: u32 = 9;
+/// What pairs at the least and at the most have for each configuration.
+const TURN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(100);
 
-/// And at the most.
-const MOST_BLOCKS: u32 = 20;
+/// The share of a turn that is recorded: a slice has a head, its rounds outlast it, and classes are washed out.
+const RECORDED: f64 = 0.75;
 
-/// A back-to-back trial at the most and at the least: where there are many placements, its window makes room for the blocks.
-const WINDOW: std::ops::RangeInclusive<Duration> = Duration::from_millis(3)..=Duration::from_millis(30);
+/// The window of what has trials of its own.
+const WINDOW: Duration = Duration::from_millis(10);
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
 const GAPS: [Duration; 4] = [
@@ -43,8 +46,8 @@ const GAP_SUBJECTS: [&str; 2] = ["futex", "eventfd-epoll"];
 /// The mechanisms run unpinned, to show what the scheduler makes of them.
 const UNPINNED_SUBJECTS: [&str; 2] = ["futex", "pipe"];
 
-/// The survey's plan for the placements this machine has, nearest first, with as many blocks as the budget allows.
-pub fn plan(placements: &[Placement], seed: u64) -> Plan {
+/// The survey's plan for the placements this machine has, nearest first, which takes about `time`.
+pub fn plan(placements: &[Placement], time: Duration, seed: u64) -> Plan {
     let mut configurations = Vec::new();
     let across: Vec<&Placement> = placements.iter().filter(|placement| !one_core(placement)).collect();
     let mut left_out = Vec::new();
@@ -63,7 +66,7 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
             if entry.notification().waits != Waits::Spins || !one_core(placement) {
                 configurations.push(Configuration {
                     contexts,
-                    ..configuration(entry.name(), Pattern::PingPong { gap_ns: 0 }, placement, *WINDOW.end())
+                    ..configuration(entry.name(), Pattern::PingPong { gap_ns: 0 }, placement)
                 });
             }
         }
@@ -73,32 +76,21 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
         for subject in GAP_SUBJECTS {
             for gap in GAPS {
                 let gap_ns = gap.as_nanos() as u64;
-                let window = Duration::from_millis(60).max(gap * 12);
-                configurations.push(configuration(subject, Pattern::OneWay { gap_ns }, nearest, window));
+                configurations.push(configuration(subject, Pattern::OneWay { gap_ns }, nearest));
             }
         }
         // An awake waiter costs its notifier less than a sleeping one.
         let gap_ns = GAPS[0].as_nanos() as u64;
-        let awake = configuration("futex", Pattern::OneWay { gap_ns }, nearest, Duration::from_millis(60));
+        let awake = configuration("futex", Pattern::OneWay { gap_ns }, nearest);
         configurations.push(Configuration { wait: WaitPolicy::Spin, ..awake });
     }
     // What spinning could reach at best, beside what it reached.
     if let Some(nearest) = across.first() {
-        configurations.push(configuration(
-            LIMIT,
-            Pattern::Operation { batch: 1000 },
-            nearest,
-            Duration::from_millis(30),
-        ));
+        configurations.push(configuration(LIMIT, Pattern::Operation { batch: 1000 }, nearest));
     }
     let unpinned = Placement { relation: "unpinned".to_owned(), cpus: None };
     for subject in UNPINNED_SUBJECTS {
-        configurations.push(configuration(
-            subject,
-            Pattern::PingPong { gap_ns: 0 },
-            &unpinned,
-            Duration::from_millis(100),
-        ));
+        configurations.push(configuration(subject, Pattern::PingPong { gap_ns: 0 }, &unpinned));
     }
     let mut known: Vec<Configuration> = configurations
         .into_iter()
@@ -106,46 +98,44 @@ pub fn plan(placements: &[Placement], seed: u64) -> Plan {
             configuration.subject == LIMIT || mechanism::find(&configuration.subject).is_ok()
         })
         .collect();
-    make_room(&mut known);
-    let once: Duration = known.iter().map(|configuration| SETUP + window(configuration)).sum();
-    let affordable = u32::try_from(BUDGET.as_nanos() / once.as_nanos().max(1)).unwrap_or(u32::MAX);
-    let blocks = affordable.clamp(FEWEST_BLOCKS, MOST_BLOCKS);
-    Plan { left_out, ..Plan::new("survey", known, blocks, seed) }
+    let pairs = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).clamp(*PAIRS.start(), *PAIRS.end());
+    let turns = share_out(&mut known, time.saturating_sub(AROUND) / pairs);
+    let pair_ns = u64::try_from(turns.as_nanos()).ok();
+    let bench = Some(Bench { pair_ns, ..asked() });
+    Plan { left_out, bench, ..Plan::new("survey", known, pairs, seed) }
 }
 
-/// Shortens what is ranked until a block takes its share of the budget.
-fn make_room(configurations: &mut [Configuration]) {
-    let is_ranked = |configuration: &Configuration| {
-        configuration.pattern == Pattern::PingPong { gap_ns: 0 } && configuration.placement.cpus.is_some()
-    };
-    let rest: Duration = configurations
-        .iter()
-        .filter(|configuration| !is_ranked(configuration))
-        .map(|configuration| SETUP + window(configuration))
-        .sum();
-    let ranked = configurations.iter_mut().filter(|configuration| is_ranked(configuration));
-    let ranked: Vec<&mut Configuration> = ranked.collect();
-    let count = u32::try_from(ranked.len()).unwrap_or(u32::MAX).max(1);
-    let each = (BUDGET / FEWEST_BLOCKS).saturating_sub(rest) / count;
-    let window = each.saturating_sub(SETUP + WARMUP).clamp(*WINDOW.start(), *WINDOW.end());
-    ranked.into_iter().for_each(|configuration| configuration.until = Until::time(window));
+/// Gives each its part of the time of a pair; how long those may take together that have turns.
+fn share_out(configurations: &mut [Configuration], pair: Duration) -> Duration {
+    let (alone, turns): (Vec<_>, Vec<_>) = configurations
+        .iter_mut()
+        .partition(|configuration| matches!(configuration.pattern, Pattern::Operation { .. }));
+    let trials: Duration = alone.iter().map(|_| SETUP + WINDOW).sum();
+    let gaps: Duration = turns.iter().map(|one| Duration::from_nanos(one.pattern.gap_ns())).sum();
+    let whole = pair.saturating_sub(SETUP + trials);
+    let room = whole.saturating_sub(gaps);
+    let each = (room / turns.len().max(1) as u32).clamp(*TURN.start(), *TURN.end());
+    for one in turns {
+        // A sleep outlasts its turn where it is longer.
+        let gap = Duration::from_nanos(one.pattern.gap_ns());
+        one.until = Until::time(each.mul_f64(RECORDED).max(gap));
+    }
+    for one in alone {
+        one.until = Until::time(WINDOW);
+    }
+    whole
 }
 
-fn configuration(subject: &str, pattern: Pattern, placement: &Placement, window: Duration) -> Configuration {
+fn configuration(subject: &str, pattern: Pattern, placement: &Placement) -> Configuration {
     Configuration {
         timing: if matches!(pattern, Pattern::OneWay { .. }) { Timing::Stamp } else { Timing::Around },
         placement: placement.clone(),
-        ..Configuration::new(subject, pattern, Until::time(window))
+        ..Configuration::new(subject, pattern, Until::time(WINDOW))
     }
 }
 
 fn one_core(placement: &Placement) -> bool {
     placement.cpus.is_some_and(|[a, b]| a == b)
-}
-
-/// The window and the gaps of the warm-up.
-fn window(configuration: &Configuration) -> Duration {
-    Duration::from_nanos(configuration.until.time_ns.unwrap_or_default()) + WARMUP
 }
 
 #[cfg(test)]
@@ -159,32 +149,37 @@ mod tests {
         ]
     }
 
-    /// With three placements it had too few blocks for any verdict.
     #[test]
-    fn machines_with_two_and_three_placements_get_blocks_enough_for_verdicts_in_a_minute() {
-        let mut placements = two_cpus();
-        for three in [false, true] {
-            if three {
-                placements.push(Placement { relation: "smt-sibling".to_owned(), cpus: Some([0, 4]) });
+    fn a_survey_takes_the_time_it_is_given_in_twenty_pairs_or_more() {
+        let three = Placement { relation: "smt-sibling".to_owned(), cpus: Some([0, 4]) };
+        for placements in [two_cpus(), [two_cpus(), vec![three]].concat()] {
+            for seconds in [20, 60] {
+                let plan = plan(&placements, Duration::from_secs(seconds), 1);
+                let slept = |one: &Configuration| Duration::from_nanos(one.pattern.gap_ns());
+                let recorded = |one: &Configuration| Duration::from_nanos(one.until.time_ns.unwrap());
+                let pair: Duration =
+                    plan.configurations.iter().map(|one| recorded(one).max(slept(one))).sum();
+                let whole = pair * plan.blocks;
+                assert!(plan.blocks >= 20 && plan.bench.is_some());
+                let share = whole.as_secs_f64() / seconds as f64;
+                assert!((0.6..0.95).contains(&share), "{share} of {seconds} s");
             }
-            let plan = plan(&placements, 1);
-            let once: Duration =
-                plan.configurations.iter().map(|configuration| SETUP + window(configuration)).sum();
-            let whole = once * plan.blocks;
-            assert!(plan.blocks >= FEWEST_BLOCKS && whole <= BUDGET, "{} blocks take {whole:?}", plan.blocks);
         }
     }
 
     #[test]
     fn the_harness_is_always_in_it() {
         assert!(
-            plan(&two_cpus(), 1).configurations.iter().any(|configuration| configuration.subject == "null")
+            plan(&two_cpus(), TIME, 1)
+                .configurations
+                .iter()
+                .any(|configuration| configuration.subject == "null")
         );
     }
 
     #[test]
     fn a_machine_with_one_cpu_still_has_a_plan() {
-        let plan = plan(&two_cpus()[..1], 1);
+        let plan = plan(&two_cpus()[..1], TIME, 1);
         assert!(plan.configurations.iter().all(|configuration| configuration.placement.cpus != Some([0, 1])));
         assert!(plan.configurations.iter().any(|configuration| configuration.subject == "futex"));
     }

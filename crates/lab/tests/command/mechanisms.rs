@@ -99,7 +99,7 @@ fn on_one_core(subject: &str, args: &[&str]) -> Record {
 #[test]
 fn a_mechanism_that_sleeps_is_held_against_the_reference_and_its_own_rounds_are_all_recorded() {
     for contexts in ["processes", "threads"] {
-        let record = on_one_core("pipe", &["--count", "20000", "--contexts", contexts]);
+        let record = on_one_core("pipe", &["--alone", "--count", "20000", "--contexts", contexts]);
         let reference = record.reference.unwrap_or_else(|| panic!("{}", name(&record)));
         assert!(reference.slices >= 4, "{reference:?}");
         // One slice before the first that is compared, and at most one at the end that is not.
@@ -116,21 +116,21 @@ fn a_mechanism_that_sleeps_is_held_against_the_reference_and_its_own_rounds_are_
 
 #[test]
 fn a_trial_of_a_few_rounds_is_all_the_mechanisms() {
-    let record = on_one_core("pipe", &["--count", "2"]);
+    let record = on_one_core("pipe", &["--alone", "--count", "2"]);
     assert_eq!((record.tally.sent, record.series[&Quantity::RoundTrip].count), (2, 2));
     assert_eq!(record.reference, None);
 }
 
 #[test]
 fn what_spins_or_is_timed_otherwise_has_no_reference() {
-    assert_eq!(on_one_core("sched-yield", &["--count", "5000"]).reference, None);
+    assert_eq!(on_one_core("sched-yield", &["--alone", "--count", "5000"]).reference, None);
     assert_eq!(on_one_core("pipe", &["--count", "5000", "--timing", "stamp"]).reference, None);
 }
 
 #[test]
 fn round_trips_in_slices_are_as_many_as_were_asked_for_and_counters_cover_them() {
     for contexts in ["processes", "threads"] {
-        let record = on_one_core("pipe", &["--slices", "--count", "20000", "--contexts", contexts]);
+        let record = on_one_core("pipe", &["--count", "20000", "--contexts", contexts]);
         let timed: u64 = record.slices.iter().map(|slice| u64::from(slice.rounds)).sum();
         assert_eq!((timed, record.series[&Quantity::RoundTrip].count), (20_000, 20_000));
         assert_eq!(record.tally.sent, 20_000 + record.slices.len() as u64);
@@ -144,7 +144,7 @@ fn round_trips_in_slices_are_as_many_as_were_asked_for_and_counters_cover_them()
 
 #[test]
 fn a_run_of_a_few_rounds_is_one_slice() {
-    let record = on_one_core("pipe", &["--slices", "--count", "2"]);
+    let record = on_one_core("pipe", &["--count", "2"]);
     assert_eq!((record.slices.len(), record.series[&Quantity::RoundTrip].count), (1, 2));
 }
 
@@ -153,7 +153,7 @@ fn what_takes_turns_is_told_with_its_place_in_them() {
     let stage = Stage::new();
     let command =
         ["ping", "futex", "pipe", "sched-yield", "--gap", "0", "--placement", "same-core", "--blocks", "2"];
-    let command = command.iter().chain(&["--slices", "--time", "30ms", "--json", "--output", "-"]);
+    let command = command.iter().chain(&["--time", "30ms", "--json", "--output", "-"]);
     let output = stage.doorbell(&command.copied().collect::<Vec<_>>()).output().unwrap();
     let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
     let bench = result.plan.bench.unwrap();
@@ -173,6 +173,43 @@ fn what_takes_turns_is_told_with_its_place_in_them() {
             assert_eq!(places.len(), count, "no two slices have one place");
         }
     }
+}
+
+/// One slice of a long gap is one wake-up, and each is seen by its waiter.
+#[test]
+fn wakes_after_gaps_take_turns_too_and_each_slice_of_a_long_gap_is_one_of_them() {
+    let stage = Stage::new();
+    let args = ["ping", "futex", "pipe", "--gap", "100us,20ms", "--placement", "same-core", "--blocks", "1"];
+    let more = ["--time", "60ms", "--json", "--output", "-"];
+    let output = stage.doorbell(&[&args[..], &more[..]].concat()).output().unwrap();
+    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let waiting = result.records.iter().filter(|record| waits(record) == Waits::Blocks);
+    for record in waiting {
+        let wakes: u64 = record.slices.iter().map(|slice| u64::from(slice.rounds)).sum();
+        assert!(wakes > 0 && record.outcome == Outcome::Done, "{}", name(record));
+        assert_eq!(record.series[&Quantity::Wake].count, wakes, "{}", name(record));
+        assert_eq!((record.tally.sent, record.tally.seen), (wakes, wakes), "{}", name(record));
+        if record.configuration.pattern.gap_ns() > 1_000_000 {
+            assert!(record.slices.iter().all(|slice| slice.rounds == 1), "{}", name(record));
+        }
+    }
+}
+
+/// By itself nothing could say whether the machine or the mechanism has changed between two runs.
+#[test]
+fn what_has_nobody_to_take_turns_with_is_accompanied_and_the_rows_are_those_that_were_asked_for() {
+    let stage = Stage::new();
+    let args = ["ping", "pipe", "--gap", "0", "--placement", "same-core", "--blocks", "2", "--time", "10ms"];
+    let output = stage.doorbell(&[&args[..], &["--json", "--output", "-"]].concat()).output().unwrap();
+    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    let subjects: Vec<&str> =
+        result.plan.configurations.iter().map(|configuration| configuration.subject.as_str()).collect();
+    assert_eq!(subjects, ["pipe", "null"]);
+    assert!(result.records.iter().all(|record| subjects.contains(&&*record.configuration.subject)));
+    let mut beside: Vec<(u32, &str)> =
+        result.beside.iter().map(|one| (one.block, one.configuration.subject.as_str())).collect();
+    beside.sort_unstable();
+    assert_eq!(beside, [(0, "eventfd"), (0, "futex"), (1, "eventfd"), (1, "futex")]);
 }
 
 #[test]

@@ -5,12 +5,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long a run on the bench lasts, and how its time is cut up.
+use crate::configuration::Configuration;
+
+/// How the time of a run on the bench is cut up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Bench {
-    /// Time of the whole run, nanoseconds.
-    pub time_ns: u64,
+    /// After so many nanoseconds of a pair nothing has another turn that had one; none where each goes on to its own end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair_ns: Option<u64>,
     /// Pairs of sides, each a life of two processes or threads: what statistics are made of.
     pub pairs: u32,
     /// Length of a slice, nanoseconds, its head included; longer where a hundred rounds take longer.
@@ -19,6 +22,9 @@ pub struct Bench {
     pub head_ns: u64,
     /// What is not recorded at the begin of a turn beside that, nanoseconds.
     pub washout_ns: u64,
+    /// What takes turns beside configurations that would have nobody to take turns with; the turns say no more of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Configuration>,
     /// Configurations that take turns, by what a turn holds; those in none are measured in trials of their own.
     pub turns: Vec<Turn>,
 }

@@ -6,8 +6,10 @@ use super::question::Baseline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::slice::{self, Slice};
 use super::verdict::Verdict;
 use super::{Record, Warning};
+use crate::configuration::Configuration;
 use crate::machine::Machine;
 use crate::plan::Plan;
 
@@ -44,6 +46,9 @@ pub struct ResultFile {
     pub verdict: Option<Verdict>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,
+    /// What took turns with configurations that had nobody else to take turns with: by it runs of other times are compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// What the reader must know about the whole run.
     pub warnings: Vec<Warning>,
 }
@@ -67,6 +72,20 @@ impl ResultFile {
         let stand_in = self.machine.kernel.stand_in.as_ref().map(|_| "wine");
         if self.emulated() { Some("emulated") } else { stand_in }
     }
+}
+
+/// What one configuration that was not asked for did between two resident sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Beside {
+    /// What was run.
+    pub configuration: Configuration,
+    /// The block, which is the life of the two sides.
+    pub block: u32,
+    /// What it did each time it was its turn.
+    #[serde(with = "slice")]
+    #[cfg_attr(test, schemars(with = "slice::Columns"))]
+    pub slices: Vec<Slice>,
 }
 
 /// The machine's primitive costs at one moment: the costs of which every wake-up is a small multiple.

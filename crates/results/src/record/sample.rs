@@ -208,6 +208,7 @@ pub fn result(
         plan: Plan::new("ping", configurations.to_vec(), blocks, 1),
         primitives: (0..=blocks).map(|block| primitives(block, 1.0)).collect(),
         records,
+        beside: Vec::new(),
         warnings: vec![Warning {
             name: "made-up".to_owned(),
             cause: "this result was not measured".to_owned(),

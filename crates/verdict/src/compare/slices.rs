@@ -2,10 +2,10 @@
 //! Two runs whose configurations took turns in slices.
 
 use crate::across::{Run, across};
-use crate::by_block::levels;
+use crate::by_block::{companions, levels};
 use crate::slices::{Apart, Levels};
 use doorbell_results::configuration::Configuration;
-use doorbell_results::record::Variant;
+use doorbell_results::record::{ResultFile, Variant};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -15,6 +15,8 @@ pub(super) struct Both {
     levels: [Rc<Levels>; 2],
     /// Its place in them.
     things: [usize; 2],
+    /// The places of what took turns in both runs without having been asked for.
+    companions: Rc<[[usize; 2]]>,
     one_core: bool,
 }
 
@@ -28,10 +30,20 @@ impl Both {
 
 /// What each of `configurations` took in both runs; none of what did not take turns in both.
 pub(super) fn both<'a>(
+    files: [&ResultFile; 2],
     variants: [&[Variant<'a>]; 2],
     configurations: impl Iterator<Item = [&'a Configuration; 2]>,
 ) -> Vec<Option<Both>> {
-    let all = variants.map(|variants| levels(&variants.iter().collect::<Vec<_>>()).map(Rc::new));
+    let all = [0, 1].map(|side| {
+        let variants: Vec<&Variant> = variants[side].iter().collect();
+        levels(&variants, &files[side].beside).map(Rc::new)
+    });
+    let [before, after] = files.map(|file| companions(&file.beside));
+    let shared = before.iter().enumerate().filter_map(|(place, companion)| {
+        let other = after.iter().position(|other| other == companion)?;
+        Some([variants[0].len() + place, variants[1].len() + other])
+    });
+    let shared: Rc<[[usize; 2]]> = shared.collect();
     let thing = |side: usize, configuration: &Configuration| {
         let place = variants[side].iter().position(|variant| variant.configuration == configuration)?;
         let levels = all[side].as_ref().filter(|levels| levels.pairs(place) > 0)?;
@@ -42,6 +54,7 @@ pub(super) fn both<'a>(
         Some(Both {
             levels: [before, after],
             things: [baseline, candidate],
+            companions: Rc::clone(&shared),
             one_core: first.placement.cpus.is_some_and(|[a, b]| a == b),
         })
     };
@@ -56,12 +69,22 @@ pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
     }
     let mut found = vec![None; rows.len()];
     for places in classes.into_values() {
+        let row = rows[places[0]];
+        let of_class = |companion: &&[usize; 2]| {
+            let same = |side: usize| {
+                let class = |thing: usize| row.levels[side].class(thing);
+                class(companion[side]) == class(row.things[side])
+            };
+            same(0) && same(1)
+        };
+        let companions: Vec<&[usize; 2]> = row.companions.iter().filter(of_class).collect();
         let run = |side: usize| {
-            let of = |place: &usize| (&rows[*place].levels[side], rows[*place].things[side]);
-            let (levels, first) = of(&places[0]);
+            let levels = &row.levels[side];
+            let own = places.iter().map(|place| rows[*place].things[side]);
+            let all = own.chain(companions.iter().map(|companion| companion[side]));
             Run {
-                things: places.iter().map(|place| rows[*place].levels[side].of_thing(of(place).1)).collect(),
-                resemblance: levels.resemblance(first, first),
+                things: all.map(|thing| levels.of_thing(thing)).collect(),
+                resemblance: levels.resemblance(row.things[side], row.things[side]),
             }
         };
         let share = error * places.len() as f64 / rows.len() as f64;

@@ -7,12 +7,13 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::ping::{PARTED, keeps_its_cpu};
-use super::slowdown::Slowdown;
-use super::{Role, wait_by_policy};
+use super::not_taken;
 use crate::bench::resident::{Resident, Span};
 use crate::control::{Step, told};
-use crate::mechanism::{Fault, Link, Mechanism, Notifier, Woken};
+use crate::mechanism::{Link, Mechanism, Notifier, Woken};
+use crate::role::ping::{PARTED, keeps_its_cpu};
+use crate::role::slowdown::Slowdown;
+use crate::role::{Role, wait_by_policy};
 use crate::side::{Side, SideError};
 use crate::site::Word;
 use doorbell_machine::clock::Now;
@@ -23,7 +24,7 @@ const THERE: usize = 0;
 const BACK: usize = 1;
 
 /// One side's ends of a ping-pong, there and back.
-pub(super) struct PingPong<'links, M: Mechanism> {
+pub(crate) struct PingPong<'links, M: Mechanism> {
     out: &'links M::Link,
     home: &'links M::Link,
     waiter: Option<<M::Link as Link>::Waiter>,
@@ -49,7 +50,7 @@ enum Phase {
 }
 
 impl<'links, M: Mechanism> PingPong<'links, M> {
-    pub(super) fn new(there: &'links M::Link, back: &'links M::Link, role: Role, side: &Side) -> Self {
+    pub(crate) fn new(there: &'links M::Link, back: &'links M::Link, role: Role, side: &Side) -> Self {
         let (out, home) = if role == Role::Initiate { (there, back) } else { (back, there) };
         let half = |ppm| Slowdown::half_of(ppm, side.clock);
         Self {
@@ -64,11 +65,6 @@ impl<'links, M: Mechanism> PingPong<'links, M> {
             sum_ps: 0,
         }
     }
-}
-
-/// Ends that were not taken cannot be used: a mistake of this program, told as one of the mechanism.
-fn not_taken() -> SideError {
-    Fault::new("a slice", "its ends were not taken").into()
 }
 
 impl<M: Mechanism> Resident for PingPong<'_, M> {
