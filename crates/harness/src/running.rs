@@ -40,8 +40,8 @@ const NO_THREAD: i32 = 71;
 pub(crate) struct Watched<'host> {
     /// The words of each configuration.
     pub(crate) controls: &'host [&'static Control],
-    /// Which of them it is now; none where there is but one.
-    pub(crate) now: Option<&'static Word>,
+    /// In which of them each side is now; none where there is but one.
+    pub(crate) now: Option<&'static [Word; 2]>,
     pub(crate) roles: [Role; 2],
     /// The longest time between two steps that is nobody's fault.
     pub(crate) gap_ns: u64,
@@ -50,21 +50,29 @@ pub(crate) struct Watched<'host> {
 }
 
 impl Watched<'_> {
-    fn now(&self) -> usize {
-        self.now.map_or(0, |now| now.load(Relaxed) as usize).min(self.controls.len().saturating_sub(1))
+    /// In which configuration each side is.
+    fn now(&self) -> [usize; 2] {
+        let last = self.controls.len().saturating_sub(1);
+        self.now.map_or([0; 2], |now| now.each_ref().map(|now| (now.load(Relaxed) as usize).min(last)))
     }
 
+    /// The words of the configuration that the side which notifies first is in.
     fn control(&self) -> Option<&'static Control> {
-        self.controls.get(self.now()).copied()
+        self.controls.get(self.now()[0]).copied()
     }
 
     /// Where both sides are: in which configuration, at which step and number.
-    fn places(&self) -> (usize, [(u32, u64); 2]) {
-        (self.now(), self.control().map(|control| control.places()).unwrap_or_default())
+    fn places(&self) -> ([usize; 2], [(u32, u64); 2]) {
+        let now = self.now();
+        let place = |side: usize| self.controls.get(now[side]).map(|control| control.places()[side]);
+        (now, [0, 1].map(|side| place(side).unwrap_or_default()))
     }
 
     fn last_seen(&self) -> Vec<LastSeen> {
-        self.control().map(|control| control.last_seen(self.roles)).unwrap_or_default()
+        let seen = |(side, now): (usize, usize)| {
+            Some(self.controls.get(now)?.last_seen(self.roles).swap_remove(side))
+        };
+        self.now().into_iter().enumerate().filter_map(seen).collect()
     }
 }
 

@@ -27,8 +27,8 @@ use doorbell_results::machine::cpu_list::CpuList;
 pub(super) struct Words {
     /// Which configuration comes next; [`OVER`] after the last.
     pub(super) next: Word,
-    /// Which configuration it is now, for the host.
-    pub(super) now: Word,
+    /// In which configuration each side is, for the host.
+    pub(super) now: [Word; 2],
 }
 
 // SAFETY: atomics only; all are valid at zero.
@@ -40,8 +40,8 @@ const OVER: u32 = u32::MAX;
 /// After so long another class of configurations has its turn.
 const TURN: Duration = Duration::from_millis(250);
 
-/// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time.
-const FEWEST: u32 = 100;
+/// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time: one that another program held up is one of them.
+const FEWEST: u32 = 16;
 const LONGEST: u32 = 8;
 
 /// What a side says when it is done.
@@ -164,6 +164,7 @@ impl<'links> Life<'links> {
 
     /// Goes where the configuration of `member` is measured.
     fn go(&mut self, member: usize) -> Result<(), SideError> {
+        self.words.now[self.role.index()].store(member as u32, Release);
         let cpus = self.members[member].side.configuration.placement.cpus;
         let cpu = cpus.map(|cpus| cpus[self.role.index()]);
         if cpu != self.kept_on {
@@ -191,7 +192,6 @@ impl<'links> Life<'links> {
         while let Some(Entry { member, at }) = entry {
             let here = |error| (member, error);
             self.go(member).map_err(here)?;
-            self.words.now.store(member as u32, Release);
             let Member { side, resident, left, .. } = &mut self.members[member];
             let span = Span {
                 head: if at.is_some() { head } else { slice },

@@ -137,8 +137,9 @@ pub(crate) fn run(
     let watched = Watched { controls: &controls, now: Some(&words.now), roles, gap_ns, told: &told };
     let home = running.watch(&watched, None, None).map_err(|error| error.to_string());
     run_dir.clear_notes();
+    // Who waits for the other where that has left is in the configuration that failed.
     let at = || {
-        let now = words.now.load(Relaxed) as usize;
+        let now = words.now[Role::Respond.index()].load(Relaxed) as usize;
         opened.get(now).and_then(|one| u32::try_from(one.place).ok())
     };
     let home = match home? {
