@@ -16,17 +16,39 @@ use doorbell_results::record::LastSeen;
 /// second-level cache.
 pub const STAMPS: usize = 4096;
 
-/// What the side that notifies first of a slice tells with a notification.
+/// What the side that notifies first of a slice tells with a notification: a number of rounds, and what begins with it.
+///
+/// It is never taken back. Whoever is told knows at which number the slice began, and what is said of an earlier one is of an earlier slice.
 #[cfg(target_os = "linux")]
-pub(crate) mod told {
-    /// Nothing: go on.
-    pub(crate) const GO_ON: u32 = 0;
-    /// What follows is recorded.
-    pub(crate) const RECORD: u32 = 1;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// From here on rounds are recorded.
+    Record(u64),
     /// This is the slice's last round.
-    pub(crate) const LAST: u32 = 2;
-    /// A side could not take an end: nobody uses it.
-    pub(crate) const BROKEN: u32 = 3;
+    Last(u64),
+}
+
+#[cfg(target_os = "linux")]
+impl Told {
+    /// Says it to the other side, which hears it behind the next notification.
+    pub(crate) fn tell(self, control: &Control) {
+        let word = match self {
+            Self::Record(from) => from << 1,
+            Self::Last(at) => at << 1 | 1,
+        };
+        // Pairs with the Acquire load in `heard`.
+        control.told.store(word, Ordering::Release);
+    }
+
+    /// What was said of `sequence`, in a slice that began behind number `began`.
+    #[inline]
+    pub(crate) fn heard(control: &Control, began: u64, sequence: u64) -> Option<Self> {
+        // Pairs with the Release store in `tell`.
+        let word = control.told.load(Ordering::Acquire);
+        let number = word >> 1;
+        let told = if word & 1 == 1 { Self::Last(number) } else { Self::Record(number) };
+        (began < number && number <= sequence).then_some(told)
+    }
 }
 
 /// What a side is doing; the watchdog names it when nothing moves any more.
@@ -121,8 +143,12 @@ pub struct Control {
     pub arrived: Word,
     /// Set by the side that ends the trial, before its last notification.
     pub stop: Word,
-    /// What the side that notifies first tells in slices.
-    pub told: Word,
+    /// What the side that notifies first tells in slices; see [`Told`].
+    #[cfg(target_os = "linux")]
+    told: AtomicU64,
+    /// Set where a side could not take an end: nobody uses the mechanism.
+    #[cfg(target_os = "linux")]
+    pub(crate) broken: Word,
     /// Set by the first side of a ping-pong while a slice of the reference is to follow the round under way.
     pub reference: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.

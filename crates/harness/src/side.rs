@@ -118,7 +118,18 @@ impl Times {
             notify: of(&[Role::Initiate, Role::Emit]),
             around_wait: of(&[Role::Initiate, Role::Absorb]),
             wake: of(&[Role::Absorb]),
+            ..Self::untouched()
+        }
+    }
+
+    /// Without memory, for a side that has not begun.
+    fn untouched() -> Self {
+        Self {
+            round_trip: Histogram::untouched(),
+            wake: Histogram::untouched(),
             response: Histogram::untouched(),
+            notify: Histogram::untouched(),
+            around_wait: Histogram::untouched(),
             operation: Histogram::untouched(),
             hand_off: Histogram::untouched(),
             create: Histogram::untouched(),
@@ -223,7 +234,7 @@ impl Side {
             payload,
             received: Vec::new(),
             role,
-            times: Times::default(),
+            times: Times::untouched(),
             tally: Tally::default(),
             before: None,
             left_out: 0,

@@ -19,8 +19,8 @@ pub(super) struct Course {
     random: fastrand::Rng,
     /// Not recorded at the begin of a turn, ticks.
     washout: Ticks,
-    /// After how many ticks another turn comes.
-    length: Ticks,
+    /// After how many ticks of each another turn comes.
+    lengths: Vec<Ticks>,
     /// Turns that come before this one again.
     order: Vec<usize>,
     turn: usize,
@@ -29,18 +29,20 @@ pub(super) struct Course {
     place: u32,
     records_from: Ticks,
     ends: Ticks,
+    /// Whether a pass has begun that is recorded.
+    recorded: bool,
     /// Those that have had a slice that was not recorded.
     warm: Vec<bool>,
 }
 
 impl Course {
-    pub(super) fn new(turns: Vec<Vec<usize>>, seed: u64, washout: Ticks, length: Ticks) -> Self {
+    pub(super) fn new(turns: Vec<Vec<usize>>, seed: u64, washout: Ticks, lengths: Vec<Ticks>) -> Self {
         let members = turns.iter().flatten().max().map_or(0, |last| last + 1);
         Self {
             turns,
             random: fastrand::Rng::with_seed(seed),
             washout,
-            length,
+            lengths,
             order: Vec::new(),
             turn: 0,
             pass: Vec::new(),
@@ -48,6 +50,7 @@ impl Course {
             place: 0,
             records_from: 0,
             ends: 0,
+            recorded: true,
             warm: vec![false; members],
         }
     }
@@ -60,7 +63,8 @@ impl Course {
                     return Some(self.entry(now, member));
                 }
             }
-            if now >= self.ends || !self.fill(&open) {
+            // However short a turn is, each has had one slice that is recorded: nobody would come to an end.
+            if (now >= self.ends && self.recorded) || !self.fill(now, &open) {
                 self.begin(now, &open)?;
             }
         }
@@ -77,7 +81,8 @@ impl Course {
     }
 
     /// One more pass over the turn's configurations; false if none is open.
-    fn fill(&mut self, open: impl Fn(usize) -> bool) -> bool {
+    fn fill(&mut self, now: Ticks, open: impl Fn(usize) -> bool) -> bool {
+        self.recorded |= now >= self.records_from;
         self.pass =
             self.turns.get(self.turn).into_iter().flatten().copied().filter(|one| open(*one)).collect();
         self.random.shuffle(&mut self.pass);
@@ -97,8 +102,9 @@ impl Course {
         self.number += 1;
         self.place = 0;
         self.records_from = if again { now } else { now.saturating_add(self.washout) };
-        self.ends = self.records_from.saturating_add(self.length);
-        self.fill(open);
+        self.ends = self.records_from.saturating_add(self.lengths[self.turn]);
+        self.recorded = false;
+        self.fill(now, open);
         Some(())
     }
 }
@@ -109,7 +115,8 @@ mod tests {
 
     /// The entries up to tick `until` of a course in which each takes a tick.
     fn entries(turns: &[&[usize]], until: Ticks, open: impl Fn(usize) -> bool) -> Vec<Entry> {
-        let mut course = Course::new(turns.iter().map(|turn| turn.to_vec()).collect(), 7, 10, 100);
+        let mut course =
+            Course::new(turns.iter().map(|turn| turn.to_vec()).collect(), 7, 10, vec![100; turns.len()]);
         (0..until).map_while(|now| course.next(now, &open)).collect()
     }
 
@@ -135,6 +142,16 @@ mod tests {
             assert!(turn.iter().all(|entry| class(entry) == class(&turn[0])), "classes do not mix");
         }
         assert!(entries[0].member == 2 || entries[110].member == 2);
+    }
+
+    #[test]
+    fn a_turn_shorter_than_what_it_washes_out_still_has_a_pass_that_is_recorded() {
+        let turns = vec![vec![0, 1], vec![2]];
+        let mut course = Course::new(turns, 7, 10, vec![0; 2]);
+        let entries: Vec<Entry> = (0..60).map_while(|now| course.next(now, |_| true)).collect();
+        for member in 0..3 {
+            assert!(entries.iter().any(|entry| entry.member == member && entry.at.is_some()), "{entries:?}");
+        }
     }
 
     #[test]

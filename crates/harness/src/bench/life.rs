@@ -10,7 +10,7 @@ use super::account::Place;
 use super::course::{Course, Entry};
 use super::resident::{Resident, Span};
 use crate::bare;
-use crate::control::{Control, Step, told};
+use crate::control::{Control, Step};
 use crate::mechanism::{Fault, Link, Notifier, Waiter};
 use crate::order::Bench;
 use crate::role::Role;
@@ -37,8 +37,11 @@ unsafe impl crate::arena::Zeroed for Words {}
 /// What comes after the last slice.
 const OVER: u32 = u32::MAX;
 
-/// After so long another class of configurations has its turn.
+/// After so long at the latest another class of configurations has its turn.
 const TURN: Duration = Duration::from_millis(250);
+
+/// A slice that lasts for a long gap counts as so many when turns share their time.
+const LONG: u64 = 4;
 
 /// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time: one that another program held up is one of them.
 const FEWEST: u32 = 16;
@@ -101,14 +104,14 @@ impl<'links> Member<'links> {
     }
 
     fn is_broken(&self) -> bool {
-        self.side.control.told.load(Acquire) == told::BROKEN
+        self.side.control.broken.load(Acquire) != 0
     }
 
     /// Notes what came of taking an end; with an error neither side uses the mechanism.
     fn took(&mut self, taken: Result<(), SideError>) {
         if let Err(error) = taken {
             self.error = Some(error);
-            self.side.control.told.store(told::BROKEN, Release);
+            self.side.control.broken.store(1, Release);
         }
     }
 }
@@ -184,11 +187,13 @@ impl<'links> Life<'links> {
         self.ends = bench.time_ns.map_or(Ticks::MAX, |ns| clock.now().saturating_add(ticks(ns)));
         let slice = ticks(cut.slice_ns);
         let head = ticks(cut.head_ns).min(slice);
-        let mut course = Course::new(turns, bench.seed, ticks(cut.washout_ns), clock.ticks(TURN));
+        let lengths = self.lengths(&turns, bench);
+        let mut course = Course::new(turns, bench.seed, ticks(cut.washout_ns), lengths);
         let mut entry = self.choose(&mut course);
         self.write_next(entry);
-        // What comes first is written.
+        // What comes first is written, and then read: where nobody answers what comes first, what comes second would be.
         self.control.meet(2, 3);
+        self.control.meet(2, 4);
         while let Some(Entry { member, at }) = entry {
             let here = |error| (member, error);
             self.go(member).map_err(here)?;
@@ -224,6 +229,24 @@ impl<'links> Life<'links> {
         Ok(())
     }
 
+    /// How long each turn is: what all have together is shared out by how long one pass over a turn takes.
+    fn lengths(&self, turns: &[Vec<usize>], bench: &Bench) -> Vec<Ticks> {
+        let slice = |member: &usize| {
+            let gap_ns = self.members[*member].side.configuration.pattern.gap_ns();
+            (2 * gap_ns).clamp(bench.cut.slice_ns, LONG * bench.cut.slice_ns)
+        };
+        let passes: Vec<u64> = turns.iter().map(|turn| turn.iter().map(slice).sum()).collect();
+        let all: u64 = passes.iter().sum();
+        let washouts = bench.cut.washout_ns * turns.len() as u64;
+        let length = |pass: &u64| {
+            let share = bench.time_ns.map_or(u64::MAX, |time_ns| {
+                (time_ns.saturating_sub(washouts) as f64 * *pass as f64 / all.max(1) as f64) as u64
+            });
+            self.clock.ticks(TURN.min(Duration::from_nanos(share)))
+        };
+        passes.iter().map(length).collect()
+    }
+
     fn choose(&self, course: &mut Course) -> Option<Entry> {
         if self.members.iter().any(|member| member.side.interrupted()) {
             return None;
@@ -248,6 +271,7 @@ impl<'links> Life<'links> {
     fn respond(&mut self) -> Result<(), (usize, SideError)> {
         self.control.meet(2, 3);
         let mut next = self.words.next.load(Acquire);
+        self.control.meet(2, 4);
         while next != OVER {
             let member = next as usize;
             let here = |error| (member, error);

@@ -17,6 +17,8 @@ pub mod live;
 #[cfg(target_os = "linux")]
 pub mod net;
 #[cfg(target_os = "linux")]
+mod pace;
+#[cfg(target_os = "linux")]
 pub mod pairs;
 #[cfg(target_os = "linux")]
 pub mod pick;

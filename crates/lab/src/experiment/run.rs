@@ -12,6 +12,8 @@ use super::bench;
 #[cfg(target_os = "linux")]
 use super::idle;
 use super::live::Told;
+#[cfg(target_os = "linux")]
+use super::pace::Pace;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
 use doorbell_harness::launch::launch;
@@ -92,7 +94,9 @@ pub fn run(
         #[cfg(target_os = "linux")]
         cut: bench::cut(&plan),
         #[cfg(target_os = "linux")]
-        pair_ns: plan.bench.as_ref().and_then(|bench| bench.pair_ns),
+        pace: Pace::of(&plan),
+        #[cfg(target_os = "linux")]
+        taking_turns: 0,
         #[cfg(target_os = "linux")]
         struck: Vec::new(),
         beside: Vec::new(),
@@ -122,6 +126,8 @@ pub fn run(
             warnings.extend(readings.read(block));
         }
         let mut order = parties(&plan, &machine);
+        #[cfg(target_os = "linux")]
+        trials.begin(block, &order);
         random.shuffle(&mut order);
         // Where pairs of sides follow one another a reading between any two would be a fifth of the run.
         let trials_apart = order.iter().all(|party| matches!(party, Party::Alone(_)));
@@ -130,14 +136,15 @@ pub fn run(
                 break 'blocks;
             }
             observer.starts(records.len() + 1, total, party.first());
+            // One for all that a pair of sides has: it is of the same moment.
+            let mut witness = None;
             for record in trials.run(&party, block, &mut random)? {
                 observer.ends(&record);
                 told.ended(&record);
                 if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
-                    witnesses.extend(
-                        primitives::measure(machine.clock, readings.cpus, block)
-                            .map(|primitives| (records.len(), primitives)),
-                    );
+                    let witness = witness
+                        .get_or_insert_with(|| primitives::measure(machine.clock, readings.cpus, block).ok());
+                    witnesses.extend(witness.clone().map(|primitives| (records.len(), primitives)));
                 }
                 records.push(record);
             }
@@ -350,7 +357,10 @@ struct Trials<'run> {
     #[cfg(target_os = "linux")]
     cut: Cut,
     #[cfg(target_os = "linux")]
-    pair_ns: Option<u64>,
+    pace: Option<Pace>,
+    /// How many take turns in a block.
+    #[cfg(target_os = "linux")]
+    taking_turns: usize,
     /// Configurations that hung on the bench: their records say so, and the others go on without them.
     #[cfg(target_os = "linux")]
     struck: Vec<Configuration>,
@@ -369,6 +379,14 @@ enum Party<'plan> {
 }
 
 impl<'plan> Party<'plan> {
+    #[cfg(target_os = "linux")]
+    fn taking_turns(&self) -> usize {
+        match self {
+            Self::Alone(_) => 0,
+            Self::Bench { members, .. } => members.len(),
+        }
+    }
+
     fn first(&self) -> &'plan Configuration {
         match self {
             Self::Alone(one) => one,
@@ -424,6 +442,14 @@ fn parties<'plan>(plan: &'plan Plan, _: &Machine) -> Vec<Party<'plan>> {
 const TRIES: u32 = 3;
 
 impl Trials<'_> {
+    #[cfg(target_os = "linux")]
+    fn begin(&mut self, block: u32, parties: &[Party<'_>]) {
+        self.taking_turns = parties.iter().map(Party::taking_turns).sum();
+        if let Some(pace) = &mut self.pace {
+            pace.begins(block);
+        }
+    }
+
     #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "nothing takes turns there"))]
     fn run(&mut self, party: &Party<'_>, block: u32, random: &mut fastrand::Rng) -> io::Result<Vec<Record>> {
         match party {
@@ -526,7 +552,9 @@ impl Trials<'_> {
     fn pair(&self, members: &[&Configuration], seed: u64) -> (Report, Environment) {
         let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
-        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns: self.pair_ns, seed });
+        let share = self.pace.as_ref().map(|pace| pace.share(members.len(), self.taking_turns));
+        let time_ns = share.and_then(|share| u64::try_from(share.as_nanos()).ok());
+        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns, seed });
         let watch = Watch::begin(members, &self.machine.topology);
         let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
             .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });

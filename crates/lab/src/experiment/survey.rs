@@ -6,7 +6,6 @@ use doorbell_results::plan::bench::Bench;
 use doorbell_results::plan::{LeftOut, Plan};
 use doorbell_results::record::Subject;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Waits};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::bench::{PAIRS, asked};
@@ -20,17 +19,9 @@ pub const TIME: Duration = Duration::from_secs(20);
 /// What of it goes for the machine's clock and primitive costs, the doctor, and printing.
 const AROUND: Duration = Duration::from_secs(1);
 
-/// What a pair of sides costs beside its slices, and a trial beside its window: two `exec`s and `fork`s, memory to map and clear, the reports.
-const SETUP: Duration = Duration::from_millis(50);
-
-/// What pairs at the least and at the most have for each configuration.
-const TURN: RangeInclusive<Duration> = Duration::from_millis(2)..=Duration::from_millis(100);
-
-/// The share of a turn that is recorded: a slice has a head, its rounds outlast it, and classes are washed out.
-const RECORDED: f64 = 0.75;
-
-/// The window of what has trials of its own.
+/// The window of what has trials of its own, and the most that others have of a pair.
 const WINDOW: Duration = Duration::from_millis(10);
+const MOST: Duration = Duration::from_millis(100);
 
 /// The gaps the survey shows: a waiter hardly asleep, asleep, and long asleep.
 const GAPS: [Duration; 4] = [
@@ -92,45 +83,24 @@ pub fn plan(placements: &[Placement], time: Duration, seed: u64) -> Plan {
     for subject in UNPINNED_SUBJECTS {
         configurations.push(configuration(subject, Pattern::PingPong { gap_ns: 0 }, &unpinned));
     }
-    let mut known: Vec<Configuration> = configurations
+    let known: Vec<Configuration> = configurations
         .into_iter()
         .filter(|configuration| {
             configuration.subject == LIMIT || mechanism::find(&configuration.subject).is_ok()
         })
         .collect();
     let pairs = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).clamp(*PAIRS.start(), *PAIRS.end());
-    let turns = share_out(&mut known, time.saturating_sub(AROUND) / pairs);
-    let pair_ns = u64::try_from(turns.as_nanos()).ok();
-    let bench = Some(Bench { pair_ns, ..asked() });
-    Plan { left_out, bench, ..Plan::new("survey", known, pairs, seed) }
-}
-
-/// Gives each its part of the time of a pair; how long those may take together that have turns.
-fn share_out(configurations: &mut [Configuration], pair: Duration) -> Duration {
-    let (alone, turns): (Vec<_>, Vec<_>) = configurations
-        .iter_mut()
-        .partition(|configuration| matches!(configuration.pattern, Pattern::Operation { .. }));
-    let trials: Duration = alone.iter().map(|_| SETUP + WINDOW).sum();
-    let gaps: Duration = turns.iter().map(|one| Duration::from_nanos(one.pattern.gap_ns())).sum();
-    let whole = pair.saturating_sub(SETUP + trials);
-    let room = whole.saturating_sub(gaps);
-    let each = (room / turns.len().max(1) as u32).clamp(*TURN.start(), *TURN.end());
-    for one in turns {
-        // A sleep outlasts its turn where it is longer.
-        let gap = Duration::from_nanos(one.pattern.gap_ns());
-        one.until = Until::time(each.mul_f64(RECORDED).max(gap));
-    }
-    for one in alone {
-        one.until = Until::time(WINDOW);
-    }
-    whole
+    let pair = time.saturating_sub(AROUND) / pairs;
+    let bench = Some(Bench { pair_ns: u64::try_from(pair.as_nanos()).ok(), ..asked() });
+    Plan { left_out, bench, repeat_on_interference: false, ..Plan::new("survey", known, pairs, seed) }
 }
 
 fn configuration(subject: &str, pattern: Pattern, placement: &Placement) -> Configuration {
+    let until = if matches!(pattern, Pattern::Operation { .. }) { WINDOW } else { MOST };
     Configuration {
         timing: if matches!(pattern, Pattern::OneWay { .. }) { Timing::Stamp } else { Timing::Around },
         placement: placement.clone(),
-        ..Configuration::new(subject, pattern, Until::time(WINDOW))
+        ..Configuration::new(subject, pattern, Until::time(until))
     }
 }
 
@@ -155,14 +125,9 @@ mod tests {
         for placements in [two_cpus(), [two_cpus(), vec![three]].concat()] {
             for seconds in [20, 60] {
                 let plan = plan(&placements, Duration::from_secs(seconds), 1);
-                let slept = |one: &Configuration| Duration::from_nanos(one.pattern.gap_ns());
-                let recorded = |one: &Configuration| Duration::from_nanos(one.until.time_ns.unwrap());
-                let pair: Duration =
-                    plan.configurations.iter().map(|one| recorded(one).max(slept(one))).sum();
-                let whole = pair * plan.blocks;
-                assert!(plan.blocks >= 20 && plan.bench.is_some());
-                let share = whole.as_secs_f64() / seconds as f64;
-                assert!((0.6..0.95).contains(&share), "{share} of {seconds} s");
+                let pair = Duration::from_nanos(plan.bench.unwrap().pair_ns.unwrap());
+                let share = (pair * plan.blocks).as_secs_f64() / seconds as f64;
+                assert!(plan.blocks >= 20 && (0.9..1.0).contains(&share), "{share} of {seconds} s");
             }
         }
     }

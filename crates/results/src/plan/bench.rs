@@ -11,7 +11,8 @@ use crate::configuration::Configuration;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Bench {
-    /// After so many nanoseconds of a pair nothing has another turn that had one; none where each goes on to its own end.
+    /// So many nanoseconds a pair may take, with all that is done around its slices: then nothing has another turn that had one. None where
+    /// each configuration goes on to its own end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair_ns: Option<u64>,
     /// Pairs of sides, each a life of two processes or threads: what statistics are made of.

@@ -10,6 +10,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::sync::LazyLock;
+
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 use super::encoded::Encoded;
@@ -26,9 +28,29 @@ pub(super) const DIGITS: u8 = 3;
 pub(super) const COUNTERS: usize = 2048 + 41 * 1024;
 
 /// A histogram of times in picoseconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Histogram {
-    inner: hdrhistogram::Histogram<u64>,
+    /// None until something is recorded, where that may take a moment.
+    inner: Option<Inner>,
+}
+
+type Inner = hdrhistogram::Histogram<u64>;
+
+/// What has recorded nothing reads as this.
+static EMPTY: LazyLock<Inner> = LazyLock::new(empty);
+
+#[cold]
+fn empty() -> Inner {
+    let Ok(inner) = Inner::new_with_bounds(SHORTEST_PS, LONGEST_PS, DIGITS) else {
+        unreachable!("the bounds are constants that satisfy the constructor")
+    };
+    inner
+}
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner() == other.inner()
+    }
 }
 
 impl Default for Histogram {
@@ -59,53 +81,59 @@ pub enum HistogramError {
 impl Histogram {
     /// An empty histogram with all its memory touched, so that recording never faults.
     pub fn new() -> Self {
-        let Self { mut inner } = Self::untouched();
+        let mut inner = empty();
         // Touch every counter once: the allocator hands out untouched zero pages.
         inner.record_n(1, 1).ok();
         inner.reset();
-        Self { inner }
+        Self { inner: Some(inner) }
     }
 
-    /// An empty histogram whose memory is not there yet, for what will hardly be recorded.
+    /// An empty histogram that takes its memory when the first time comes, for what will hardly be recorded.
     pub fn untouched() -> Self {
-        let Ok(inner) = hdrhistogram::Histogram::new_with_bounds(SHORTEST_PS, LONGEST_PS, DIGITS) else {
-            unreachable!("the bounds are constants that satisfy the constructor")
-        };
-        Self { inner }
+        Self { inner: None }
+    }
+
+    #[inline]
+    fn touched(&mut self) -> &mut Inner {
+        self.inner.get_or_insert_with(empty)
     }
 
     /// Counts one time.
     #[inline]
     pub fn record(&mut self, ps: u64) {
-        self.inner.saturating_record(ps.max(1));
+        self.touched().saturating_record(ps.max(1));
     }
 
     /// Counts one time `count` times.
     pub fn record_many(&mut self, ps: u64, count: u64) {
-        self.inner.saturating_record_n(ps.max(1), count);
+        self.touched().saturating_record_n(ps.max(1), count);
     }
 
     /// Forgets every time counted; the memory stays.
     pub fn clear(&mut self) {
-        self.inner.reset();
+        if let Some(inner) = &mut self.inner {
+            inner.reset();
+        }
     }
 
     /// Adds another histogram to this one.
     pub fn add(&mut self, other: &Self) {
         // Same bounds by construction, so nothing can be out of range.
-        self.inner.add(&other.inner).ok();
+        if let Some(other) = &other.inner {
+            self.touched().add(other).ok();
+        }
     }
 
     /// Adds what another histogram counted.
     pub fn add_counters(&mut self, other: &Counters) {
         for (ps, count) in &other.0 {
-            self.inner.saturating_record_n(*ps, *count);
+            self.touched().saturating_record_n(*ps, *count);
         }
     }
 
     /// Number of times counted.
     pub fn count(&self) -> u64 {
-        self.inner.len()
+        self.inner().len()
     }
 
     /// The time at quantile `q` of 0 to 1, picoseconds; 0 when empty.
@@ -115,29 +143,29 @@ impl Histogram {
 
     /// Shortest time, picoseconds.
     pub fn min(&self) -> u64 {
-        self.inner.min()
+        self.inner().min()
     }
 
     /// Longest time, picoseconds.
     pub fn max(&self) -> u64 {
-        self.inner.max()
+        self.inner().max()
     }
 
     /// Mean, picoseconds.
     pub fn mean(&self) -> f64 {
-        self.inner.mean()
+        self.inner().mean()
     }
 
     /// Standard deviation, picoseconds.
     pub fn stdev(&self) -> f64 {
-        self.inner.stdev()
+        self.inner().stdev()
     }
 
     /// Occupied buckets from short to long: middle value in picoseconds, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.inner
-            .iter_recorded()
-            .map(|bucket| (self.inner.median_equivalent(bucket.value_iterated_to()), bucket.count_at_value()))
+        self.inner().iter_recorded().map(|bucket| {
+            (self.inner().median_equivalent(bucket.value_iterated_to()), bucket.count_at_value())
+        })
     }
 
     /// The grid on which the samples lie, picoseconds, as the samples themselves show it; 0 if they show none.
@@ -181,13 +209,13 @@ impl Histogram {
 
     /// The HdrHistogram inside, for exporters of its own formats.
     pub fn inner(&self) -> &hdrhistogram::Histogram<u64> {
-        &self.inner
+        self.inner.as_ref().unwrap_or(&EMPTY)
     }
 
     /// HdrHistogram V2, deflated, in base64: what its log format and plotters read.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&self.inner, &mut bytes).ok();
+        V2DeflateSerializer::new().serialize(self.inner(), &mut bytes).ok();
         STANDARD.encode(bytes)
     }
 
@@ -197,7 +225,7 @@ impl Histogram {
         let inner = Deserializer::new()
             .deserialize(&mut encoded.plain.as_slice())
             .map_err(|error| HistogramError::Encoding(error.to_string()))?;
-        Ok(Self { inner })
+        Ok(Self { inner: Some(inner) })
     }
 
     /// The occupied counters of what [`Histogram::encode`] wrote, without the memory of a whole histogram.
@@ -212,7 +240,7 @@ impl Histogram {
         let mut ps = 1;
         while ps <= LONGEST_PS {
             histogram.record(ps);
-            ps = histogram.inner.next_non_equivalent(ps);
+            ps = histogram.inner().next_non_equivalent(ps);
         }
         histogram
     }
@@ -224,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_number_of_counters_is_the_one_the_library_takes() {
-        assert_eq!(Histogram::new().inner.distinct_values(), COUNTERS);
+        assert_eq!(Histogram::new().inner().distinct_values(), COUNTERS);
     }
 
     proptest::proptest! {

@@ -25,6 +25,11 @@ pub(crate) fn resident<'links, M: Mechanism>(
     }
 }
 
+/// Where each answers each, both sides count alike.
+fn miscounted(rounds: u64, answers: u64) -> SideError {
+    Fault::new("a slice", format!("{answers} answers to {rounds} notifications")).into()
+}
+
 /// Ends that were not taken cannot be used: a mistake of this program, told as one of the mechanism.
 fn not_taken() -> SideError {
     Fault::new("a slice", "its ends were not taken").into()

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::not_taken;
 use crate::bench::resident::{Resident, Span};
-use crate::control::{STAMPS, Step, told};
+use crate::control::{STAMPS, Step, Told};
 use crate::mechanism::{Link, Mechanism, Notifier, Woken};
 use crate::role::call_cost::CallCost;
 use crate::role::due::Gaps;
@@ -137,8 +137,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
             self.pause(side, last);
         }
         let Some(length) = span.recorded.filter(|_| !side.interrupted()) else { return Ok(0) };
-        // Pairs with the Acquire load in `answer`, by way of what was published.
-        side.control.told.store(told::RECORD, Release);
+        Told::Record(self.sequence + 1).tell(side.control);
         last = self.send(side, false)?;
         let over = side.open_slice().saturating_add(length);
         self.recorded = 1;
@@ -152,13 +151,10 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
     }
 
     fn part(&mut self, side: &mut Side) -> Result<(), SideError> {
-        // Pairs with the Acquire load in `answer`, by way of what was published.
-        side.control.told.store(told::LAST, Release);
+        Told::Last(self.sequence + 1).tell(side.control);
         self.send(side, self.recorded > 0)?;
         side.close_slice(self.recorded, 0);
         side.counters.call_ns = self.cost.mean_ns();
-        // The waiter has left, and looks again once it was notified in its next slice.
-        side.control.told.store(told::GO_ON, Release);
         Ok(())
     }
 
@@ -166,6 +162,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
         let Some(waiter) = &mut self.waiter else { return Err(not_taken()) };
         let (clock, policy) = (side.clock, side.configuration.wait);
         let mail = &side.control.mail[THERE];
+        let began = self.sequence;
         let (mut recorded, mut sum_ps, mut opened) = (0_u32, 0_u64, false);
         loop {
             side.step(Step::Waits, self.sequence);
@@ -180,8 +177,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
                 // Woken by nothing, or by what merged with the notification before.
                 continue;
             }
-            // Pairs with the Release stores of the notifier.
-            let said = side.control.told.load(Acquire);
+            let told = Told::heard(side.control, began, published);
             side.read_payload(THERE);
             let awake = if side.configuration.size > 0 { clock.now_awake() } else { woke };
             let stamp = &mail.stamps[published as usize % STAMPS];
@@ -197,14 +193,14 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
                 stamp.woke.store(woke, Relaxed);
             }
             self.sequence = published;
-            if said == told::LAST {
+            if let Some(Told::Last(_)) = told {
                 let next = next.load(Acquire);
                 side.close_slice(recorded, sum_ps);
                 // Pairs with the Acquire loads in `send`.
                 mail.taken.0.store(published, Release);
                 return Ok(next);
             }
-            if said == told::RECORD && !opened {
+            if told.is_some() && !opened {
                 opened = true;
                 side.open_slice();
             }

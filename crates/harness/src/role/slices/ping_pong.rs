@@ -7,9 +7,9 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::not_taken;
+use super::{miscounted, not_taken};
 use crate::bench::resident::{Resident, Span};
-use crate::control::{Step, told};
+use crate::control::{Step, Told};
 use crate::mechanism::{Link, Mechanism, Notifier, Woken};
 use crate::role::ping::{PARTED, keeps_its_cpu};
 use crate::role::slowdown::Slowdown;
@@ -162,8 +162,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                         if span.recorded.is_none() {
                             break;
                         }
-                        // Pairs with the Acquire load in `answer`, by way of the mechanism's notification.
-                        side.control.told.store(told::RECORD, Release);
+                        Told::Record(sequence + 1).tell(side.control);
                         phase = Phase::Tells;
                     }
                 }
@@ -185,8 +184,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
         };
         if M::WAITS != Waits::Nothing {
             self.sequence += 1;
-            // Pairs with the Acquire load in `answer`, by way of the mechanism's notification.
-            side.control.told.store(told::LAST, Release);
+            Told::Last(self.sequence).tell(side.control);
             side.step(Step::Notifies, self.sequence);
             side.write_payload(THERE, self.sequence);
             notifier.notify()?;
@@ -194,8 +192,11 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             while wait_by_policy(waiter, side.configuration.wait, side.clock)? == Woken::TimedOut {}
         }
         side.close_slice(self.recorded, self.sum_ps);
-        // The other side has left, and looks again once it was notified in its next slice.
-        side.control.told.store(told::GO_ON, Release);
+        // Pairs with the Release store in `answer`.
+        let answered = side.control.mail[BACK].published.0.load(Acquire);
+        if M::WAITS != Waits::Nothing && answered != self.sequence {
+            return Err(miscounted(self.sequence, answered));
+        }
         Ok(())
     }
 
@@ -204,7 +205,8 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             return Err(not_taken());
         };
         let (clock, policy) = (side.clock, side.configuration.wait);
-        let mut sequence = self.sequence;
+        let began = self.sequence;
+        let mut sequence = began;
         let (mut opened_at, mut timeouts) = (None, 0);
         let next = loop {
             side.step(Step::Waits, sequence);
@@ -212,9 +214,8 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                 timeouts += u64::from(opened_at.is_some());
             }
             sequence += 1;
-            // Pairs with the Release stores of the other side.
-            let said = side.control.told.load(Acquire);
-            if said == told::LAST {
+            let told = Told::heard(side.control, began, sequence);
+            if let Some(Told::Last(_)) = told {
                 // Before the answer, behind which the other side may write down what comes after that.
                 let next = next.load(Acquire);
                 if let Some(opened_at) = opened_at {
@@ -222,10 +223,12 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                 }
                 side.read_payload(THERE);
                 side.write_payload(BACK, sequence);
+                // Pairs with the Acquire load in `part`.
+                side.control.mail[BACK].published.0.store(sequence, Release);
                 notifier.notify()?;
                 break next;
             }
-            if said == told::RECORD && opened_at.is_none() {
+            if told.is_some() && opened_at.is_none() {
                 opened_at = Some(sequence);
                 side.open_slice();
             }
