@@ -168,19 +168,28 @@ fn fastest(picks: &[Pick]) -> Vec<Said> {
     picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
 }
 
-/// Which of the others are as fast, which may be, and how far the next is behind: "= pipe; fifo +12 %".
+/// Which of the others are as fast, which may be and within what, and how far the next is behind: "= pipe; fifo +12 %", "4 within 9 %; tcp +43 %".
 fn others(pick: &Pick) -> String {
     let of = |wanted: fn(Standing) -> bool| -> Vec<&Other> {
         pick.others.iter().filter(|other| wanted(other.standing)).collect()
     };
-    let named = |before: &str, others: &[&Other]| match others {
+    let same = match of(|standing| matches!(standing, Standing::Same { .. })).as_slice() {
         [] => None,
-        [one] => Some(format!("{before} {}", one.subject)),
-        [first, more @ ..] if before == "=" => Some(format!("= {} and {} more", first.subject, more.len())),
-        all => Some(format!("{before} one of {}", all.len())),
+        [one] => Some(format!("= {}", one.subject)),
+        [first, more @ ..] => Some(format!("= {} and {} more", first.subject, more.len())),
     };
-    let same = named("=", &of(|standing| matches!(standing, Standing::Same { .. })));
-    let open = named("or", &of(|standing| standing == Standing::Inconclusive));
+    let open = of(|standing| standing == Standing::Inconclusive);
+    // All of them lie within what the last of them may be behind.
+    let most: Option<f64> = open
+        .iter()
+        .map(|other| Some(other.ratio?.high))
+        .try_fold(1.0, |most, high| Some(f64::max(most, high?)));
+    let open = match (open.as_slice(), most) {
+        ([], _) => None,
+        (all, None) => Some(format!("{} unknown", all.len())),
+        ([one], Some(most)) => Some(format!("or {}, within {}", one.subject, factor(most))),
+        (all, Some(most)) => Some(format!("{} within {}", all.len(), factor(most))),
+    };
     let slower = of(|standing| standing == Standing::Slower);
     let next =
         slower.first().and_then(|next| Some(format!("{} {}", next.subject, factor(next.ratio?.estimate))));

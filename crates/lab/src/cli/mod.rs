@@ -112,7 +112,7 @@ use common::{Exit, Terminal};
 
 /// What a wake-up costs on this machine, by every mechanism Linux has.
 ///
-/// Without a verb it runs the survey: everything useful in under a minute, the answer first.
+/// Without a verb it runs the survey: everything useful in 20 s, the answer first.
 #[derive(Debug, Parser)]
 #[command(name = "doorbell", version, propagate_version = true, max_term_width = 110)]
 #[command(after_help = exit::STATUSES)]
@@ -154,7 +154,7 @@ verbs! {
     "Ask, and get an answer":
     /// What a wake-up costs here, by every mechanism; the default
     ///
-    /// Measures everything useful in under a minute and says what follows.
+    /// Measures everything useful in 20 s and says what follows.
     Survey of survey in "linux",
     /// Which mechanism serves my pattern and needs?
     ///
