@@ -248,6 +248,7 @@ fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) ->
         },
         primitives: Vec::new(),
         records: vec![record],
+        beside: Vec::new(),
         warnings: Vec::new(),
     };
     result.verdict = Some(screen::verdict(&result));

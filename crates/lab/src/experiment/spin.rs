@@ -7,6 +7,7 @@ use super::bench::{PAIRS, asked};
 use super::ping::usual_window;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing, Until, WaitPolicy};
 use doorbell_results::plan::Plan;
+use doorbell_results::plan::bench::Bench;
 use doorbell_subjects::mechanism::Contexts;
 
 #[derive(Debug, Clone)]
@@ -49,12 +50,6 @@ const LONGEST: Duration = Duration::from_micros(200);
 /// What a run takes until its first look: twice as long is still within the minute.
 const RUN: Duration = Duration::from_secs(20);
 
-/// What a pair of sides costs beside its slices.
-const SETUP: Duration = Duration::from_millis(100);
-
-/// The least that a pair of sides has for one way to wait at one gap.
-const LEAST: Duration = Duration::from_millis(3);
-
 /// Wakes that it is given time for at the least.
 const WAKES: u32 = 3;
 
@@ -91,13 +86,14 @@ impl Spin {
             ..self.configuration(Duration::ZERO, WaitPolicy::Block)
         });
         let pairs = *PAIRS.start();
-        let each = (RUN / pairs).saturating_sub(SETUP) / configurations.len() as u32;
+        let pair = RUN / pairs;
         for configuration in configurations.iter_mut().filter(|_| self.time.is_none()) {
             let wakes = Duration::from_nanos(configuration.pattern.gap_ns()) * WAKES;
-            configuration.until = Until::time(each.max(LEAST).max(wakes));
+            configuration.until = Until::time((pair / 10).max(wakes));
         }
+        let pair_ns = self.time.is_none().then(|| u64::try_from(pair.as_nanos()).unwrap_or(u64::MAX));
         let plan = Plan::new("spin", configurations, pairs, self.seed);
-        Plan { bench: Some(asked()), ..plan.until_decided(1).with_blocks(self.blocks) }
+        Plan { bench: Some(Bench { pair_ns, ..asked() }), ..plan.until_decided(1).with_blocks(self.blocks) }
     }
 
     fn configuration(&self, gap: Duration, wait: WaitPolicy) -> Configuration {
@@ -163,9 +159,9 @@ mod tests {
         let plan = spin(&GAPS).plan();
         assert_eq!(plan.looks, [plan.blocks, 2 * plan.blocks]);
         // The second look is within the minute.
-        let windows = plan.configurations.iter().filter_map(|configuration| configuration.until.time_ns);
-        let block: Duration = windows.map(|ns| SETUP + Duration::from_nanos(ns)).sum();
-        assert!(block * plan.most_blocks() < Duration::from_secs(55), "{block:?} x {}", plan.most_blocks());
+        let most = plan.most_blocks();
+        let pair = Duration::from_nanos(plan.bench.unwrap().pair_ns.unwrap());
+        assert!(pair * most < Duration::from_secs(55), "{pair:?} x {most}");
         let named = Spin { blocks: Some(9), ..spin(&GAPS) }.plan();
         assert_eq!((named.blocks, named.looks.len()), (9, 0));
     }

@@ -69,7 +69,7 @@ const VERBS: [Verb; 14] = [
     },
     Verb {
         long: "gate --max 1ms --placement unpinned --time 10m --anyway",
-        short: "gate --max 1ms --gap 100us --placement unpinned --time 40ms --anyway --blocks 1",
+        short: "gate --max 1s --gap 100us --placement unpinned --time 40ms --anyway --blocks 1",
     },
     Verb {
         long: "check --baseline BASELINE --anyway --blocks 10000",

@@ -115,7 +115,8 @@ fn a_run_compared_with_itself_is_the_same_and_with_a_slower_copy_a_regression() 
     let stage = Stage::new();
     let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
     let (run, slower) = (path("run.json"), path("slower.json"));
-    let ping = ["ping", "eventfd", "--gap", "0", "--contexts", "threads", "--count", "200", "--blocks", "6"];
+    let ping = "ping eventfd --alone --gap 0 --contexts threads --count 200 --blocks 6";
+    let ping: Vec<&str> = ping.split(' ').collect();
     doorbell(&stage, &[ping.as_slice(), &["-q", "-o", &run]].concat()).assert().success();
     // On a busy machine the run's own figures spread too much: these spread little, and the copy's are three times as long.
     for (level, file) in [(10_000, &run), (30_000, &slower)] {
