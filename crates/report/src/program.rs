@@ -72,7 +72,7 @@ fn graph(program: &Program, counts: &Counts) -> Subsection {
 }
 
 fn first_line(program: &Program, counts: &Counts) -> String {
-    let threads: u64 = program.threads.iter().map(|threads| threads.count).sum();
+    let threads = program.threads.iter().fold(0_u64, |all, threads| all.saturating_add(threads.count));
     let seconds = program.recorded_ns as f64 / 1e9;
     let lost = match counts.lost_events {
         0 => "no event lost".to_owned(),

@@ -28,6 +28,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watched *all;
 static uint64_t numbers;
 static int loop = -1;
+/* Under the lock: of who forks. */
+static sigset_t before_fork;
 
 /* No signal's handler, which may be one of ours, finds the lock taken by its own thread. */
 static void enters(sigset_t *before)
@@ -107,7 +109,7 @@ static void ends(struct watched *watched)
 
 int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, unsigned int vector)
 {
-	/* Each write is an edge, whether somebody reads or not. */
+	/* Each write is an edge, read or not; but the loop finds nothing where somebody else has read before it looks. */
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	struct watched *watched;
 	sigset_t before;
@@ -160,12 +162,17 @@ void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
 
 void uintr_signals_lock_watched(void)
 {
-	pthread_mutex_lock(&lock);
+	sigset_t before;
+
+	enters(&before);
+	before_fork = before;
 }
 
 void uintr_signals_unlock_watched(void)
 {
-	pthread_mutex_unlock(&lock);
+	sigset_t before = before_fork;
+
+	leaves(&before);
 }
 
 /* In a child of fork, which has neither the thread nor the pages. */
@@ -183,5 +190,5 @@ void uintr_signals_forget_watched(void)
 	if (loop >= 0)
 		close(loop);
 	loop = -1;
-	pthread_mutex_unlock(&lock);
+	uintr_signals_unlock_watched();
 }

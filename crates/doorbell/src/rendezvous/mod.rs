@@ -301,7 +301,8 @@ impl fmt::Display for RendezvousError {
             Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => {
                 write!(f, "{call} failed: {errno}; peers that are not trusted are signalled by it: ")?;
                 match AsyncIo::now() {
-                    Some(limit) if *errno == Errno::AGAIN => limit.fmt(f),
+                    // Of io_submit it is a lack of memory, or a filter that says it was done.
+                    Some(limit) if *call == "io_setup" && *errno == Errno::AGAIN => limit.fmt(f),
                     _ => f.write_str("raise fs.aio-max-nr, or let the filter pass it"),
                 }
             }

@@ -28,6 +28,8 @@ pub struct Instance {
     switch: Option<File>,
     buffers: Vec<Buffer>,
     page: usize,
+    /// Reads that take out at the least what a full buffer holds.
+    most: usize,
     decoder: Decoder,
     /// Kinds of event this kernel does not have.
     missing: Vec<&'static EventKind>,
@@ -121,6 +123,7 @@ impl Instance {
             switch: None,
             buffers: Vec::new(),
             page: 4096,
+            most: usize::MAX,
             decoder: Decoder::default(),
             missing: Vec::new(),
         };
@@ -148,6 +151,8 @@ impl Instance {
         if let Ok(kib) = fs::read_to_string(self.folder.join("buffer_subbuf_size_kb")) {
             self.page = kib.trim().parse::<usize>().map_or(self.page, |kib| kib * 1024);
         }
+        // Twice what it takes: each page has a header, the reader has one of its own, and a signal may end a read.
+        self.most = 2 * (kib as usize * 1024 / self.page.max(1)) + 16;
         self.write("tracing_cpumask", &mask(cpus))?;
         for cpu in cpus.iter() {
             self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib.to_string())?;
@@ -255,7 +260,8 @@ impl Instance {
     pub fn drain(&mut self, mut entry: impl FnMut(usize, u64, &[u8])) -> Result<(), TraceError> {
         let mut page = vec![0; self.page];
         for (place, Buffer { file, .. }) in self.buffers.iter_mut().enumerate() {
-            take(file, &mut page, |time, record| entry(place, time, record))
+            // Who writes as fast as it is read would keep us at one buffer for ever.
+            take(file, &mut page, self.most, |time, record| entry(place, time, record))
                 .map_err(|cause| TraceError::file(&self.folder.join("trace_pipe_raw"), cause))?;
         }
         Ok(())
@@ -272,7 +278,7 @@ impl Instance {
                 harvest.whole_from = harvest.whole_from.max(stats.oldest);
                 *lost = stats.lost;
             }
-            take(file, &mut page, |time, record| {
+            take(file, &mut page, usize::MAX, |time, record| {
                 harvest.events.extend(self.decoder.event(*cpu, time, record))
             })
             .map_err(|cause| TraceError::file(&self.folder.join("trace_pipe_raw"), cause))?;
@@ -317,9 +323,9 @@ fn nobody() -> u32 {
     (1..most).rev().find(|task| !Path::new(&format!("/proc/{task}")).exists()).unwrap_or(LEAST - 1)
 }
 
-/// Takes all pages out of a buffer, and hands each record to `entry`.
-fn take(file: &mut File, page: &mut [u8], mut entry: impl FnMut(u64, &[u8])) -> io::Result<()> {
-    loop {
+/// Takes all pages out of a buffer, in `most` reads at the most, and hands each record to `entry`.
+fn take(file: &mut File, page: &mut [u8], most: usize, mut entry: impl FnMut(u64, &[u8])) -> io::Result<()> {
+    for _ in 0..most {
         match file.read(page) {
             Ok(0) => return Ok(()),
             Ok(length) => {
@@ -331,6 +337,7 @@ fn take(file: &mut File, page: &mut [u8], mut entry: impl FnMut(u64, &[u8])) -> 
             Err(error) => return Err(error),
         }
     }
+    Ok(())
 }
 
 /// Reads a file that the kernel ends after the first read, however short that was (`show_header_page_file`).

@@ -21,10 +21,22 @@ mod planted;
 const PLANTED: &str = "DOORBELL_PLANTED";
 const COUNTS: &str = "DOORBELL_PLANTED_COUNTS";
 
+/// Whether trace events name tasks by the numbers that are used here: `PROC_PID_INIT_INO` (kernel include/linux/proc_ns.h).
+fn in_first_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
 /// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
 fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::spawn(move || match Tracefs::reach() {
+        Ok(_) if !in_first_namespace() => {
+            doorbell_skipped::skip("trace events name tasks by the numbers of another PID namespace");
+            let output = Stage::new().doorbell(&["trace", "--", "true"]).output().unwrap();
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(4), "{complaint}");
+            assert!(complaint.contains("PID namespace"), "{complaint}");
+        }
         Ok(tracefs) => test(&tracefs),
         Err(error) => {
             doorbell_skipped::skip(error);

@@ -3,7 +3,7 @@
 
 use crate::trace::format::{Format, Place};
 
-/// What is recorded; the order is that of [`Kind`].
+/// What is recorded, in the order of a reader's kinds.
 pub const EVENTS: [(&str, &str); 6] = [
     ("raw_syscalls", "sys_enter"),
     ("raw_syscalls", "sys_exit"),
