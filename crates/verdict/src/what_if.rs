@@ -199,12 +199,15 @@ fn replayed(waits: &[Waited], spin: f64, costs: Costs) -> Result<WhatIf, Refusal
     let mut drawn: Vec<[f64; 2]> = Vec::new();
     for _ in 0..RESAMPLED {
         let some = together((0..stretches.len()).map(|_| &stretches[random.usize(..stretches.len())]));
-        drawn.push([middle(some.took), some.cpu / some.lasted.max(1.0)]);
+        // Stretches without a wait that would spin say nothing of one.
+        if !some.took.is_empty() {
+            drawn.push([middle(some.took), some.cpu / some.lasted.max(1.0)]);
+        }
     }
     let within = |which: usize, value: f64| {
         let mut values: Vec<f64> = drawn.iter().map(|drawn| drawn[which]).collect();
         values.sort_by(f64::total_cmp);
-        let at = |q: f64| values[rank(q, values.len() as u64) as usize - 1];
+        let at = |q: f64| values.get(rank(q, values.len() as u64) as usize - 1).copied().unwrap_or(value);
         Within { value, low: at(0.025).min(value), high: at(0.975).max(value) }
     };
     let caught = all.caught as f64 / changed.len() as f64;
