@@ -302,6 +302,10 @@ const COLUMNS: &[(&str, &str)] = &[
     ("covers", "How much of the wake-up's length the cause explains; below half it is not called the cause."),
     ("sent", "Notifications sent."),
     ("seen", "Notifications seen by the waiter; in `doorbell check`, the figure that the condition limits."),
+    (
+        "taken",
+        "What an expiry of a timer took from the thread that computes, from its last step before to its next.",
+    ),
     ("late share", "Notifications that were seen only because a timed wait ran out, by notifications seen."),
     ("lost or late", "Notifications never seen, and those seen only because a timed wait ran out."),
     ("proven asleep", "Notifications before which the waiter was proven asleep."),

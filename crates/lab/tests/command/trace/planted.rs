@@ -298,10 +298,10 @@ fn rescue() -> Vec<(String, u64)> {
     });
     // For as long as the process lives.
     named_thread("waker", move || {
-        std::iter::repeat(()).for_each(|()| {
+        for _ in 0..u64::MAX {
             std::thread::sleep(Duration::from_millis(5));
             message.store(true, SeqCst);
-        });
+        }
     });
     vec![("rescued".to_owned(), waiter.join().unwrap())]
 }
