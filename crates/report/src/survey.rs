@@ -168,7 +168,8 @@ fn fastest(picks: &[Pick]) -> Vec<Said> {
     picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
 }
 
-/// Which of the others are as fast, which may be and within what, and how far the next is behind: "= pipe; fifo +12 %", "4 within 9 %; tcp +43 %".
+/// Which of the others are as fast, which may be and within what, and how far the next is behind: "= pipe; fifo +12 %",
+/// "4 others within 9 %".
 fn others(pick: &Pick) -> String {
     let of = |wanted: fn(Standing) -> bool| -> Vec<&Other> {
         pick.others.iter().filter(|other| wanted(other.standing)).collect()
@@ -179,22 +180,22 @@ fn others(pick: &Pick) -> String {
         [first, more @ ..] => Some(format!("= {} and {} more", first.subject, more.len())),
     };
     let open = of(|standing| standing == Standing::Inconclusive);
-    // All of them lie within what the last of them may be behind.
-    let most: Option<f64> = open
-        .iter()
-        .map(|other| Some(other.ratio?.high))
-        .try_fold(1.0, |most, high| Some(f64::max(most, high?)));
-    let open = match (open.as_slice(), most) {
-        ([], _) => None,
-        (all, None) => Some(format!("{} unknown", all.len())),
-        ([one], Some(most)) => Some(format!("or {}, within {}", one.subject, factor(most))),
-        (all, Some(most)) => Some(format!("{} within {}", all.len(), factor(most))),
+    let most = open.iter().map(|other| other.ratio.map_or(f64::INFINITY, |ratio| ratio.high));
+    let most = most.fold(1.0, f64::max);
+    // Within much more it is as good as anything.
+    let near = most < 2.0;
+    let within = if near { format!(" within {:.0} %", (most - 1.0) * 100.0) } else { String::new() };
+    let open = match open.as_slice() {
+        [] => None,
+        [one] => Some(format!("or {}{within}", one.subject)),
+        all if near => Some(format!("{} others{within}", all.len())),
+        all => Some(format!("or one of {}", all.len())),
     };
     let slower = of(|standing| standing == Standing::Slower);
     let next =
         slower.first().and_then(|next| Some(format!("{} {}", next.subject, factor(next.ratio?.estimate))));
-    // Beside both there is no room for it.
-    let next = next.filter(|_| same.is_none() || open.is_none());
+    // Beside more there is no room for it.
+    let next = next.filter(|_| open.is_none() || (same.is_none() && !near));
     [same, open, next].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -361,4 +362,38 @@ fn titled(title: &str, note: &str, table: &Table, style: &Style) -> String {
     }
     let note = style.wrap(note, 0);
     format!("\n{}\n{note}{}", style.paint(Role::Heading, &style.text(title)), table.render(style))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_verdict::ratio::Ratio;
+
+    fn told(others: &[(&str, [f64; 3], Standing)]) -> String {
+        let others = others.iter().map(|(subject, [low, estimate, high], standing)| Other {
+            subject: (*subject).to_owned(),
+            ratio: Some(Ratio { estimate: *estimate, low: *low, high: *high }),
+            standing: *standing,
+        });
+        super::others(&Pick {
+            relation: "same-core".to_owned(),
+            need: Need::Sleeps,
+            best: "futex".to_owned(),
+            round_trip_ns: 4000.0,
+            cpu_ns: None,
+            others: others.collect(),
+        })
+    }
+
+    #[test]
+    fn what_may_be_as_fast_is_told_with_what_it_is_within_unless_that_is_as_good_as_anything() {
+        let open = Standing::Inconclusive;
+        let near = [("pipe", [1.0, 1.02, 1.06], open), ("fifo", [1.0, 1.03, 1.09], open)];
+        let slower = ("tcp", [1.3, 1.4, 1.5], Standing::Slower);
+        assert_eq!(told(&[near[0], near[1], slower]), "2 others within 9 %");
+        assert_eq!(told(&[near[0], slower]), "or pipe within 6 %");
+        assert_eq!(told(&[("channel", [1.0, 3.0, 170.0], open), slower]), "or channel; tcp +40 %");
+        let same = Standing::Same { within: 0.02 };
+        assert_eq!(told(&[("pipe", [1.0, 1.0, 1.01], same), slower]), "= pipe; tcp +40 %");
+    }
 }
