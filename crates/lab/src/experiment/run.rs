@@ -468,7 +468,7 @@ impl Trials<'_> {
         block: u32,
         random: &mut fastrand::Rng,
     ) -> Vec<Record> {
-        let records = self.between(members, block, random);
+        let records = self.between(members, asked, block, random);
         let is_asked = |record: &Record| members[..asked].contains(&&record.configuration);
         let (records, beside): (Vec<Record>, Vec<Record>) = records.into_iter().partition(is_asked);
         let beside = beside.into_iter().filter(|record| !record.slices.is_empty());
@@ -482,7 +482,13 @@ impl Trials<'_> {
 
     /// Everything that `members` did between two sides.
     #[cfg(target_os = "linux")]
-    fn between(&mut self, members: &[&Configuration], block: u32, random: &mut fastrand::Rng) -> Vec<Record> {
+    fn between(
+        &mut self,
+        members: &[&Configuration],
+        asked: usize,
+        block: u32,
+        random: &mut fastrand::Rng,
+    ) -> Vec<Record> {
         let mut records = Vec::new();
         let mut together: Vec<Vec<&Configuration>> =
             vec![members.iter().copied().filter(|one| !self.struck.contains(one)).collect()];
@@ -535,7 +541,17 @@ impl Trials<'_> {
                     if matches!(outcome, Outcome::Hung { .. }) {
                         self.struck.push(configuration.clone());
                     }
-                    records.push(ended(configuration, outcome));
+                    // What nobody asked for has no record: what it takes turns beside says what became of it.
+                    let beside = |one: &&Configuration| {
+                        members[..asked].contains(one) && one.placement == configuration.placement
+                    };
+                    let (bearer, outcome) = match pair.iter().position(beside) {
+                        Some(bearer) if !members[..asked].contains(&configuration) => {
+                            (pair.remove(bearer), befell(&configuration.subject, outcome))
+                        }
+                        _ => (configuration, outcome),
+                    };
+                    records.push(ended(bearer, outcome));
                     if !self.interrupted.load(Relaxed) {
                         together.push(pair);
                     }
@@ -612,6 +628,17 @@ impl Trials<'_> {
             record.warnings.extend(interfered);
             return Ok(record);
         }
+    }
+}
+
+/// What became of one because of `subject`, which took turns beside it.
+#[cfg(target_os = "linux")]
+fn befell(subject: &str, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed { cause } => {
+            Outcome::Failed { cause: format!("{subject}, which takes turns beside it: {cause}") }
+        }
+        other => other,
     }
 }
 
