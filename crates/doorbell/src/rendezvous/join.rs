@@ -5,7 +5,8 @@ use super::host::Door;
 #[cfg(feature = "tokio")]
 use super::packet::try_receive;
 use super::packet::{
-    ACCEPTED, HELLO, OFFER, VERDICT, expect, our_version, peer_at, receive, receive_more, refuse, send,
+    ACCEPTED, HELLO, OFFER, VERDICT, expect, is_own, our_version, peer_at, receive, receive_more, refuse,
+    send,
 };
 use super::patience::{HOST_PATIENCE, JOIN_PATIENCE, Patience};
 use super::{
@@ -153,12 +154,19 @@ impl<T: Trust> Join<T> {
     }
 
     fn come(&self, path: &Path, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
-        let greeted = self.greet(connect(path, patience)?)?;
-        // Where this process itself serves, this may be the very thread.
-        match Door::of_this_process(path) {
-            Some(door) => self.after(greeted, &patience.with(&|| door.make_offers())),
-            None => self.after(greeted, patience),
+        let socket = connect(path, patience)?;
+        let own = is_own(&socket);
+        let greeted = self.greet(socket)?;
+        if !own {
+            return self.after(greeted, patience);
         }
+        // This may be the very thread that serves; or the service listens already, and is known as one a moment later.
+        let make_offers = || {
+            if let Some(door) = Door::of_this_process(path) {
+                door.make_offers();
+            }
+        };
+        self.after(greeted, &patience.with(&make_offers))
     }
 
     /// Says hello to who is at the other end of `socket`, if it is one whom this joins.

@@ -226,6 +226,11 @@ pub(super) fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, Rend
     Ok(Peer { id, uid: credentials.uid, gid: credentials.gid, pidfd })
 }
 
+/// Whether this very process listens at the other end.
+pub(super) fn is_own(socket: &OwnedFd) -> bool {
+    peer_credentials(socket).is_ok_and(|other| u32::try_from(other.pid) == Ok(std::process::id()))
+}
+
 /// `SO_PEERPIDFD`, Linux 6.5, which rustix does not wrap.
 fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
     const SO_PEERPIDFD: libc::c_int = 77;
