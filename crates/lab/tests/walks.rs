@@ -98,7 +98,10 @@ fn a_reader_who_left_changes_no_exit_status_and_is_not_mentioned() {
         for gone in [[true, false], [false, true], [true, true]] {
             let left = run(&words, folder.path(), gone);
             let said = String::from_utf8_lossy(&left.stderr);
-            assert_eq!(left.status, heard.status, "{words}: {gone:?}: {said}");
+            // The machine may be fit at one moment and not at the next.
+            let moved = words.starts_with("doctor")
+                && [&left, &heard].iter().all(|run| matches!(run.status.code(), Some(0 | 4)));
+            assert!(moved || left.status == heard.status, "{words}: {gone:?}: {:?}: {said}", left.status);
             assert!(!said.contains("panicked") && !said.to_lowercase().contains("pipe"), "{words}: {said}");
         }
         ended.insert(heard.status.code());

@@ -13,17 +13,18 @@ impl Side {
     /// Opens the recorded part of a slice.
     pub(crate) fn open_slice(&mut self) -> Ticks {
         let (migrations, cpu) = (self.migrations(), task::cpu());
-        let usage = Usage::read();
+        // Around what is used: who has the CPU taken away beside the reading used no more than there was.
         let at = self.clock.now_awake();
+        let usage = Usage::read();
         self.account.opened = Some(Opened { usage, at, cpu, migrations });
-        at
+        self.clock.now_awake()
     }
 
     /// Closes it, if it was opened: `rounds` were timed, and took `sum_ps` together.
     pub(crate) fn close_slice(&mut self, rounds: u32, sum_ps: u64) {
         let Some(opened) = self.account.opened.take() else { return };
-        let now = self.clock.now();
         let used = Usage::read().since(&opened.usage);
+        let now = self.clock.now();
         let (cpu, migrations) = (task::cpu(), self.migrations());
         let account = &mut self.account;
         account.used = account.used.with(&used, u64::saturating_add);
