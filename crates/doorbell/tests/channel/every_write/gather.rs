@@ -3,14 +3,23 @@
 
 use super::{ROUNDS, at_every_write, parts, words};
 use crate::other::{FOREVER, segment};
-use doorbell::channel::{Gather, GatherError, RecvError, Sender};
+use doorbell::channel::{AttachError, Gather, GatherError, RecvError, Sender};
 use doorbell::rendezvous::{Connection, socket};
 use doorbell::wait::Futex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) fn send(connection: &Connection, number: u64) {
-    let mut sender: Sender<_, Futex> = Sender::attach_waiting_by(connection, 0).unwrap();
+    // Of a predecessor that died after its last message nobody waits to be told, and its lane may be its own for a moment.
+    let begun = Instant::now();
+    let mut sender: Sender<_, Futex> = loop {
+        match Sender::attach_waiting_by(connection, 0) {
+            Err(AttachError::Taken { .. }) if begun.elapsed() < FOREVER => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            attached => break attached.unwrap(),
+        }
+    };
     for round in 0..ROUNDS {
         sender.send(&words(number, round)).unwrap();
     }
