@@ -547,7 +547,7 @@ impl Trials<'_> {
                     };
                     let (bearer, outcome) = match pair.iter().position(beside) {
                         Some(bearer) if !members[..asked].contains(&configuration) => {
-                            (pair.remove(bearer), befell(&configuration.subject, outcome))
+                            (pair.remove(bearer), failed_beside(&configuration.subject, outcome))
                         }
                         _ => (configuration, outcome),
                     };
@@ -631,9 +631,9 @@ impl Trials<'_> {
     }
 }
 
-/// What became of one because of `subject`, which took turns beside it.
+/// The outcome of a configuration whose pair ended because of `subject`, which took turns beside it.
 #[cfg(target_os = "linux")]
-fn befell(subject: &str, outcome: Outcome) -> Outcome {
+fn failed_beside(subject: &str, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Failed { cause } => {
             Outcome::Failed { cause: format!("{subject}, which takes turns beside it: {cause}") }
