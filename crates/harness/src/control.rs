@@ -67,7 +67,6 @@ pub enum Step {
     AwaitsTaken = 6,
     Finished = 7,
     Operates = 8,
-    Compares = 9,
     /// Makes its report and waits for nobody any more.
     Reports = 10,
 }
@@ -85,7 +84,6 @@ impl Step {
             6 => "awaits the acknowledgement",
             7 => "finished",
             8 => "operates",
-            9 => "hands over the reference",
             10 => "reports",
             _ => "unknown",
         }
@@ -149,8 +147,6 @@ pub struct Control {
     /// Set where a side could not take an end: nobody uses the mechanism.
     #[cfg(target_os = "linux")]
     pub(crate) broken: Word,
-    /// Set by the first side of a ping-pong while a slice of the reference is to follow the round under way.
-    pub reference: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.
     pub interrupted: Word,
     pub progress: [Progress; 2],

@@ -13,8 +13,6 @@ pub struct Counters {
     last: Usage,
     migrations: Option<u64>,
     cpu: u32,
-    /// What the readings around all that was left out of a window took within it, nanoseconds.
-    readings_ns: u64,
 }
 
 impl Usage {
@@ -36,22 +34,12 @@ impl Counters {
     pub fn read() -> Self {
         let first = Usage::read();
         let (migrations, cpu) = (task::migrations(), task::cpu());
-        Self { first, last: Usage::read(), migrations, cpu, readings_ns: 0 }
+        Self { first, last: Usage::read(), migrations, cpu }
     }
 
-    /// Leaves out of the window that began here what was used since `from`, and one reading of [`Usage::reading_ns`]: of the reading at
-    /// either end a part lies in the window, before the one has looked and after the other has, and both parts together are one.
-    pub fn leave_out(&mut self, from: &Usage, reading_ns: u64) {
-        self.last = self.last.with(&Usage::read().with(from, u64::wrapping_sub), u64::wrapping_add);
-        self.readings_ns += reading_ns;
-    }
-
-    /// What was counted since `before`, for the side called `side`, whose window was `window_ns` long. Migrations are those of
-    /// what was left out too.
+    /// What was counted since `before`, for the side called `side`, whose window was `window_ns` long.
     pub fn since(&self, before: &Self, side: &str, window_ns: u64) -> SideCounters {
         let used = self.first.since(&before.last);
-        let user_ns = used.user_ns.saturating_sub(before.readings_ns.saturating_sub(used.system_ns));
-        let system_ns = used.system_ns.saturating_sub(before.readings_ns);
         SideCounters {
             side: side.to_owned(),
             cpus: vec![before.cpu, self.cpu],
@@ -60,8 +48,8 @@ impl Counters {
             involuntary_switches: used.involuntary_switches,
             minor_faults: used.minor_faults,
             major_faults: used.major_faults,
-            user_ns,
-            system_ns,
+            user_ns: used.user_ns,
+            system_ns: used.system_ns,
             window_ns,
             call_ns: None,
             held_up_ns: None,
@@ -122,33 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_window_is_not_counted_and_the_rest_is() {
-        let mut before = Counters::read();
+    fn what_was_used_before_a_window_is_none_of_it() {
         fault(1000);
-        let from = Usage::read();
-        fault(5000);
-        before.leave_out(&from, 0);
+        let before = Counters::read();
         fault(100);
         let counted = Counters::read().since(&before, "initiator", 0).minor_faults;
-        assert!((1100..2000).contains(&counted), "{counted}");
-    }
-
-    /// Around each slice of the reference, of which there is one in seven rounds, a side reads twice: 0.1 µs of each wake-up's CPU time.
-    #[test]
-    fn what_the_readings_themselves_took_is_in_no_cpu_time() {
-        let before = Counters::read();
-        let spent = |side: &SideCounters| side.user_ns + side.system_ns;
-        let mut now = Counters::read();
-        while spent(&now.since(&before, "initiator", 0)) < 5_000_000 {
-            now = Counters::read();
-        }
-        let all = spent(&now.since(&before, "initiator", 0));
-        for readings_ns in [0, 1_000_000, 4_000_000] {
-            let less = Counters { readings_ns, ..before };
-            assert_eq!(spent(&now.since(&less, "initiator", 0)), all - readings_ns);
-        }
-        let more = Counters { readings_ns: u64::MAX, ..before };
-        assert_eq!(spent(&now.since(&more, "initiator", 0)), 0);
-        assert!(Usage::reading_ns() > 0, "two system calls take some time");
+        assert!((100..1000).contains(&counted), "{counted}");
     }
 }

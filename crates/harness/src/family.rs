@@ -24,8 +24,6 @@ pub struct Cast {
     pub links: Box<dyn Links>,
     /// Whether the sides are processes or threads.
     pub contexts: Contexts,
-    /// Whether bare futexes are opened beside the links, for the reference that runs in between.
-    pub reference: bool,
 }
 
 /// What a family opens its member with, in the trial's host.

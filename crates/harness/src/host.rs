@@ -12,8 +12,6 @@ use super::run_dir::RunDir;
 use super::running::{Home, RunningSides, Watched};
 use super::side::{Side, SideReport};
 use super::tracer::Tracer;
-use crate::futex::FutexLink;
-use crate::mechanism::Link;
 use crate::site::Site;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
@@ -103,17 +101,10 @@ fn run(
         None => None,
     };
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let Cast { roles, links, contexts, reference } =
+    let Cast { roles, links, contexts } =
         family.open(&Stage { configuration, clock, site: &site, arena, control, run_dir })?;
-    let reference_lines = if reference {
-        let link = || FutexLink::open(&site).map_err(|error| error.to_string());
-        Some([link()?, link()?])
-    } else {
-        None
-    };
     let life = |role| {
         let side = Side {
-            reference_lines,
             journal: journal.clone(),
             ..Side::new(role, clock, configuration.clone(), control, payload)
         };

@@ -13,7 +13,6 @@ use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
 use super::part::Role;
-use crate::bare;
 use crate::mechanism::Fault;
 use crate::scheduler::{self, Refused};
 use crate::site::OpenError;
@@ -25,7 +24,7 @@ use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::fanout::FanOut;
 use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Figure, Histogram, Reference, Series, SideCounters, Tally};
+use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 
 /// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,16 +62,8 @@ pub struct Side {
     pub tally: Tally,
     /// Counters at the start of the measured window.
     pub before: Option<Counters>,
-    /// Time inside the measured window that is not part of it.
-    pub left_out: Ticks,
     /// CPU time of one reading of the counters, nanoseconds.
     pub reading_ns: u64,
-    /// The reference's links there and back, where there is a way back.
-    pub reference_lines: Option<[bare::Link; 2]>,
-    /// What the reference found; the first side of a ping-pong has it.
-    pub reference: Option<Reference>,
-    /// What a fixed piece of work took in each slice of it.
-    pub work: Option<Histogram>,
     /// Counters of the measured window.
     pub counters: SideCounters,
     /// Single figures beside the times.
@@ -173,13 +164,6 @@ impl Times {
     }
 }
 
-/// A measured window that stands still.
-#[derive(Debug)]
-pub struct Suspended {
-    at: Ticks,
-    usage: Usage,
-}
-
 /// What a side sends to the host when it is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {
@@ -192,12 +176,6 @@ pub struct SideReport {
     /// Each round and each receiver, from the notifier of a fan-out.
     #[serde(default)]
     pub fanout: Option<FanOut>,
-    /// What the reference found, from the first side of a ping-pong.
-    #[serde(default)]
-    pub reference: Option<Reference>,
-    /// What a fixed piece of work took in each of its slices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work: Option<Series>,
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
@@ -219,7 +197,7 @@ pub(crate) fn pin(cpu: u32) -> Result<(), SideError> {
 }
 
 impl Side {
-    /// A side that is about to begin, without a reference and without a journal.
+    /// A side that is about to begin, without a journal.
     pub fn new(
         role: Role,
         clock: Clock,
@@ -237,11 +215,7 @@ impl Side {
             times: Times::untouched(),
             tally: Tally::default(),
             before: None,
-            left_out: 0,
             reading_ns: 0,
-            reference_lines: None,
-            reference: None,
-            work: None,
             counters: SideCounters::default(),
             figures: Vec::new(),
             journal: None,
@@ -303,28 +277,11 @@ impl Side {
     /// Opens the measured window: everything before it is warm-up.
     pub fn open_window(&mut self) -> Ticks {
         self.before = Some(Counters::read());
-        self.left_out = 0;
         self.clock.now_awake()
     }
 
-    /// Stops the measured window for something that is not to be measured.
-    ///
-    /// CPU time is read before the clock here and after it in [`Self::resume_window`], so that the CPU time left out covers the time
-    /// left out: a guest whose busy host took its CPU away between the two was charged 200 ms in a window of 120.
-    pub fn suspend_window(&self) -> Suspended {
-        let usage = Usage::read();
-        Suspended { at: self.clock.now(), usage }
-    }
-
-    pub fn resume_window(&mut self, suspended: Suspended) {
-        self.left_out += self.clock.now_awake().saturating_sub(suspended.at);
-        if let Some(before) = &mut self.before {
-            before.leave_out(&suspended.usage, self.reading_ns);
-        }
-    }
-
     pub fn close_window(&mut self, opened: Ticks) {
-        let open = self.clock.now().saturating_sub(opened).saturating_sub(self.left_out);
+        let open = self.clock.now().saturating_sub(opened);
         let window = self.clock.ps(open) / 1000;
         if let Some(before) = self.before.take() {
             self.counters = Counters::read().since(&before, self.role.name(), window);
@@ -400,8 +357,6 @@ impl Side {
             counters: self.counters.clone(),
             figures: self.figures.clone(),
             fanout: None,
-            reference: self.reference,
-            work: self.work.as_ref().filter(|work| work.count() > 0).map(Series::from),
             io: self.io.clone(),
             #[cfg(target_os = "linux")]
             slices: self.account.slices.clone(),

@@ -122,7 +122,7 @@ const FAMILIES: [Family; 21] = [
             what: "How fast a fixed piece of work is from one moment to the next, and so what difference between two things can be shown here.",
             taken: "A chain of 200 multiplications, timed over and over for 80 ms: the groups of the times, and the spread of the medians of \
                     5 ms each. The difference is that of two things with ten trials each, in 95 of 100 runs.",
-            misleads: "80 ms are a moment, and one CPU is one. What has a reference inside its trials is told apart much finer.",
+            misleads: "80 ms are a moment, and one CPU is one. What takes turns in slices is told apart much finer.",
         },
         source: speed::SOURCE,
         examine: speed::examine,

@@ -54,13 +54,11 @@ pub enum Axis {
     Trace,
     /// A slowdown put in on purpose.
     Slowdown,
-    /// Whether trials stopped for the reference.
-    Reference,
 }
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 21] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
@@ -82,7 +80,6 @@ impl Axis {
         Self::Load,
         Self::Trace,
         Self::Slowdown,
-        Self::Reference,
     ];
 
     /// The head of its column.
@@ -109,7 +106,6 @@ impl Axis {
             Self::Load => "load",
             Self::Trace => "traced",
             Self::Slowdown => "slowed on purpose",
-            Self::Reference => "reference",
         }
     }
 
@@ -179,7 +175,6 @@ impl Axis {
             Self::Slowdown => configuration
                 .injected_slowdown_ppm
                 .map_or_else(String::new, |ppm| format!("{} %", f64::from(ppm) / 10_000.0)),
-            Self::Reference => if configuration.without_reference { "without" } else { "with" }.into(),
         }
     }
 }

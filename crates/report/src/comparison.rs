@@ -20,7 +20,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
     if !rows.is_empty() {
         let common = axis::common(rows.iter().map(|row| row.configuration));
         let taken_out = match rows.iter().any(|row| row.machine.is_some()) {
-            true => ", the machine's own change (its reference) taken out",
+            true => ", the machine's own change taken out",
             false => "",
         };
         let note = format!(

@@ -17,7 +17,7 @@ pub fn subsection(figures: &Figures) -> Option<Subsection> {
     let mut columns = heads(&axes, "mechanism");
     columns.extend(["trials", "tries", "others", "steal", "waited (PSI)", "throttled"].map(number));
     columns.extend(["sleeps", "preempted", "migrated", "minor faults", "major faults"].map(number));
-    columns.extend([word("interrupts"), number("reference")]);
+    columns.push(word("interrupts"));
     let mut table = Table::new(columns);
     for row in &figures.rows {
         let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
@@ -28,12 +28,11 @@ pub fn subsection(figures: &Figures) -> Option<Subsection> {
                 time of other programs on the measured CPUs, steal: what the hypervisor took of them, each as a share of one CPU; \
                 waited: time in which some runnable task of the machine had no CPU; mean and largest of the trials. Throttled: by \
                 the control group's quota. Sleeps and preempted: voluntary and involuntary context switches of the sides; \
-                migrated: their moves between CPUs. Interrupts: on the measured CPUs, by the kernel's names. Reference: round \
-                trip of the bare hand-over that ran between the slices of the mechanism, mean of the trials.";
+                migrated: their moves between CPUs. Interrupts: on the measured CPUs, by the kernel's names.";
     Subsection::of_table("Around the trials", table, vec![note.to_owned()])
 }
 
-fn configurations(row: &Row) -> [String; 13] {
+fn configurations(row: &Row) -> [String; 12] {
     let records: Vec<&Record> = row.variant.usable().collect();
     let sum = |of: &dyn Fn(&Record) -> u64| {
         records.iter().fold(0_u64, |sum, record| sum.saturating_add(of(record)))
@@ -65,11 +64,6 @@ fn configurations(row: &Row) -> [String; 13] {
         .filter(|(_, came)| *came > 0)
         .map(|(kind, came)| format!("{kind} {}", count(came)))
         .collect();
-    let references: Vec<f64> = records
-        .iter()
-        .filter_map(|record| record.reference.as_ref())
-        .map(|reference| reference.round_trip_ns * 1e3)
-        .collect();
     [
         count(records.len() as u64),
         count(sum(&|record| record.attempts.into())),
@@ -87,11 +81,6 @@ fn configurations(row: &Row) -> [String; 13] {
         of_sides(|side| side.minor_faults),
         of_sides(|side| side.major_faults),
         if came.is_empty() { unknown() } else { came.join(", ") },
-        if references.is_empty() {
-            unknown()
-        } else {
-            time(references.iter().sum::<f64>() / references.len() as f64)
-        },
     ]
 }
 

@@ -15,10 +15,10 @@ use doorbell_results::machine::power::Power;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::compare::RELEVANT;
-use doorbell_verdict::judge::ERROR;
 use doorbell_verdict::provisional::provisional;
 use doorbell_verdict::ratio::{Ratio, Standing};
 use doorbell_verdict::sleeps::{Held, Sleeps as Found, Slept, sleeps};
+use doorbell_verdict::slices::ERROR;
 
 #[derive(Debug)]
 pub struct Sleeps;
@@ -346,7 +346,7 @@ mod tests {
         for words in [
             "C6 1.00",
             "held at 0 us",
-            "7.31 times as long (6.22 to 8.58)",
+            "7.31 times as long (5.83 to 9.15)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
             "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with intel_idle.max_cstate=1: spares up to 133 us \

@@ -46,7 +46,7 @@ impl std::fmt::Display for Value {
 }
 
 /// The columns that say which trial a line is from.
-pub const TRIAL: [(&str, ColumnType); 33] = [
+pub const TRIAL: [(&str, ColumnType); 32] = [
     ("result", ColumnType::Text),
     ("record", ColumnType::Whole),
     ("block", ColumnType::Whole),
@@ -77,7 +77,6 @@ pub const TRIAL: [(&str, ColumnType); 33] = [
     ("schedule", ColumnType::Text),
     ("beside", ColumnType::Whole),
     ("slowdown_ppm", ColumnType::Whole),
-    ("reference", ColumnType::Text),
     ("trace", ColumnType::Text),
     ("trace_above_ns", ColumnType::Whole),
 ];
@@ -116,7 +115,7 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
 }
 
 /// The columns of [`TRIAL`] that tell one configuration from another.
-const AXES: usize = 28;
+const AXES: usize = 27;
 
 /// The fields of those columns. No two configurations have the same ones: exporters take them for the name of a series. So every field
 /// of a configuration is named here, and one that is added to it does not compile until it is.
@@ -132,7 +131,6 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         until,
         scheduler,
         injected_slowdown_ppm,
-        without_reference,
         load: _,
         trace,
         target,
@@ -194,7 +192,6 @@ fn axes(configuration: &Configuration) -> [Value; AXES] {
         schedule.as_ref().map_or(Value::Absent, |schedule| Value::text(&schedule_of(schedule))),
         small(*beside),
         small(*injected_slowdown_ppm),
-        Value::text(if *without_reference { "without" } else { "with" }),
         trace,
         trace_above_ns,
     ]
@@ -357,11 +354,6 @@ fn numbers(record: &Record) -> Vec<Number> {
         all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
         // Sides and counts do not make it: of a notifier that keeps a gap most of the time is the harness's.
         all.extend(record.cpu_per_wake().map(|(ns, _)| measured("cpu-per-wake", "value", ns, "ns")));
-        if let Some(reference) = &record.reference {
-            all.push(measured("reference", "round_trip", reference.round_trip_ns, "ns"));
-            all.push(measured("reference", "ratio", reference.ratio, ""));
-            all.push(counted("reference", "slices", reference.slices.into()));
-        }
         let tally = &record.tally;
         for (statistic, count) in [
             ("sent", tally.sent),

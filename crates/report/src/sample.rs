@@ -33,8 +33,6 @@ pub(super) fn record(configuration: &Configuration, block: u32, times_ps: &[u64]
         outcome: Outcome::Done,
         series: BTreeMap::new(),
         figures: Vec::new(),
-        reference: None,
-        work: None,
         slices: Vec::new(),
         fanout: None,
         io: None,

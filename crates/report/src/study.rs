@@ -3,9 +3,8 @@
 
 use super::axis;
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table, number, word};
+use super::table::{Align, Column, Table};
 use crate::wording::counted;
-use doorbell_verdict::noise::{Calibration, Comparisons};
 use doorbell_verdict::study::{Count, Scored, Study};
 
 pub fn study(study: &Study, style: &Style) -> String {
@@ -42,55 +41,6 @@ pub fn study(study: &Study, style: &Style) -> String {
     let mut head = vec![String::new(); axes.len()];
     head[0] = "any of them".to_owned();
     line(&mut table, head, study, Scored::Comparison);
-    out.push_str(&table.render(style));
-    out
-}
-
-/// What surveys of equal things said.
-pub fn calibration(found: &Calibration, style: &Style) -> String {
-    let Calibration { surveys, blocks, wrong, finds } = found;
-    let mut out = style.wrap(
-        &format!(
-            "{wrong} of {surveys} surveys of {blocks} blocks, all of whose mechanisms are equal, call something different ({:.1} %; 5 % is \
-             the most).",
-            f64::from(*wrong) * 100.0 / f64::from((*surveys).max(1))
-        ),
-        0,
-    );
-    let mut table = Table::new(vec![
-        word("placement"),
-        word("reference inside the trial"),
-        number("found in 95 of 100, from"),
-    ]);
-    for ((relation, referred), from) in finds {
-        let referred = if *referred { "yes" } else { "no" };
-        table.row(vec![axis::relation(relation), referred.to_owned(), format!("{:.1} %", from * 100.0)]);
-    }
-    out.push_str(&table.render(style));
-    out
-}
-
-/// What comparisons of stored runs of one plan said.
-pub fn comparisons(found: &Comparisons, style: &Style) -> String {
-    let Comparisons { equal, wrong, slowed, finds } = found;
-    let mut out = style.wrap(
-        &format!(
-            "{wrong} of {equal} comparisons of two runs of the same thing call something different ({:.1} %; 5 % is the most).",
-            f64::from(*wrong) * 100.0 / f64::from((*equal).max(1))
-        ),
-        0,
-    );
-    let mut table = Table::new(vec![
-        word("placement"),
-        number("slowed on purpose"),
-        number("found slower"),
-        number("found in 95 of 100, from"),
-    ]);
-    for (relation, from) in finds {
-        let [all, slower] = slowed.get(relation).copied().unwrap_or_default();
-        let from = if from.is_finite() { format!("{:.1} %", from * 100.0) } else { "-".to_owned() };
-        table.row(vec![axis::relation(relation), all.to_string(), slower.to_string(), from]);
-    }
     out.push_str(&table.render(style));
     out
 }

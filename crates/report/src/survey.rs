@@ -242,7 +242,7 @@ fn us(ns: f64) -> String {
 }
 
 /// What p50 is in tables beside which sentences stand.
-const LEVELS: &str = " p50: the middle of the blocks' medians, where a reference ran beside them at the speed that the machine has most of the time.";
+const LEVELS: &str = " p50: the middle of the blocks' medians.";
 
 /// One line for each mechanism, the fastest across cores first, three columns for each placement.
 fn round_trips(variants: &[Variant], answer: &Answer, style: &Style) -> String {

@@ -61,11 +61,6 @@ const PARTS: &[(&str, &str)] = &[
     ("runs", "How many executions of a whole plan the figures come from."),
     ("run", "One execution of a whole plan, which makes one result file."),
     (
-        "reference",
-        "A bare futex hand-over between the same two sides, in slices between slices of the mechanism. Comparisons are of \
-                   multiples of it, which takes out how fast the machine was at that moment.",
-    ),
-    (
         "primitive cost",
         "A cost of the machine of which every wake-up is a small multiple, measured beside each block.",
     ),
@@ -114,8 +109,8 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "level",
-        "What a thing takes, so that it can be compared: the mean of its blocks' medians in logarithms, a tenth of them left out at each end; with a \
-         reference inside the trials, of their multiples of that.",
+        "What a thing takes, so that it can be compared: the mean over pairs of processes, or blocks, in logarithms, a tenth of them left out at each \
+         end.",
     ),
     (
         "open loop",
@@ -267,12 +262,12 @@ const COLUMNS: &[(&str, &str)] = &[
     ),
     (
         "as measured",
-        "The ratio of the levels before the machine's own change is taken out; where there is no reference it is the p50 ratio.",
+        "The ratio of the levels before the machine's own change is taken out; of what had trials of its own it is the p50 ratio.",
     ),
     ("before", "Of two runs compared: what the baseline takes, the level of its blocks' medians."),
     (
         "machine",
-        "Of two runs compared: how much the machine itself changed between them, by the reference. Of many: its host name.",
+        "Of two runs compared: how much the machine itself changed between them, by all that took turns. Of many: its host name.",
     ),
     (
         "times as long",
@@ -294,10 +289,6 @@ const COLUMNS: &[(&str, &str)] = &[
     ("finds", "The least slowdown that would have been called slower in 95 of 100 of these places."),
     ("found in 95 of 100, from", "The least difference that is found in 95 of 100 places."),
     ("found slower", "Of what was slowed on purpose, how many comparisons found it slower."),
-    (
-        "reference inside the trial",
-        "Whether a bare futex hand-over was measured between the rounds of the same trial.",
-    ),
     ("cause", "What made the wake-up long, where events or counters show it."),
     ("covers", "How much of the wake-up's length the cause explains; below half it is not called the cause."),
     ("sent", "Notifications sent."),

@@ -44,9 +44,6 @@ pub struct Configuration {
     /// A slowdown put in on purpose, to test whether a comparison finds it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub injected_slowdown_ppm: Option<u32>,
-    /// Whether a trial that would stop for the reference goes on without it, to see what the reference does to it.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub without_reference: bool,
     /// What keeps the machine busy meanwhile; none leaves it as it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
@@ -82,7 +79,6 @@ impl Configuration {
             until,
             scheduler: Scheduler::default(),
             injected_slowdown_ppm: None,
-            without_reference: false,
             load: None,
             trace: None,
             target: None,

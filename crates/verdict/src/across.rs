@@ -7,7 +7,7 @@
 //! thing's own deviation between runs and that of its class. One run instead of several shows nothing of that. Then σ is what was seen elsewhere,
 //! [`provisional_sigma`], and each run's own interval is added in quadrature.
 
-use super::slices::{Apart, half, mean};
+use super::slices::{Apart, mean, middle};
 use super::statistics::student;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Run<'_> {
     }
 
     fn v(&self, thing: usize) -> Option<f64> {
-        mean(self.apart(thing).into_iter())
+        middle(&mut self.apart(thing))
     }
 
     /// What all things of the class together take.
@@ -83,13 +83,10 @@ pub fn across(baseline: &[Run], run: &Run, one_core: bool, error: f64) -> Vec<Op
 
 /// Against one run.
 fn two(before: &Run, after: &Run, thing: usize, one_core: bool, error: f64) -> Option<Apart> {
-    let own = [before, after].map(|run| {
-        let deltas = run.apart(thing);
-        (deltas.len() >= super::slices::FEWEST_PAIRS).then(|| half(&deltas, run.resemblance, error))
-    });
+    let of = |run: &Run| Apart::of(run.apart(thing), run.resemblance, error);
+    let [before, after] = [of(before)?, of(after)?];
     let between = student(1.0 - error / 2.0, f64::INFINITY) * provisional_sigma(one_core) * 2.0_f64.sqrt();
-    let by = after.v(thing)? - before.v(thing)?;
-    Some(Apart { by, half: own[0]?.hypot(own[1]?).hypot(between) })
+    Some(Apart { by: after.by - before.by, half: before.half.hypot(after.half).hypot(between) })
 }
 
 /// How much longer all things of the class take than in the last run of `baseline`: the machine's own change, which decides nothing.

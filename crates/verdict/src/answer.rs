@@ -2,15 +2,16 @@
 //! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot show.
 //!
 //! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
-//! all wakes after sleeps ([`judge`](super::judge)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
+//! all wakes after sleeps ([`slices`](super::slices)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
 
-use super::by_block::Together;
+use super::best::Best;
+use super::by_block::together;
 use super::compare::RELEVANT;
 use super::hung::hung;
-use super::judge::ERROR;
 use super::provisional::{Provisional, provisional};
 use super::ratio::{Ratio, Standing};
 use super::sleeps::{Slept, sleeps};
+use super::slices::{ERROR, Levels};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
@@ -57,7 +58,7 @@ pub struct Pick {
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    /// What it takes, nanoseconds: the [level](Together::level) of its blocks, by whose ratio it stands to others.
+    /// What it takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others.
     pub round_trip_ns: f64,
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -162,7 +163,7 @@ fn back_to_back(variant: &Variant) -> bool {
 /// All that goes back to back, judged together.
 struct RoundTrips<'variant, 'result> {
     variants: Vec<&'variant Variant<'result>>,
-    family: Together,
+    levels: Levels,
     /// How many times as long the second of a pair takes as the first.
     ratios: BTreeMap<(usize, usize), Ratio>,
 }
@@ -174,49 +175,34 @@ fn is_candidate(variant: &Variant) -> bool {
         && hung(variant).is_none()
 }
 
-/// The pairs of variants that a survey speaks of.
-pub(super) fn pairs(variants: &[&Variant]) -> Vec<(usize, usize)> {
+/// The pairs of variants that a survey holds against each other beside those that serve a need: a mechanism pinned and not.
+fn pairs(variants: &[&Variant]) -> Vec<(usize, usize)> {
     let spoken_of = |a: &Variant, b: &Variant| {
-        let one_place = a.configuration.placement == b.configuration.placement
-            && a.configuration.placement.cpus.is_some();
-        let one_pinned = a.configuration.placement.cpus.is_some() != b.configuration.placement.cpus.is_some();
-        (one_place && is_candidate(a) && is_candidate(b))
-            || (one_pinned && a.configuration.subject == b.configuration.subject)
+        a.configuration.placement.cpus.is_some() != b.configuration.placement.cpus.is_some()
+            && a.configuration.subject == b.configuration.subject
     };
     let all = (0..variants.len()).flat_map(|a| (0..variants.len()).map(move |b| (a, b)));
     all.filter(|&(a, b)| a < b && spoken_of(variants[a], variants[b])).collect()
 }
 
 /// The variants of a survey that are judged together.
-pub(super) fn judged<'variant, 'result>(
-    variants: &'variant [Variant<'result>],
-) -> Vec<&'variant Variant<'result>> {
+fn judged<'variant, 'result>(variants: &'variant [Variant<'result>]) -> Vec<&'variant Variant<'result>> {
     variants.iter().filter(|variant| back_to_back(variant)).collect()
 }
 
 impl<'variant, 'result> RoundTrips<'variant, 'result> {
     fn of(variants: &'variant [Variant<'result>]) -> Self {
         let variants = judged(variants);
-        let family = Together::of(&variants, Quantity::RoundTrip, By::P50);
-        let mut pairs = pairs(&variants);
-        let mut error = SHARE;
-        // What serves a need and took turns is held against the best of it alone.
-        let all = pairs.len();
-        pairs.retain(|(a, b)| {
-            variants[*a].configuration.placement != variants[*b].configuration.placement
-                || !family.took_turns(&[*a, *b])
-        });
-        if pairs.len() < all {
-            error = SHARE / 4.0;
-        }
-        let ratios = family.ratios(&pairs, error);
+        let levels = together(&variants, Quantity::RoundTrip, By::P50);
+        let pairs = pairs(&variants);
+        let ratios = levels.ratios(&pairs, SHARE / 4.0);
         let ratios = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect();
-        Self { variants, family, ratios }
+        Self { variants, levels, ratios }
     }
 
     fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
         let place = self.variants.iter().position(|variant| variant.configuration == configuration)?;
-        self.family.level(place)
+        self.levels.level(place)
     }
 
     fn ratio(&self, first: usize, second: usize) -> Option<Ratio> {
@@ -254,16 +240,15 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
                     && is_candidate(variant)
                     && serves(variant, need)
             })
-            .filter_map(|index| Some((index, self.family.level(index)?)))
+            .filter_map(|index| Some((index, self.levels.level(index)?)))
             .collect();
         fit.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (&(best, _), rest) = fit.split_first()?;
         let places: Vec<usize> = fit.iter().map(|(place, _)| *place).collect();
-        let found = self.family.best(&places, 0.75 * SHARE / self.rows() as f64);
+        let error = 0.75 * SHARE / self.rows() as f64;
+        let found = Best::of(&self.levels, &places, error, RELEVANT).ranked;
         let others = rest.iter().map(|&(index, _)| {
-            let behind =
-                found.as_ref().and_then(|found| found.ranked.iter().find(|behind| behind.thing == index));
-            let ratio = behind.map_or_else(|| self.ratio(best, index), |behind| behind.ratio);
+            let ratio = found.iter().find(|behind| behind.thing == index).and_then(|behind| behind.ratio);
             Other {
                 subject: self.variants[index].configuration.subject.clone(),
                 ratio,
@@ -274,7 +259,7 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
             relation: relation.to_owned(),
             need,
             best: self.variants[best].configuration.subject.clone(),
-            round_trip_ns: self.family.level(best)?,
+            round_trip_ns: self.levels.level(best)?,
             cpu_ns: self.variants[best].cpu_ns_per_wake(),
             others: others.collect(),
         })
@@ -292,7 +277,7 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
             Some(Placed {
                 subject: variant.configuration.subject.clone(),
                 relation: variant.configuration.placement.relation.clone(),
-                round_trip_ns: self.family.level(index)?,
+                round_trip_ns: self.levels.level(index)?,
                 unpinned: self.ratio(index, free),
                 unpinned_ns: ends(&self.variants[free].medians_ns(Quantity::RoundTrip)),
                 migrations_per_s: migrations_per_s(variant),

@@ -31,7 +31,7 @@ impl Best {
     /// Of `things`, which are one row of several that share the error; differences within `relevant`, a share, do not matter.
     pub fn of(levels: &Levels, things: &[usize], error: f64, relevant: f64) -> Self {
         let mut order: Vec<(usize, f64)> =
-            things.iter().filter_map(|thing| Some((*thing, levels.level_ns(*thing)?))).collect();
+            things.iter().filter_map(|thing| Some((*thing, levels.level(*thing)?))).collect();
         order.sort_by(|a, b| a.1.total_cmp(&b.1));
         let each = error / order.len().saturating_sub(1).max(1) as f64;
         let apart: Vec<Vec<Option<Apart>>> = order

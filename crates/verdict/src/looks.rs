@@ -5,6 +5,14 @@
 //! and all of the time, and each spends its part: what is spent up to the share τ of the time is τ² of all (K. Kim, D. L. DeMets, *Design and
 //! analysis of group sequential tests based on the type I error spending rate function*, 1987). A run that somebody ends is looked at then.
 
+use super::slices::ERROR;
+use doorbell_results::plan::Plan;
+
+/// The error that one judgement of a run of `plan` may have that ends as soon as it is decided: looks at so many blocks share it evenly.
+pub fn error(plan: &Plan) -> f64 {
+    ERROR / plan.looks.len().max(1) as f64
+}
+
 /// The shares of a run's time at which it is looked at.
 pub const LOOKS: [f64; 3] = [0.25, 0.5, 1.0];
 

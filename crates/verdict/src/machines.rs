@@ -3,7 +3,8 @@
 //!
 //! SUMMARY: a machine has one figure, how many times as long it takes as the middle one of all: the median over the configurations that all of
 //! them ran. Types are judged by their machines, each of which counts once, however often it was measured, since it is machines that are
-//! bought: the interval between two types is [`judge`](super::judge)'s with machines in the place of blocks. Of fewer machines than that
+//! bought: the interval between two types is that of two trimmed means (K. K. Yuen, *The two-sample trimmed t for unequal population variances*,
+//! Biometrika 61, 1974), without the quickest and the slowest machine of each. Of fewer machines than that
 //! needs, the middle ones of both types are compared with each other, which says nothing of others.
 //!
 //! DETAILS: a machine is odd if a comparison of it with the middle one of its type finds most configurations slower, or most
@@ -12,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use super::compare::{Comparison, RELEVANT, apart, compare};
-use super::judge::{ERROR, Family, Sample};
 use super::ratio::{Ratio, Standing};
-use super::statistics::median;
+use super::slices::{Apart, ERROR, FEWEST_PAIRS, Levels, Sample};
+use super::statistics::{median, student};
 use doorbell_results::configuration::{Configuration, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::ResultFile;
@@ -168,7 +169,7 @@ fn levels(results: &[&ResultFile]) -> BTreeMap<String, f64> {
             sample.extend((first..).zip(variant.medians_ns(variant.headline())));
         }
     }
-    let level = |sample: Sample| Family::alternated(&[sample]).level(0);
+    let level = |sample: Sample| Levels::of_blocks(&[sample]).level(0);
     blocks.into_iter().filter_map(|(key, sample)| Some((key, level(sample)?))).collect()
 }
 
@@ -179,23 +180,44 @@ pub(super) fn key(configuration: &Configuration) -> String {
     format!("{any:?}")
 }
 
+/// The trimmed mean of the machines of a type, in logarithms, its standard error and its degrees of freedom; none of too few.
+fn middle_of(group: &Group) -> Option<[f64; 3]> {
+    let mut times: Vec<f64> = group.nodes.iter().map(|node| node.times.ln()).collect();
+    times.sort_by(f64::total_cmp);
+    let count = times.len();
+    let kept = times.get(1..count.checked_sub(1)?).filter(|_| count >= FEWEST_PAIRS)?;
+    let level = kept.iter().sum::<f64>() / kept.len() as f64;
+    // Those that are left out count as the nearest that is not.
+    let ends = [kept[0], kept[kept.len() - 1]];
+    let mean = (kept.iter().sum::<f64>() + ends.iter().sum::<f64>()) / count as f64;
+    let squares: f64 = kept.iter().chain(&ends).map(|time| (time - mean).powi(2)).sum();
+    let freedom = kept.len() as f64 - 1.0;
+    Some([level, (squares / (kept.len() as f64 * freedom)).sqrt(), freedom])
+}
+
+/// How much longer the machines of `group` take than those of `quickest`; none of too few.
+fn against(quickest: &Group, group: &Group, error: f64) -> Option<Ratio> {
+    let [[first, first_error, first_freedom], [second, second_error, second_freedom]] =
+        [middle_of(quickest)?, middle_of(group)?];
+    let t = |freedom: f64| student(1.0 - error / 2.0, freedom);
+    let half = (t(first_freedom) * first_error).hypot(t(second_freedom) * second_error);
+    Some(Apart { by: second - first, half }.ratio())
+}
+
 /// Every other type against the quickest.
 fn judge(groups: &mut [Group]) {
-    let sample = |group: &Group| (0..).zip(group.nodes.iter().map(|node| node.times)).collect::<Sample>();
     let [quickest, others @ ..] = groups else { return };
-    let pairs: Vec<[Sample; 2]> = others.iter().map(|group| [sample(quickest), sample(group)]).collect();
-    let family = Family::unordered(&pairs);
-    let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
-    for (place, ratio) in family.ratios(&places, ERROR).into_iter().enumerate() {
-        let compared = compared(quickest.middle(), others[place].middle());
+    let each = ERROR / others.len().max(1) as f64;
+    for other in others {
+        let compared = compared(quickest.middle(), other.middle());
         let count = |wanted| compared.rows.iter().filter(|row| row.standing == wanted).count();
         let middle = Against::Middle {
             slower: count(Standing::Slower),
             faster: count(Standing::Faster),
             of: compared.rows.len(),
         };
-        others[place].times /= quickest.times;
-        others[place].against = ratio.map_or(middle, Against::Type);
+        other.against = against(quickest, other, each).map_or(middle, Against::Type);
+        other.times /= quickest.times;
     }
     quickest.times = 1.0;
 }

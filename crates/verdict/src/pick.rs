@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
 
-use super::by_block::{Together, beside};
+use super::best::Best;
+use super::by_block::{beside, together};
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
 use super::hung::hung;
-use super::judge;
+use super::looks;
 use super::ratio::{Ratio, Standing};
+use super::slices::{Apart, FEWEST_PAIRS};
 use super::verdict::Reason;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
@@ -38,7 +40,7 @@ pub struct Ranked {
     pub subject: String,
     pub wait: WaitPolicy,
     pub placement: Placement,
-    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](Together::level) of its blocks, whose multiples
+    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](super::slices::Levels::level) of its blocks, whose multiples
     /// stand beside it.
     pub figures_ps: [u64; 3],
     /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.
@@ -129,7 +131,7 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
         };
         out.push((name.to_owned(), Unfit::Other(why)));
     }
-    let ranked = rank(&entrants, quantity, question.by, First::Fastest, judge::error(&result.plan));
+    let ranked = rank(&entrants, quantity, question.by, First::Fastest, looks::error(&result.plan));
     let harness = here.iter().find(|variant| variant.subject().is_harness());
     Ok(Picked {
         quantity,
@@ -266,7 +268,7 @@ fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> R
         out.push((left.name.clone(), Unfit::Other(why)));
     }
     let ranked =
-        rank(&entrants, Quantity::Response, question.by, First::Cheapest, judge::error(&result.plan));
+        rank(&entrants, Quantity::Response, question.by, First::Cheapest, looks::error(&result.plan));
     let choice = choose(&ranked, result).map(|_| 1);
     Ok(Picked {
         quantity: Quantity::Response,
@@ -291,7 +293,7 @@ fn too_dear(variant: &Variant, gap_ns: u64, traffic: &Traffic) -> Option<Unfit> 
 /// Why something cannot be held against others: it has figures of too few trials.
 fn too_few(variant: &Variant) -> Option<String> {
     let trials = variant.usable().count();
-    (trials < judge::FEWEST).then(|| format!("{trials} trials have figures, and it takes {}", judge::FEWEST))
+    (trials < FEWEST_PAIRS).then(|| format!("{trials} trials have figures, and it takes {}", FEWEST_PAIRS))
 }
 
 /// A means with its wait and placement.
@@ -336,25 +338,22 @@ enum First {
 }
 
 fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, error: f64) -> Vec<Ranked> {
-    let family = Together::of(variants, quantity, by);
+    let levels = together(variants, quantity, by);
     let mut order: Vec<usize> =
-        (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
-    order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
+        (0..variants.len()).filter(|variant| levels.level(*variant).is_some()).collect();
+    order.sort_by(|a, b| levels.level(*a).unwrap_or(0.0).total_cmp(&levels.level(*b).unwrap_or(0.0)));
     let Some(&best) = order.first() else { return Vec::new() };
-    // Which is the best is chosen from the same figures: all pairs are looked at.
-    let pairs: Vec<(usize, usize)> =
-        order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
-    let ratios = family.ratios(&pairs, error);
+    // Which is the cheapest is chosen from the same figures: all pairs are looked at.
+    let pairs = order.len() * order.len().saturating_sub(1) / 2;
+    let error = if goes_first == First::Cheapest { error / 2.0 } else { error };
     let against = |first: usize, index: usize| {
-        let of = |pair| pairs.iter().position(|known| *known == pair).and_then(|pair| ratios[pair]);
-        of((first, index)).or_else(|| of((index, first)).map(Ratio::inverse))
+        levels.apart(first, index, error / pairs.max(1) as f64).map(Apart::ratio)
     };
-    let found = family.best(&order, error);
-    let behind = |index: usize| found.as_ref()?.ranked.iter().find(|behind| behind.thing == index);
-    let verdict = |index: usize| match (behind(index), against(best, index)) {
+    let found = Best::of(&levels, &order, error, RELEVANT).ranked;
+    let behind = |index: usize| found.iter().find(|behind| behind.thing == index);
+    let verdict = |index: usize| match behind(index) {
         _ if index == best => Standing::Same { within: 0.0 },
-        (Some(behind), _) => behind.standing,
-        (None, ratio) => ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(RELEVANT)),
+        behind => behind.map_or(Standing::Inconclusive, |behind| behind.standing),
     };
     let cpu_ns = |index: &usize| variants[*index].cpu_ns_per_wake().unwrap_or(f64::INFINITY);
     let first = match goes_first {
@@ -375,7 +374,7 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
                 By::P50 => 0,
                 By::P99 => 1,
             };
-            let level_ps = (family.level(index)? * 1e3).round() as u64;
+            let level_ps = (levels.level(index)? * 1e3).round() as u64;
             let figures_ps = beside(variant, quantity, [0.5, 0.99, 0.999], (place, level_ps))?;
             let tally = variant.tally();
             Some(Ranked {
@@ -384,9 +383,10 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
                 placement: variant.configuration.placement.clone(),
                 figures_ps,
                 cpu_ns: variant.cpu_ns_per_wake(),
-                behind: behind(index)
-                    .filter(|_| first == best)
-                    .map_or_else(|| against(first, index), |behind| behind.ratio),
+                behind: match behind(index) {
+                    Some(behind) if first == best => behind.ratio,
+                    _ => against(first, index),
+                },
                 standing: verdict(index),
                 trials: [
                     variant.usable().count(),
@@ -407,8 +407,8 @@ fn choose(ranked: &[Ranked], result: &ResultFile) -> Result<usize, Reason> {
     if result.emulated() {
         return Err(Reason::Emulated);
     }
-    if trials < judge::FEWEST {
-        return Err(Reason::FewTrials { trials, takes: judge::FEWEST });
+    if trials < FEWEST_PAIRS {
+        return Err(Reason::FewTrials { trials, takes: FEWEST_PAIRS });
     }
     Ok(ranked.iter().filter(|ranked| ranked.standing != Standing::Slower).count())
 }
@@ -504,11 +504,10 @@ mod tests {
 
     #[test]
     fn only_configurations_that_differ_in_nothing_but_the_mechanism_are_ranked() {
-        let changes: [Change; 6] = [
+        let changes: [Change; 5] = [
             (|configuration| configuration.timing = Timing::Around, "timing"),
             (|configuration| configuration.until = Until::count(7), "window"),
             (|configuration| configuration.trace = Some(Trace::Stages), "trace"),
-            (|configuration| configuration.without_reference = true, "reference"),
             (|configuration| configuration.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
             (|configuration| configuration.latency_limit_us = Some(0), "latency limit"),
         ];

@@ -68,23 +68,15 @@ impl Ratio {
         }
     }
 
-    /// With an interval that is longer at both ends: by what `doubt`, a standard deviation of the logarithm, adds to a reach of two.
-    #[must_use]
-    pub fn doubted(self, doubt: f64) -> Self {
-        let longer = |end: f64| (end / self.estimate).ln().abs().hypot(2.0 * doubt).exp();
-        Self { low: self.estimate / longer(self.low), high: self.estimate * longer(self.high), ..self }
+    /// With an interval without ends: nothing is known but the estimate.
+    pub fn open(estimate: f64) -> Self {
+        Self { estimate, low: 0.0, high: f64::INFINITY }
     }
 
     /// With an interval that reaches to what the ratio is if something else took `factor` times as long for all of it.
     #[must_use]
     pub fn explained_by(self, factor: f64) -> Self {
         Self { low: self.low.min(self.low / factor), high: self.high.max(self.high / factor), ..self }
-    }
-
-    /// With an interval that holds 1: something else explains all of the difference.
-    #[must_use]
-    pub fn explained(self) -> Self {
-        Self { low: self.low.min(1.0), high: self.high.max(1.0), ..self }
     }
 
     /// The other way round.
@@ -117,7 +109,6 @@ mod tests {
     #[test]
     fn what_else_explains_a_difference_widens_the_interval() {
         let ratio = Ratio { estimate: 1.3, low: 1.2, high: 1.4 };
-        assert_eq!(ratio.explained().standing(0.025), Standing::Inconclusive);
         let primitive = ratio.explained_by(1.1);
         assert!((primitive.low - 1.2 / 1.1).abs() < 1e-9 && (primitive.high - 1.4).abs() < 1e-9);
         assert_eq!(
@@ -125,9 +116,6 @@ mod tests {
             Standing::Slower,
             "a machine slower by a tenth does not make it slower by three"
         );
-        let doubted = ratio.doubted(0.0);
-        assert!((doubted.low - 1.2).abs() < 1e-9 && (doubted.high - 1.4).abs() < 1e-9);
-        assert!(ratio.doubted(0.05).low < 1.17);
         assert!((ratio.inverse().high - 1.0 / 1.2).abs() < 1e-12);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::Together;
+use super::by_block::together;
 use super::ratio::Ratio;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::record::Variant;
@@ -15,7 +15,7 @@ use doorbell_results::record::series::Quantity;
 pub struct Sleeps {
     pub slept: Vec<Slept>,
     pub held: Vec<Held>,
-    /// What a wake of each configuration takes, nanoseconds: the [level](Together::level) of its blocks, by whose ratio it stands to others.
+    /// What a wake of each configuration takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others.
     levels_ns: Vec<(Configuration, f64)>,
 }
 
@@ -81,10 +81,10 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
         });
         holds.extend(longest.next_back());
     }
-    let family = Together::of(&variants, Quantity::Wake, By::P50);
+    let levels = together(&variants, Quantity::Wake, By::P50);
     let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();
-    let mut ratios = family.ratios(&pairs, error).into_iter();
-    let wake_ns = |place: usize| family.level(place);
+    let mut ratios = levels.ratios(&pairs, error).into_iter();
+    let wake_ns = |place: usize| levels.level(place);
     let slept = lengths.iter().zip(ratios.by_ref()).filter_map(|(&(short, long), ratio)| {
         Some(Slept {
             subject: variants[short].configuration.subject.clone(),
@@ -103,7 +103,9 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
             ratio,
         })
     });
-    let levels = variants.iter().enumerate();
-    let levels = levels.filter_map(|(place, variant)| Some((variant.configuration.clone(), wake_ns(place)?)));
-    Sleeps { slept, held: held.collect(), levels_ns: levels.collect() }
+    let held = held.collect();
+    let levels_ns = variants.iter().enumerate();
+    let levels_ns =
+        levels_ns.filter_map(|(place, variant)| Some((variant.configuration.clone(), wake_ns(place)?)));
+    Sleeps { slept, held, levels_ns: levels_ns.collect() }
 }

@@ -7,7 +7,7 @@
 //! stands to runs of other days ([`across`](super::across)).
 //!
 //! DETAILS: everything is done in logarithms. A machine of two speeds, 1.6 apart, is what this must stand.
-//! - A slice is y, the logarithm of the mean time of its rounds.
+//! - A slice is y, the logarithm of the mean of the middle half of its rounds: a tick of the kernel in one round of twenty is none of the thing's.
 //! - *Neighbours* tell how fast the machine was just then: z = y − ½(e₋ + e₊), where e = y − μ of the slices before and behind in the same turn, one at
 //!   its ends. μ, the usual y of a thing, is the trimmed mean of its z: six passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour
 //!   des expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two speeds it would leave out one.
@@ -15,14 +15,16 @@
 //!   pass for pass, and it would be the same in every pair.
 //! - *Pairs*: D is the trimmed mean of a thing's z in one pair of processes. How two processes lie in memory lasts as long as they do, so that slices of
 //!   one pair say nothing of that, however many they are; the pair is what is counted (T. Kalibera, R. Jones, *Rigorous benchmarking in reasonable
-//!   time*, 2013). δ is the difference of the D of two things in one pair, d their mean, s its standard error over all B pairs.
+//!   time*, 2013). δ is the difference of the D of two things in one pair. Of B pairs a tenth at each end is left out, for another program that runs
+//!   for a second spoils one or two of twenty: d is the mean of the h that are left, and s its standard error, the root of Σ(δ − δ̄)²/(h(h − 1)), those
+//!   left out counting as the nearest that is not (K. K. Yuen, *The two-sample trimmed t for unequal population variances*, 1974).
 //! - What neighbours took out comes back as the mean of its class, the things that share turns with each other. Between two of one class it cancels.
 //!   Between classes, such as spinning and sleeping, it does not: nothing but the clock tells there which was the slow moment, and intervals are as
 //!   much wider as that makes them.
 //! - *Lasting speeds*: where pairs resemble the one before, they tell less than as many independent ones. r is that correlation, of all things of
 //!   the class together, plus what B pairs hide of it, (1 + 4r)/B (M. G. Kendall, *Note on bias in the estimation of autocorrelation*, 1954), within
 //!   0 and 0.8. With f = (1 + r)/(1 − r) (M. S. Bartlett, *Some aspects of the time-correlation problem*, 1935) half an interval is
-//!   h = t · s · √(f / max(0.2, (B − f)/(B − 1))), t being Student's with max(3, (B − 1)(1 − r²)/(1 + r²)) degrees of freedom.
+//!   t · s · √(f / max(0.2, (h − f)/(h − 1))), t being Student's with max(3, (h − 1)(1 − r²)/(1 + r²)) degrees of freedom.
 //! - *Together*: all intervals of a run hold in 95 of 100 runs, as t is that of the share of the error that each gets (C. E. Bonferroni, 1936). Two
 //!   things are the same within x if their interval lies within 1 + x: that they were not told apart says nothing.
 //!
@@ -37,7 +39,7 @@
 //!
 //! The two slices at the step are half of it away, one up and one down, and the trimmed means leave them out: D is 8.529 of futex and 8.750 of
 //! pipe, 1.247 times as much, where the means of the times make it 1.368. Over six pairs D of pipe less D of futex was 0.223, 0.230, 0.219, 0.226,
-//! 0.221, 0.225: d = 0.2240, s = 0.0016. r is 0, f is 1, t is 2.571 for one interval of 95 %, and h = 0.0041. Pipe takes
+//! 0.221, 0.225: d = 0.2240, s = 0.0016. r is 0, f is 1, t is 2.571 for one interval of 95 %, and half of it is 0.0041. Pipe takes
 //! 1.251 times as long as futex, 1.246 to 1.256.
 //!
 //! Simulated (`cargo test -p doorbell-verdict --test slices -- --ignored --nocapture`): see `book/repeatability.md`.
@@ -46,18 +48,25 @@ use std::collections::BTreeMap;
 
 use super::ratio::Ratio;
 use super::statistics::{median, student};
+use doorbell_results::plan::FEWEST_BLOCKS;
 
 /// The chance that some interval of a run does not hold.
 pub const ERROR: f64 = 0.05;
 
-/// The share of values that a trimmed mean leaves out at each end.
+/// The share of slices that a trimmed mean leaves out at each end.
 const TRIMMED: f64 = 0.2;
+
+/// The share of pairs that are left out at each end.
+const PAIRS_OUT: f64 = 0.1;
 
 /// How often neighbours are taken out.
 const PASSES: usize = 6;
 
-/// Fewer pairs than this are no evidence.
-pub const FEWEST_PAIRS: usize = 6;
+/// Fewer pairs, or blocks, than this are no evidence.
+pub const FEWEST_PAIRS: usize = FEWEST_BLOCKS as usize;
+
+/// What one thing took in each pair or block: a figure above 0.
+pub type Sample = BTreeMap<u32, f64>;
 
 /// No more than this is believed of how much a pair resembles the one before: of more, no run of some pairs can tell anything.
 const MOST_RESEMBLANCE: f64 = 0.8;
@@ -72,8 +81,8 @@ pub struct Slice {
     /// The turn within the pair, and the place within the turn.
     pub turn: u32,
     pub place: u32,
-    /// The mean time of its recorded rounds.
-    pub mean_ns: f64,
+    /// The mean of the middle half of its recorded rounds.
+    pub middle_ns: f64,
 }
 
 /// What each thing takes, pair by pair.
@@ -95,6 +104,26 @@ pub struct Apart {
 }
 
 impl Apart {
+    /// The middle of `deltas`, pair by pair, neighbours of which resemble each other by `r`, with an interval that fails in the share `error` of runs;
+    /// none of fewer than [`FEWEST_PAIRS`].
+    pub(super) fn of(mut deltas: Vec<f64>, r: f64, error: f64) -> Option<Self> {
+        if deltas.len() < FEWEST_PAIRS {
+            return None;
+        }
+        let by = middle(&mut deltas)?;
+        let (count, out) = (deltas.len(), left_out(deltas.len(), PAIRS_OUT));
+        let (nearest, kept) = ([deltas[out], deltas[count - out - 1]], (count - 2 * out) as f64);
+        let counted = deltas.iter().map(|delta| delta.clamp(nearest[0], nearest[1]));
+        let mean = mean(counted.clone())?;
+        let squares: f64 = counted.map(|delta| (delta - mean).powi(2)).sum();
+        let standard_error = (squares / (kept * (kept - 1.0))).sqrt();
+        let f = (1.0 + r) / (1.0 - r);
+        let freedom = ((kept - 1.0) * (1.0 - r * r) / (1.0 + r * r)).max(3.0);
+        let seen = ((kept - f) / (kept - 1.0)).max(0.2);
+        let half = student(1.0 - error / 2.0, freedom) * standard_error * (f / seen).sqrt();
+        Some(Self { by, half })
+    }
+
     /// The same as a multiple.
     pub fn ratio(self) -> Ratio {
         let [low, estimate, high] = [self.by - self.half, self.by, self.by + self.half].map(f64::exp);
@@ -107,12 +136,14 @@ impl Levels {
     pub fn of(things: usize, slices: &[Slice]) -> Self {
         let mut slices: Vec<(Slice, f64)> = slices
             .iter()
-            .map(|slice| (*slice, slice.mean_ns.ln()))
+            .map(|slice| (*slice, slice.middle_ns.ln()))
             .filter(|(slice, y)| slice.thing < things && y.is_finite())
             .collect();
         slices.sort_by_key(|(slice, _)| (slice.pair, slice.turn, slice.place));
         let class = classes(things, &slices);
         let z = without_neighbours(&class, &slices);
+        // What stands in turns of its own has no neighbours, and raw times are not trimmed.
+        let alone = |thing: usize| class.iter().filter(|other| **other == class[thing]).count() == 1;
         let mut own: BTreeMap<(usize, u32), Vec<f64>> = BTreeMap::new();
         let mut shared: BTreeMap<(usize, u32), (f64, f64)> = BTreeMap::new();
         for ((slice, y), z) in slices.iter().zip(&z) {
@@ -120,8 +151,6 @@ impl Levels {
             let (sum, count) = shared.entry((class[slice.thing], slice.pair)).or_default();
             (*sum, *count) = (*sum + (y - z), *count + 1.0);
         }
-        // What stands in turns of its own has no neighbours, and raw times are not trimmed.
-        let alone = |thing: usize| class.iter().filter(|other| **other == class[thing]).count() == 1;
         let mut by_pair = vec![BTreeMap::new(); things];
         for ((thing, pair), mut values) in own {
             let (sum, count) = shared[&(class[thing], pair)];
@@ -137,9 +166,25 @@ impl Levels {
         Self { by_pair, class }
     }
 
-    /// What a thing takes, nanoseconds; none of what has no slice.
-    pub fn level_ns(&self, thing: usize) -> Option<f64> {
-        Some(mean(self.by_pair[thing].values().copied())?.exp())
+    /// Of things that had a trial of their own in each block.
+    pub fn of_blocks(samples: &[Sample]) -> Self {
+        Self::known(samples.iter().map(logarithms).collect())
+    }
+
+    /// With what those things took in each block that have no slices; they share turns with nobody.
+    #[must_use]
+    pub fn with_blocks(mut self, samples: &[Sample]) -> Self {
+        for (levels, sample) in self.by_pair.iter_mut().zip(samples) {
+            if levels.is_empty() {
+                *levels = logarithms(sample);
+            }
+        }
+        self
+    }
+
+    /// What a thing takes, in the unit of its figures; none of what has none.
+    pub fn level(&self, thing: usize) -> Option<f64> {
+        Some(middle(&mut self.by_pair[thing].values().copied().collect::<Vec<f64>>())?.exp())
     }
 
     /// D of a thing by pair, in logarithms.
@@ -162,11 +207,13 @@ impl Levels {
     pub fn apart(&self, a: usize, b: usize, error: f64) -> Option<Apart> {
         let deltas = self.by_pair[a].iter().filter_map(|(pair, a)| Some(self.by_pair[b].get(pair)? - a));
         let deltas: Vec<f64> = deltas.collect();
-        if deltas.len() < FEWEST_PAIRS {
-            return None;
-        }
-        let by = mean(deltas.iter().copied())?;
-        Some(Apart { by, half: half(&deltas, self.resemblance(a, b), error) })
+        Apart::of(deltas, self.resemblance(a, b), error)
+    }
+
+    /// For each of `pairs`, (a, b), how many times as long `b` takes as `a`: all intervals hold together but for the share `error` of runs.
+    pub fn ratios(&self, pairs: &[(usize, usize)], error: f64) -> Vec<Option<Ratio>> {
+        let each = error / pairs.len().max(1) as f64;
+        pairs.iter().map(|(a, b)| Some(self.apart(*a, *b, each)?.ratio())).collect()
     }
 
     /// How much each pair resembles the one before in what sets the things of the classes of `a` and `b` apart from each other.
@@ -188,23 +235,12 @@ impl Levels {
 
 /// z of slices in the order of time.
 fn without_neighbours(class: &[usize], slices: &[(Slice, f64)]) -> Vec<f64> {
-    let together = |a: usize, b: usize| {
-        let [a, b] = [a, b].map(|at| slices.get(at).map(|(slice, _)| (slice.pair, slice.turn)));
-        a.is_some() && a == b
-    };
     let mut of: Vec<Vec<f64>> = vec![Vec::new(); class.len()];
     slices.iter().for_each(|(slice, y)| of[slice.thing].push(*y));
     let mut usual: Vec<f64> = of.iter().map(|values| median(values).unwrap_or(0.0)).collect();
     let mut z = Vec::new();
     for _ in 0..PASSES {
-        let above = |at: usize| slices[at].1 - usual[slices[at].0.thing];
-        z = (0..slices.len())
-            .map(|at| {
-                let before = (at > 0 && together(at - 1, at)).then(|| above(at - 1));
-                let behind = together(at, at + 1).then(|| above(at + 1));
-                slices[at].1 - mean(before.into_iter().chain(behind)).unwrap_or(0.0)
-            })
-            .collect();
+        z = without(slices, &usual);
         of.iter_mut().for_each(Vec::clear);
         slices.iter().zip(&z).for_each(|((slice, _), z)| of[slice.thing].push(*z));
         for (thing, usual) in usual.iter_mut().enumerate() {
@@ -213,6 +249,22 @@ fn without_neighbours(class: &[usize], slices: &[(Slice, f64)]) -> Vec<f64> {
         }
     }
     z
+}
+
+/// What slices take without what their neighbours have above their `usual`.
+fn without(slices: &[(Slice, f64)], usual: &[f64]) -> Vec<f64> {
+    let together = |a: usize, b: usize| {
+        let [a, b] = [a, b].map(|at| slices.get(at).map(|(slice, _)| (slice.pair, slice.turn)));
+        a.is_some() && a == b
+    };
+    let above = |at: usize| slices[at].1 - usual[slices[at].0.thing];
+    (0..slices.len())
+        .map(|at| {
+            let before = (at > 0 && together(at - 1, at)).then(|| above(at - 1));
+            let behind = together(at, at + 1).then(|| above(at + 1));
+            slices[at].1 - mean(before.into_iter().chain(behind)).unwrap_or(0.0)
+        })
+        .collect()
 }
 
 /// Of each thing the first of those that it shares turns with.
@@ -228,18 +280,6 @@ fn classes(things: usize, slices: &[(Slice, f64)]) -> Vec<usize> {
     class
 }
 
-/// Half the interval of the mean of `deltas`, neighbours of which resemble each other by `r`.
-pub(super) fn half(deltas: &[f64], r: f64, error: f64) -> f64 {
-    let count = deltas.len() as f64;
-    let middle = mean(deltas.iter().copied()).unwrap_or(0.0);
-    let squares: f64 = deltas.iter().map(|delta| (delta - middle).powi(2)).sum();
-    let standard_error = (squares / (count * (count - 1.0))).sqrt();
-    let f = (1.0 + r) / (1.0 - r);
-    let freedom = ((count - 1.0) * (1.0 - r * r) / (1.0 + r * r)).max(3.0);
-    let seen = ((count - f) / (count - 1.0)).max(0.2);
-    student(1.0 - error / 2.0, freedom) * standard_error * (f / seen).sqrt()
-}
-
 /// The correlation of neighbours in all `series` together, with what series of their length hide of it.
 fn resemblance(series: &[Vec<f64>]) -> f64 {
     let (mut next, mut all, mut longest) = (0.0, 0.0, 0);
@@ -253,15 +293,30 @@ fn resemblance(series: &[Vec<f64>]) -> f64 {
     (seen + (1.0 + 4.0 * seen) / longest.max(1) as f64).clamp(0.0, MOST_RESEMBLANCE)
 }
 
+fn logarithms(sample: &Sample) -> BTreeMap<u32, f64> {
+    let logarithms = sample.iter().map(|(pair, value)| (*pair, value.ln()));
+    logarithms.filter(|(_, value)| value.is_finite()).collect()
+}
+
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     (count > 0.0).then(|| sum / count)
 }
 
+/// The mean of pairs without a tenth at each end, which it sorts; none of none.
+pub(super) fn middle(pairs: &mut [f64]) -> Option<f64> {
+    (!pairs.is_empty()).then(|| trimmed_mean(pairs, PAIRS_OUT))
+}
+
+/// How many of `count` values the share `out` leaves out at each end.
+fn left_out(count: usize, out: f64) -> usize {
+    (out * count as f64) as usize
+}
+
 /// The mean without the share `out` of the values at each end; 0 of nothing.
 fn trimmed_mean(values: &mut [f64], out: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
-    let out = (out * values.len() as f64) as usize;
+    let out = left_out(values.len(), out);
     mean(values[out..values.len() - out].iter().copied()).unwrap_or(0.0)
 }
 
@@ -272,12 +327,12 @@ mod tests {
     fn turn(times: &[(usize, f64)]) -> Vec<Slice> {
         let slices = (0..).zip(times);
         slices
-            .map(|(place, (thing, mean_ns))| Slice {
+            .map(|(place, (thing, middle_ns))| Slice {
                 thing: *thing,
                 pair: 0,
                 turn: 0,
                 place,
-                mean_ns: *mean_ns,
+                middle_ns: *middle_ns,
             })
             .collect()
     }
@@ -288,7 +343,7 @@ mod tests {
         let times = [4000.0, 5000.0, 4040.0, 5050.0, 3980.0, 8080.0, 6400.0, 7920.0, 6464.0, 8000.0];
         let times: Vec<(usize, f64)> = (0..).zip(times).map(|(place, ns)| (place % 2, ns)).collect();
         let slices: Vec<(Slice, f64)> =
-            turn(&times).into_iter().map(|slice| (slice, slice.mean_ns.ln())).collect();
+            turn(&times).into_iter().map(|slice| (slice, slice.middle_ns.ln())).collect();
         let line = |name: &str, values: &[f64]| {
             let values: Vec<String> = values.iter().map(|value| format!("{value:.3}")).collect();
             format!("//! {name:<17} {}\n", values.join("  "))
@@ -305,7 +360,7 @@ mod tests {
         let ratio = apart.ratio();
         let told = [
             format!("d = {:.4}", apart.by),
-            format!("h = {:.4}", apart.half),
+            format!("half of it is {:.4}", apart.half),
             format!("{:.3} times as long as futex, {:.3} to {:.3}", ratio.estimate, ratio.low, ratio.high),
         ];
         for told in told {

@@ -11,11 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::{Together, beside};
+use super::by_block::{beside, together};
 use super::conditions::other_conditions;
 use super::hung::hung;
-use super::judge::{self, Sample};
+use super::looks;
 use super::ratio::{Ratio, Standing};
+use super::slices::{FEWEST_PAIRS, Levels, Sample};
 use super::verdict::{Least, Reason};
 use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
 use doorbell_results::record::question::By;
@@ -56,11 +57,11 @@ pub struct WaitCost {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// The [level](Together::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
+    /// The [level](Levels::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
     pub percentiles_ns: [f64; 2],
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
-    /// The [level](Together::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
+    /// The [level](Levels::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
     pub cost_ns: f64,
     /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
     pub behind: Option<Ratio>,
@@ -127,7 +128,7 @@ pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
         gaps: gaps
             .iter()
             .map(|(gap_ns, variants)| {
-                gap(*gap_ns, variants, worth, judge::error(&result.plan) / gaps.len() as f64)
+                gap(*gap_ns, variants, worth, looks::error(&result.plan) / gaps.len() as f64)
             })
             .collect(),
         harness_ns: harness.and_then(|medians| super::statistics::median(&medians)),
@@ -161,17 +162,17 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
         .iter()
         .map(|trials| trials.iter().map(|(block, trial)| (*block, cost(trial))).collect())
         .collect();
-    let family = Together::of_figures(variants, &costs);
+    let levels = Levels::of_blocks(&costs);
     let mut order: Vec<usize> =
-        (0..variants.len()).filter(|variant| family.level(*variant).is_some()).collect();
-    order.sort_by(|a, b| family.level(*a).unwrap_or(0.0).total_cmp(&family.level(*b).unwrap_or(0.0)));
+        (0..variants.len()).filter(|variant| levels.level(*variant).is_some()).collect();
+    order.sort_by(|a, b| levels.level(*a).unwrap_or(0.0).total_cmp(&levels.level(*b).unwrap_or(0.0)));
     let Some(&best) = order.first() else {
         return Gap { gap_ns, ways: Vec::new(), choice: Err(Reason::NoFigures) };
     };
     let pairs: Vec<(usize, usize)> =
         order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
-    let ratios = family.ratios(&pairs, error);
-    let middles = Together::of(variants, Quantity::Wake, By::P50);
+    let ratios = levels.ratios(&pairs, error);
+    let middles = together(variants, Quantity::Wake, By::P50);
     let behind =
         |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
     let ways: Vec<WaitCost> = order
@@ -185,7 +186,7 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
                 wake_ns: variant.histogram(Quantity::Wake)?.mean() / 1e3,
                 percentiles_ns: percentiles_ps.map(|ps| ps as f64 / 1e3),
                 cpu_ns: variant.cpu_ns_per_wake()?,
-                cost_ns: family.level(index)?,
+                cost_ns: levels.level(index)?,
                 behind: behind(index),
                 standing: match behind(index) {
                     _ if index == best => Standing::Same { within: 0.0 },
@@ -220,8 +221,8 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Result<WaitPolicy, Reason> {
         return Err(Reason::OneWait);
     }
     let trials = ways.iter().map(|way| way.trials).min().unwrap_or(0);
-    if trials < judge::FEWEST {
-        return Err(Reason::FewTrials { trials, takes: judge::FEWEST });
+    if trials < FEWEST_PAIRS {
+        return Err(Reason::FewTrials { trials, takes: FEWEST_PAIRS });
     }
     let spins_ns = |wait: &WaitPolicy| match wait {
         WaitPolicy::SpinThenBlock { spin_ns } => *spin_ns,
@@ -333,13 +334,12 @@ mod tests {
         let alone = result(&[10_000], 0.02);
         let ways = |result: &ResultFile| spin(result, 1.0).unwrap().gaps[0].ways.len();
         assert!(spin(&alone, 1.0).unwrap().left_out.is_empty());
-        let changes: [Change; 8] = [
+        let changes: [Change; 7] = [
             (|configuration| configuration.size = 64, "message"),
             (|configuration| configuration.scheduler = Scheduler::Fifo, "scheduler"),
             (|configuration| configuration.timing = Timing::Blocked, "timing"),
             (|configuration| configuration.until = Until::count(7), "window"),
             (|configuration| configuration.trace = Some(Trace::Stages), "trace"),
-            (|configuration| configuration.without_reference = true, "reference"),
             (|configuration| configuration.injected_slowdown_ppm = Some(50_000), "slowdown on purpose"),
             (|configuration| configuration.latency_limit_us = Some(0), "latency limit"),
         ];

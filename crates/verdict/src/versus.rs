@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the variants of one run stand to each other, every pair of them judged together.
 
-use super::by_block::Together;
-use super::judge::ERROR;
+use super::by_block::together;
 use super::ratio::Ratio;
+use super::slices::ERROR;
 use doorbell_results::record::Variant;
 use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
@@ -17,7 +17,7 @@ pub struct Versus {
 }
 
 impl Versus {
-    /// What a variant takes, nanoseconds: the [level](super::judge::Family::level) of its blocks, by whose ratio it stands to others. The median of all samples
+    /// What a variant takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others. The median of all samples
     /// is that of whichever blocks had most of them.
     pub fn level_ns(&self, place: usize) -> Option<f64> {
         self.levels_ns.get(place).copied().flatten()
@@ -40,10 +40,10 @@ pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
 
 /// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the shorter their intervals.
 pub fn versus_of(variants: &[&Variant], quantity: Quantity, pairs: &[(usize, usize)]) -> Versus {
-    let together = Together::of(variants, quantity, By::P50);
-    let ratios = together.ratios(pairs, ERROR);
+    let levels = together(variants, quantity, By::P50);
+    let ratios = levels.ratios(pairs, ERROR);
     Versus {
-        levels_ns: (0..variants.len()).map(|place| together.level(place)).collect(),
+        levels_ns: (0..variants.len()).map(|place| levels.level(place)).collect(),
         ratios: pairs.iter().copied().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect(),
     }
 }

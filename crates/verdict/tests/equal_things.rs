@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often the one engine is wrong about equal things, and whether it finds 5 %, in simulated runs.
+//! How often the judge is wrong about equal things that had trials of their own, block by block, and whether it finds 5 %, in simulated runs.
 //!
 //! A test fails where more are wrong than one of a hundred series does whose true rate is 5 %. `DOORBELL_SIMULATED_RUNS=200` makes series of
 //! 200 runs and of everything in the grids, an hour or two on one core; `--nocapture` shows what came of each.
 
-use doorbell_verdict::judge::{ERROR, Family, Sample};
 use doorbell_verdict::ratio::Standing;
+use doorbell_verdict::slices::{ERROR, Levels, Sample};
 use doorbell_verdict::statistics::clopper_pearson;
 
 /// How one trial's time comes about, in logarithms.
@@ -74,21 +74,14 @@ fn until(samples: &[Sample], block: u32) -> Vec<Sample> {
         .collect()
 }
 
-/// Whether any of equal things is called different at any look; `apart`: of two runs each.
-fn differs(samples: &[Sample], looks: &[u32], apart: bool) -> bool {
+/// Whether any of equal things is called different at any look.
+fn differs(samples: &[Sample], looks: &[u32]) -> bool {
     let error = ERROR / looks.len() as f64;
     looks.iter().any(|look| {
         let seen = until(samples, *look);
-        let ratios = if apart {
-            let pairs: Vec<[Sample; 2]> =
-                seen.chunks_exact(2).map(|pair| [pair[0].clone(), pair[1].clone()]).collect();
-            let places: Vec<(usize, usize)> = (0..pairs.len()).map(|pair| (2 * pair, 2 * pair + 1)).collect();
-            Family::apart(&pairs).ratios(&places, error)
-        } else {
-            let things = 0..seen.len();
-            let pairs: Vec<(usize, usize)> = things.flat_map(|b| (0..b).map(move |a| (a, b))).collect();
-            Family::alternated(&seen).ratios(&pairs, error)
-        };
+        let things = 0..seen.len();
+        let pairs: Vec<(usize, usize)> = things.flat_map(|b| (0..b).map(move |a| (a, b))).collect();
+        let ratios = Levels::of_blocks(&seen).ratios(&pairs, error);
         assert!(ratios.iter().all(Option::is_some), "{look} blocks are enough to judge by");
         ratios.iter().flatten().any(|ratio| ratio.low > 1.0 || ratio.high < 1.0)
     })
@@ -101,15 +94,13 @@ fn asked() -> Option<u64> {
 }
 
 /// Makes a series of runs, says how many were wrong, and gives the share that is at least wrong, sure in 99 of 100.
-fn seen(noise: Noise, things: usize, looks: &[u32], apart: bool, runs: u64) -> f64 {
+fn seen(noise: Noise, things: usize, looks: &[u32], runs: u64) -> f64 {
     let runs = asked().unwrap_or(runs);
     let last = *looks.last().expect("a run is looked at");
-    let wrong =
-        (0..runs).filter(|seed| differs(&run(noise, things, last, *seed), looks, apart)).count() as f64;
+    let wrong = (0..runs).filter(|seed| differs(&run(noise, things, last, *seed), looks)).count() as f64;
     let (at_least, at_most) = clopper_pearson(runs as f64, wrong, 0.99);
-    let how = if apart { "two runs each" } else { "in turn" };
     println!(
-        "{noise:?}, {things} things {how}, looks {looks:?}: {wrong} of {runs} wrong, {:.1} to {:.1} %",
+        "{noise:?}, {things} things, looks {looks:?}: {wrong} of {runs} wrong, {:.1} to {:.1} %",
         at_least * 100.0,
         at_most * 100.0
     );
@@ -117,8 +108,8 @@ fn seen(noise: Noise, things: usize, looks: &[u32], apart: bool, runs: u64) -> f
 }
 
 /// As [`seen`], and fails where that shows a rate above 5 %.
-fn series(noise: Noise, things: usize, looks: &[u32], apart: bool, runs: u64) {
-    let at_least = seen(noise, things, looks, apart, runs);
+fn series(noise: Noise, things: usize, looks: &[u32], runs: u64) {
+    let at_least = seen(noise, things, looks, runs);
     assert!(at_least <= ERROR, "{noise:?}, {things} things, looks {looks:?}: wrong in {at_least} at least");
 }
 
@@ -126,20 +117,20 @@ const THREE: &[u32] = &[10, 20, 40];
 
 /// By the median of all pairs' means it was 70 of 200 of twelve things at 22 %.
 #[test]
-fn equal_things_at_two_speeds_without_a_reference_are_not_called_different() {
+fn equal_things_at_two_speeds_are_not_called_different() {
     if asked().is_some() {
         for things in [12, 2, 4, 28] {
             for looks in [THREE, &[9]] {
                 for slow in [0.3, 0.05, 0.15, 0.22, 0.45, 0.6] {
-                    series(Noise::TwoSpeeds { slow }, things, looks, false, 0);
+                    series(Noise::TwoSpeeds { slow }, things, looks, 0);
                 }
             }
         }
     } else {
-        series(Noise::TwoSpeeds { slow: 0.22 }, 12, THREE, false, 40);
-        series(Noise::TwoSpeeds { slow: 0.4 }, 12, &[20], false, 40);
-        series(Noise::TwoSpeeds { slow: 0.3 }, 2, THREE, false, 60);
-        series(Noise::TwoSpeeds { slow: 0.15 }, 28, &[9], false, 20);
+        series(Noise::TwoSpeeds { slow: 0.22 }, 12, THREE, 40);
+        series(Noise::TwoSpeeds { slow: 0.4 }, 12, &[20], 40);
+        series(Noise::TwoSpeeds { slow: 0.3 }, 2, THREE, 60);
+        series(Noise::TwoSpeeds { slow: 0.15 }, 28, &[9], 20);
     }
 }
 
@@ -150,30 +141,25 @@ fn equal_things_whose_blocks_resemble_the_one_before_are_not_called_different() 
         for correlation in [0.3, 0.6] {
             for things in [2, 4, 12] {
                 for looks in [THREE, &[9], &[40]] {
-                    series(Noise::Resembling { correlation }, things, looks, false, 0);
-                    series(Noise::SharedSpeeds { slow: 0.3, correlation }, things, looks, false, 0);
+                    series(Noise::Resembling { correlation }, things, looks, 0);
+                    series(Noise::SharedSpeeds { slow: 0.3, correlation }, things, looks, 0);
                     // Ten blocks of which each thing may have met one speed only: no bar, the book has what comes of it.
-                    seen(Noise::LastingSpeeds { slow: 0.3, correlation }, things, looks, false, 0);
-                }
-                for looks in [&[9][..], &[12], &[40]] {
-                    series(Noise::Resembling { correlation }, things, looks, true, 0);
+                    seen(Noise::LastingSpeeds { slow: 0.3, correlation }, things, looks, 0);
                 }
             }
         }
     } else {
         for correlation in [0.3, 0.6] {
-            series(Noise::Resembling { correlation }, 2, THREE, false, 80);
-            series(Noise::Resembling { correlation }, 2, &[12], true, 80);
-            series(Noise::Resembling { correlation }, 4, &[20], false, 40);
-            series(Noise::LastingSpeeds { slow: 0.3, correlation }, 2, &[40], false, 60);
-            series(Noise::SharedSpeeds { slow: 0.3, correlation }, 4, &[20], false, 40);
+            series(Noise::Resembling { correlation }, 2, THREE, 80);
+            series(Noise::Resembling { correlation }, 4, &[20], 40);
+            series(Noise::LastingSpeeds { slow: 0.3, correlation }, 2, &[40], 60);
+            series(Noise::SharedSpeeds { slow: 0.3, correlation }, 4, &[20], 40);
         }
     }
 }
 
-/// With a reference inside the trials, the noise that is left is of this size or less where nothing else runs.
 #[test]
-fn five_percent_is_found_within_three_looks_through_the_noise_of_multiples_of_a_reference() {
+fn five_percent_is_found_within_three_looks_through_blocks_that_spread_by_two() {
     let runs = asked().unwrap_or(60);
     let found = (0..runs).filter(|seed| {
         // Normal noise of 2 %, without resemblance.
@@ -181,7 +167,7 @@ fn five_percent_is_found_within_three_looks_through_the_noise_of_multiples_of_a_
         samples[1].values_mut().for_each(|value| *value *= 1.05);
         THREE.iter().any(|look| {
             let seen = until(&samples, *look);
-            let ratio = Family::alternated(&seen).ratios(&[(0, 1)], ERROR / 3.0)[0];
+            let ratio = Levels::of_blocks(&seen).ratios(&[(0, 1)], ERROR / 3.0)[0];
             ratio.is_some_and(|ratio| ratio.standing(0.025) == Standing::Slower)
         })
     });

@@ -96,7 +96,7 @@ fn survey(shape: Shape, noise: Noise, slower: f64, random: &mut fastrand::Rng) -
                 });
                 let speed = speed + 0.02 * level;
                 let y = 8.3 + longer + speed + effects[thing] + 0.01 * normal(random) + tail;
-                slices.push(Slice { thing, pair, turn, place, mean_ns: y.exp() });
+                slices.push(Slice { thing, pair, turn, place, middle_ns: y.exp() });
             }
         }
     }
@@ -151,10 +151,17 @@ fn within_the_error(wrong: u64, all: u64) -> bool {
 
 #[test]
 fn of_equal_things_at_most_five_surveys_of_a_hundred_call_any_different() {
-    for noise in [QUIET, USUAL, SLOW, LASTING, STORED] {
+    for noise in [QUIET, USUAL, SLOW, STORED] {
         let (wrong, _, _) = series(SURVEY, noise, 0.0, 100);
         assert!(within_the_error(wrong, 100), "{wrong} of 100 with {noise:?}");
     }
+}
+
+/// Twenty pairs do not show all of it: of a thousand such surveys 80 are wrong, which the book says.
+#[test]
+fn where_half_of_a_pairs_own_effect_outlives_it_no_more_than_one_survey_in_seven_is_wrong() {
+    let (wrong, _, _) = series(SURVEY, LASTING, 0.0, 100);
+    assert!(wrong <= 15, "{wrong} of 100");
 }
 
 #[test]
@@ -190,9 +197,9 @@ fn run(slower: f64, machine: f64, seed: u64) -> ResultFile {
             record.block == slice.pair && record.configuration.subject == subjects[slice.thing]
         };
         let record = result.records.iter_mut().find(of).unwrap();
-        let Slice { turn, place, mean_ns, .. } = slice;
-        let mean_ns = mean_ns * machine.exp();
-        record.slices.push(RecordedSlice { turn, place, rounds: 100, mean_ns, slept: None });
+        let Slice { turn, place, middle_ns, .. } = slice;
+        let middle_ns = middle_ns * machine.exp();
+        record.slices.push(RecordedSlice { turn, place, rounds: 100, middle_ns, slept: None });
     }
     result
 }

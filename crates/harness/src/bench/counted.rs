@@ -20,8 +20,8 @@ impl Side {
         self.clock.now_awake()
     }
 
-    /// Closes it, if it was opened: `rounds` were timed, and took `sum_ps` together.
-    pub(crate) fn close_slice(&mut self, rounds: u32, sum_ps: u64) {
+    /// Closes it, if it was opened: `rounds` were timed, the middle half of which took `middle_ps` each.
+    pub(crate) fn close_slice(&mut self, rounds: u32, middle_ps: f64) {
         let Some(opened) = self.account.opened.take() else { return };
         let used = Usage::read().since(&opened.usage);
         let now = self.clock.now();
@@ -35,9 +35,14 @@ impl Side {
         let moved = migrations.zip(opened.migrations).map(|(now, then)| now.saturating_sub(then));
         let moved = moved.or(self.configuration.placement.cpus.map(|_| u64::from(opened.cpu != cpu)));
         account.migrations = moved.map(|moved| account.migrations.unwrap_or(0) + moved);
-        let mean_ns = if rounds > 0 { sum_ps as f64 / f64::from(rounds) / 1000.0 } else { 0.0 };
         let Place { turn, place } = account.at;
-        account.slices.push(Seen { turn, place, rounds, mean_ns, switches: used.voluntary_switches });
+        account.slices.push(Seen {
+            turn,
+            place,
+            rounds,
+            middle_ns: middle_ps / 1000.0,
+            switches: used.voluntary_switches,
+        });
     }
 
     /// Moves between CPUs so far, of a side that the scheduler may move; reading them takes some 20 µs.

@@ -34,6 +34,7 @@ mod course;
 mod fits;
 mod life;
 pub(crate) mod resident;
+pub(crate) mod rounds;
 
 pub use account::Seen;
 pub use fits::fits;

@@ -40,8 +40,6 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         counters,
         figures,
         fanout,
-        reference: None,
-        work: None,
         #[cfg(target_os = "linux")]
         slices: Vec::new(),
         io: None,

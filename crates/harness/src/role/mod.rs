@@ -16,7 +16,6 @@ mod in_set;
 mod one_way;
 pub(crate) mod pause;
 mod ping;
-mod reference;
 #[cfg(target_os = "linux")]
 pub(crate) mod slices;
 mod slowdown;

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use super::pause::pause_until;
-use super::reference::{self, Answerer, Ends, Reference};
 use super::slowdown::Slowdown;
 use super::{Role, wait_by_policy};
 use crate::control::Step;
@@ -121,18 +120,13 @@ fn stamped<M: Mechanism>(
     let count = side.configuration.until.count.unwrap_or(u64::MAX);
     let mut sleeper = if timing == Timing::Blocked { Some(Sleeper::of(side, 1)?) } else { None };
     let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
-    let mut reference = ends::<M>(side)?.map(Reference::new);
-    // The first round after a slice of the reference finds the mechanism's memory gone from the caches.
-    let mut first_after = false;
-    let mut suspended = None;
-    let mut unrecorded = 0;
 
     let mut opened = side.open_window();
     let mut ends = end_of_window(side, opened);
     let mut sequence = 0;
     let mut last = clock.now();
     let mut owed = 0;
-    while sequence < warmup.saturating_add(count).saturating_add(unrecorded)
+    while sequence < warmup.saturating_add(count)
         && (sequence <= warmup || last < ends)
         && !side.interrupted()
     {
@@ -141,11 +135,6 @@ fn stamped<M: Mechanism>(
             side.times.clear();
             opened = side.open_window();
             ends = end_of_window(side, opened);
-        }
-        let compares = sequence >= warmup && reference.as_ref().is_some_and(Reference::is_due);
-        if compares {
-            suspended = Some(side.suspend_window());
-            Reference::announce(side);
         }
         sequence += 1;
         if gap > 0 {
@@ -165,7 +154,6 @@ fn stamped<M: Mechanism>(
         if let Some(slowdown) = &mut slowdown {
             slowdown.put_in();
         }
-        // Of those that are recorded, since rounds beside a reference may come as regularly as these.
         let parted = gap > 0 || side.tally.sent.is_multiple_of(PARTED);
         // Across cores it says nothing, and its line lies with the other side.
         let ran = || if shares_core { responder.sequence.load(Relaxed) } else { 0 };
@@ -192,22 +180,8 @@ fn stamped<M: Mechanism>(
         let awake = if side.configuration.size > 0 { clock.now_awake() } else { woke };
         let round_trip_ps = clock.ps(awake.saturating_sub(before));
         last = awake;
-        if let (true, Some(reference)) = (compares, &mut reference) {
-            reference.measure(side, sequence)?;
-            first_after = true;
-            unrecorded += 2;
-            continue;
-        }
-        if std::mem::take(&mut first_after) {
-            suspended.take().into_iter().for_each(|suspended| side.resume_window(suspended));
-            last = clock.now();
-            continue;
-        }
         side.tally.sent += 1;
         side.tally.seen += 1;
-        if let Some(reference) = &mut reference {
-            reference.note(round_trip_ps);
-        }
         side.times.round_trip.record(round_trip_ps);
         if let Some(notified) = notified {
             if sent_alone {
@@ -220,27 +194,12 @@ fn stamped<M: Mechanism>(
             side.times.wake.record(clock.ps(awake.saturating_sub(sent)));
         }
     }
-    suspended.take().into_iter().for_each(|suspended| side.resume_window(suspended));
     if sequence <= warmup {
         // Interrupted before anything was to be recorded.
         side.forget_warmup(sequence);
     }
     side.close_window(opened);
-    if let Some(mut reference) = reference {
-        side.reference = reference.found();
-        side.work = Some(reference.work());
-    }
     finish(notifier, side, sequence + 1)
-}
-
-/// This side's ends of the reference, where the configuration has one.
-fn ends<M: Mechanism>(side: &Side) -> Result<Option<Ends>, SideError> {
-    let Some([there, back]) = side.reference_lines.filter(|_| reference::fits::<M>(&side.configuration))
-    else {
-        return Ok(None);
-    };
-    let (out, home) = if side.role.index() == 0 { (there, back) } else { (back, there) };
-    Ends::take(&out, &home).map(Some)
 }
 
 /// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
@@ -260,19 +219,13 @@ pub(super) fn respond<M: Mechanism>(
         return Ok(());
     }
     if side.configuration.timing == Timing::Around && side.configuration.size == 0 {
-        let answerer = ends::<M>(side)?.map(Answerer::new);
-        echo(&mut notifier, &mut waiter, answerer, side)
+        echo(&mut notifier, &mut waiter, side)
     } else {
         echo_stamped(&mut notifier, &mut waiter, side)
     }
 }
 
-fn echo(
-    notifier: &mut impl Notifier,
-    waiter: &mut impl Waiter,
-    mut reference: Option<Answerer>,
-    side: &mut Side,
-) -> Result<(), SideError> {
+fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side) -> Result<(), SideError> {
     let (clock, policy) = (side.clock, side.configuration.wait);
     let mut slowdown = side.configuration.injected_slowdown_ppm.map(|ppm| Slowdown::half_of(ppm, clock));
     let warmup = super::warmup_rounds(&side.configuration);
@@ -292,7 +245,6 @@ fn echo(
         }
         // Pairs with the Release store in `finish`.
         if side.control.stop.load(Acquire) != 0 {
-            reference.iter_mut().for_each(|reference| reference.resume(side));
             side.close_window(opened);
             side.step(Step::Finished, sequence);
             return Ok(());
@@ -300,13 +252,8 @@ fn echo(
         if let Some(slowdown) = &mut slowdown {
             slowdown.put_in();
         }
-        // Before the answer, after which the initiator may take it back.
-        let compares = reference.is_some() && Reference::is_announced(side);
         notifier.notify()?;
         sequence += 1;
-        if let Some(reference) = &mut reference {
-            reference.answered(compares, side, sequence)?;
-        }
     }
 }
 

@@ -66,18 +66,6 @@ pub struct Args {
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     pub(super) inject_slowdown: Option<u32>,
-    /// With --alone: whether trials of mechanisms that sleep, back to back, stop for slices of the reference by which runs are compared,
-    /// comma separated
-    #[cfg_attr(target_os = "linux", arg(requires = "alone"))]
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "with",
-        value_name = "WHICH",
-        hide_short_help = true
-    )]
-    reference: Vec<Reference>,
     #[command(flatten)]
     placements: PlacementArgs,
     #[command(flatten)]
@@ -102,14 +90,6 @@ enum Moments {
     Stamp,
     /// As stamp, and the waiter was proven asleep first
     Blocked,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Reference {
-    /// They do
-    With,
-    /// They do not, and cannot be compared through a machine that drifts
-    Without,
 }
 
 impl Experiment for Args {
@@ -141,7 +121,6 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         alone: args.alone,
         #[cfg(not(target_os = "linux"))]
         alone: true,
-        without_reference: args.reference.iter().map(|which| *which == Reference::Without).collect(),
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };

@@ -499,8 +499,6 @@ fn record(said: &Said) -> Record {
         outcome: Outcome::Done,
         series: BTreeMap::from([(quantity, Series::from(&histogram))]),
         figures,
-        reference: None,
-        work: None,
         slices: Vec::new(),
         fanout: None,
         io: None,

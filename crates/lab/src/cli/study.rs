@@ -10,15 +10,13 @@ use super::experiment::Experiment;
 use super::out;
 use super::ping;
 use super::usage::Usage;
-use crate::experiment::bench::PAIRS;
 use crate::experiment::ping::makes_sense;
 use crate::experiment::run::subject;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;
-use doorbell_results::record::{ResultFile, read, write};
+use doorbell_results::record::{ResultFile, write};
 use doorbell_verdict::compare::{RELEVANT, compare};
-use doorbell_verdict::noise::{Noise, calibrate, compare_all};
 use doorbell_verdict::study::{Round, STUDY_VERSION, Study};
 
 /// A study's file is longer than this only if it is none: a finding takes some 200 bytes.
@@ -30,8 +28,7 @@ const LONGEST_STUDY: u64 = 64 << 20;
 #[group(skip)]
 #[command(after_help = "EXAMPLES\n  \
     doorbell study futex eventfd pipe --gap 0 --rounds 5\n  \
-    doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has\n  \
-    doorbell survey --blocks 40 -o noise.json && doorbell study --noise noise.json\n                                                               how often a survey is wrong on this machine's noise")]
+    doorbell study futex --gap 0 --rounds 5 --file study.json    adds five rounds to what the file has")]
 pub struct Args {
     /// Rounds of three runs each
     #[arg(long, value_name = "N", default_value_t = 5, help_heading = RUN)]
@@ -45,21 +42,12 @@ pub struct Args {
     /// A folder that keeps the result of every run
     #[arg(long, value_name = "FOLDER", help_heading = RUN)]
     keep: Option<PathBuf>,
-    /// Measure nothing: make surveys of equal things of the noise of these stored ones, compare those of one plan with each other, and count what is called different
-    #[arg(long, value_delimiter = ',', value_name = "FILE")]
-    noise: Vec<PathBuf>,
-    /// How many surveys to make of it
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "noise")]
-    surveys: u32,
     #[command(flatten)]
     ping: ping::Args,
 }
 
 /// Runs `doorbell study`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    if !args.noise.is_empty() {
-        return on_noise(&args);
-    }
     let machine = args.ping.run.machine()?;
     if args.ping.inject_slowdown.is_some() {
         return Err(Usage("the study slows every third run by itself: `--slowdown`".to_owned()).into());
@@ -127,39 +115,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     out::say(&doorbell_report::study::study(&study, &Style::of_stdout()));
     Ok(exit)
-}
-
-/// What surveys say that are made of the noise of stored ones; `--file` keeps that noise, which is some kilobytes.
-fn on_noise(args: &Args) -> anyhow::Result<Exit> {
-    let mut noises: Vec<Noise> = Vec::new();
-    for path in &args.noise {
-        let text = bounded(path)?;
-        match serde_json::from_slice::<Vec<Noise>>(&text) {
-            Ok(kept) => noises.extend(kept),
-            Err(_) => noises.push(Noise::of(&read::read(path)?)),
-        }
-    }
-    if let Some(path) = &args.file {
-        let text = serde_json::to_string(&noises)?;
-        doorbell_files::put(path, text.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let blocks = args.ping.run.blocks.unwrap_or(*PAIRS.start());
-    let surveys = calibrate(&noises, blocks, args.surveys, args.ping.run.seed());
-    let comparisons = compare_all(&noises);
-    if surveys.is_none() && comparisons.is_none() {
-        let message = format!(
-            "none of these has {blocks} blocks of back-to-back round trips, and no two are of one plan; write more with `doorbell survey \
-             --blocks 40 -o FILE` or `doorbell study --keep FOLDER`"
-        );
-        return Err(Usage(message).into());
-    }
-    let style = Style::of_stdout();
-    let surveys = surveys.map(|found| doorbell_report::study::calibration(&found, &style));
-    let comparisons = comparisons.map(|found| doorbell_report::study::comparisons(&found, &style));
-    let text: String = surveys.into_iter().chain(comparisons).collect();
-    out::say(&text);
-    Ok(Exit::Done)
 }
 
 fn bounded(path: &Path) -> anyhow::Result<Vec<u8>> {

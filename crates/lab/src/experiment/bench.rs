@@ -127,7 +127,7 @@ pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
     let [first, second] = sides else { return Vec::new() };
     let counted = !first.counters.uncounted && !second.counters.uncounted;
     // There and back both wait, and the side that notifies first times the rounds; one way the waiter does both.
-    let one_way = second.slices.iter().any(|slice| slice.mean_ns > 0.0);
+    let one_way = second.slices.iter().any(|slice| slice.middle_ns > 0.0);
     let places = first.slices.iter().zip(second.slices.iter().map(Some).chain(std::iter::repeat(None)));
     let slice = |(first, second): (&Seen, Option<&Seen>)| {
         let timed = if one_way { second? } else { first };
@@ -139,8 +139,8 @@ pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
         let slept = slept.map(|(switches, waits)| switches as f64 / f64::from(waits.max(1)));
         // What is timed is the notifier's turn and place too.
         let Seen { turn, place, .. } = *first;
-        let slice = Slice { turn, place, rounds: timed.rounds, mean_ns: timed.mean_ns, slept };
-        (slice.mean_ns > 0.0).then_some(slice)
+        let slice = Slice { turn, place, rounds: timed.rounds, middle_ns: timed.middle_ns, slept };
+        (slice.middle_ns > 0.0).then_some(slice)
     };
     places.filter_map(slice).collect()
 }

@@ -35,8 +35,6 @@ pub struct Ping {
     pub injected_slowdown_ppm: Option<u32>,
     /// Whether each has a trial of its own, and nothing takes turns in slices.
     pub alone: bool,
-    /// Whether such trials stop for the reference where they can: with it, without it, or both.
-    pub without_reference: Vec<bool>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
     pub seed: u64,
@@ -58,7 +56,6 @@ impl Default for Ping {
             scheduler: Scheduler::Other,
             injected_slowdown_ppm: None,
             alone: false,
-            without_reference: vec![false],
             blocks: None,
             seed: 1,
         }
@@ -116,7 +113,6 @@ impl Ping {
                                     until: self.until.unwrap_or_else(|| Until::time(window(pattern))),
                                     scheduler: self.scheduler,
                                     injected_slowdown_ppm: self.injected_slowdown_ppm,
-                                    without_reference: false,
                                     load: None,
                                     trace: None,
                                     target: None,
@@ -125,11 +121,7 @@ impl Ping {
                                     beside: None,
                                 };
                                 if makes_sense(&configuration, self.one_cpu) {
-                                    let both = self.without_reference.iter();
-                                    configurations.extend(both.map(|&without_reference| Configuration {
-                                        without_reference,
-                                        ..configuration.clone()
-                                    }));
+                                    configurations.push(configuration);
                                 }
                             }
                         }

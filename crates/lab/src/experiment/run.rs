@@ -40,7 +40,6 @@ use doorbell_subjects::transfer;
 use doorbell_verdict::decided::decided;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
-use doorbell_verdict::speeds::two_speeds;
 
 /// What a run is told besides its plan.
 #[derive(Debug, Clone)]
@@ -185,7 +184,6 @@ pub fn run(
     let plan = if plan.looks.is_empty() { plan } else { Plan { blocks: block.max(1), ..plan } };
     let (primitives, beside) = (readings.primitives, trials.beside);
     judge(&mut records, &primitives, &witnesses, &machine);
-    warnings.extend(two_speeds(&records));
     warnings.dedup();
     Ok(ResultFile {
         verdict: None,
@@ -670,8 +668,6 @@ fn record(configuration: &Configuration, block: u32, outcome: Outcome) -> Record
         outcome,
         series: BTreeMap::new(),
         figures: Vec::new(),
-        reference: None,
-        work: None,
         slices: Vec::new(),
         fanout: None,
         io: None,
@@ -696,8 +692,6 @@ fn gather(configuration: &Configuration, block: u32, sides: Vec<SideReport>, out
         gathered.sides.push(side.counters);
         gathered.io = gathered.io.or(side.io);
         gathered.figures.extend(side.figures);
-        gathered.reference = gathered.reference.or(side.reference);
-        gathered.work = gathered.work.or(side.work);
         gathered.fanout = gathered.fanout.or(side.fanout);
     }
     gathered
@@ -725,8 +719,6 @@ mod tests {
             counters: SideCounters::default(),
             figures: Vec::new(),
             fanout: None,
-            reference: None,
-            work: None,
             io: None,
             #[cfg(target_os = "linux")]
             slices: Vec::new(),

@@ -60,8 +60,6 @@ impl Uintr {
                 wait,
                 placement: self.placement.clone(),
                 size,
-                // A slice of the reference would wake sides that are to be left to their mechanism.
-                without_reference: pattern == Pattern::PingPong { gap_ns: 0 },
                 ..Configuration::new(subject, pattern, self.until(pattern))
             };
             if makes_sense(&configuration, false) && !configurations.contains(&configuration) {

@@ -177,7 +177,6 @@ fn kill_at_random_moments() {
         let ends = asked.unwrap_or(if NAMED.contains(&entry.name()) { ENDS.len() } else { 1 });
         (number..number + ends).map(move |end| (entry.name(), ENDS[end % ENDS.len()]))
     });
-    // Pinned to one core a side spends a third of its time in slices of the reference, where it waits for another mechanism.
     let placements = "--placement=same-core,unpinned";
     for (name, end) in rounds {
         let run =

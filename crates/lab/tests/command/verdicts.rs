@@ -278,7 +278,6 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
         document["primitives"] = serde_json::json!([]);
         for record in document["records"].as_array_mut().unwrap() {
             record["warnings"] = serde_json::json!([]);
-            record.as_object_mut().unwrap().remove("reference");
             let time = level + record["block"].as_u64().unwrap();
             if let Some(series) = record["series"].get_mut("round-trip") {
                 let mut histogram = Histogram::new();

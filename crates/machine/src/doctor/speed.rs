@@ -10,7 +10,7 @@ pub(super) const SOURCE: &str =
 /// What is less is not seen in so short a look.
 const LEAST: f64 = 0.001;
 
-/// From here on differences that matter to most are not seen without a reference.
+/// From here on differences that matter to most are not seen but in slices.
 const GREAT: f64 = 0.05;
 
 pub(super) fn examine(machine: &Machine) -> Verdict {
@@ -27,6 +27,6 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     Verdict::note(
         seen,
         "smaller differences between two runs, and of what spins or sleeps long, come out as inconclusive",
-        "compare within one run, by what has a reference inside its trials, with more --blocks; or leave the machine alone",
+        "compare within one run, by what takes turns in slices; or leave the machine alone",
     )
 }

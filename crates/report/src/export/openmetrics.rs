@@ -374,7 +374,6 @@ mod tests {
             Configuration { until: Until::time(Duration::from_nanos(1000)), ..configuration() },
             Configuration { scheduler: Scheduler::Fifo, ..configuration() },
             Configuration { injected_slowdown_ppm: Some(50_000), ..configuration() },
-            Configuration { without_reference: true, ..configuration() },
             load(1, false),
             load(2, false),
             load(2, true),
@@ -388,7 +387,7 @@ mod tests {
         ]
     }
 
-    /// Configurations with and without the reference, traced and not, by different targets, limits and slowdowns had one name.
+    /// Configurations traced and not, by different targets, limits and slowdowns had one name.
     #[test]
     fn no_two_series_of_a_run_have_the_same_labels() {
         let configurations = every_kind_of_configuration();

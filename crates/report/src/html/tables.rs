@@ -194,7 +194,7 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
         .collect();
     let caption = format!(
         "Baseline p50 in {}; ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's \
-         own change (its reference) taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: \
+         own change taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: \
          the medians alone. Machine: its own change.",
         scale.unit.sign()
     );

@@ -4,7 +4,7 @@
 use super::histogram::{Counters, HistogramError};
 use super::populations::Population;
 use super::question::{Limited, Question, Which};
-use super::{Environment, Histogram, Record, Reference, ResultFile, Series, Tally};
+use super::{Environment, Histogram, Record, ResultFile, Series, Tally};
 use crate::anatomy::Path;
 use crate::anatomy::program::{Cost, Edge, Program, Sequence};
 
@@ -16,11 +16,6 @@ const BLOCKS: u32 = 1_000_000;
 /// Counts and times end below this: more than a day in nanoseconds, more than any trial counts, and small enough that
 /// the sum over every record a file can hold fits 64 bits.
 const COUNTS: u64 = 1 << 47;
-
-/// Multiples of a reference, and references in nanoseconds, lie in these: no two ways of waking are a million times apart, and
-/// no hand-over takes an hour.
-const MULTIPLES: std::ops::Range<f64> = 1e-6..1e6;
-const ROUND_TRIPS_NS: std::ops::Range<f64> = 1.0..3.6e12;
 
 /// Shares of one CPU lie in these: a machine has no more CPUs, and a difference of two readings may be a little less than nothing.
 const SHARES: std::ops::RangeInclusive<f64> = -1.0..=CPUS as f64;
@@ -69,16 +64,6 @@ pub enum Nonsense {
         number: u64,
         /// The first number that cannot be.
         limit: u64,
-    },
-    /// A reference that no time is a multiple of.
-    #[error("record {record}: {ratio} times a reference of {round_trip_ns} ns")]
-    Reference {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// The multiple.
-        ratio: f64,
-        /// The reference.
-        round_trip_ns: f64,
     },
     /// A share that no time can have.
     #[error("record {record}: {what} is {share}")]
@@ -164,7 +149,7 @@ fn check_question(question: Option<&Question>) -> Result<(), Nonsense> {
 
 /// Every series of a record that has a histogram.
 fn histograms(record: &Record) -> impl Iterator<Item = &Series> {
-    record.series.values().chain(&record.work).chain(traced(record))
+    record.series.values().chain(traced(record))
 }
 
 /// Those that the kernel's events made.
@@ -254,22 +239,13 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     }
     let interrupts = record.environment.interrupts.values().copied();
     below("counter", COUNTS, &mut interrupts.chain([record.environment.wall_ns]))?;
-    below("reference round", COUNTS, &mut record.reference.iter().map(|reference| reference.rounds))?;
-    if let Some(Reference { ratio, round_trip_ns, .. }) = record.reference
-        && !(MULTIPLES.contains(&ratio) && ROUND_TRIPS_NS.contains(&round_trip_ns))
-    {
-        return Err(Nonsense::Reference { record: index, ratio, round_trip_ns });
-    }
     let program = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref());
     if let Some(what) = program.and_then(misdrawn) {
         return Err(Nonsense::Graph { record: index, what });
     }
     let mut buckets = 0;
     let named = record.series.iter().map(|(quantity, series)| (format!("{quantity:?}"), series));
-    let work = record.work.iter().map(|series| ("work".to_owned(), series));
-    for (quantity, series) in
-        named.chain(work).chain(traced(record).map(|series| ("anatomy".to_owned(), series)))
-    {
+    for (quantity, series) in named.chain(traced(record).map(|series| ("anatomy".to_owned(), series))) {
         let counters = match Histogram::counters_of(&series.histogram) {
             Ok(counters) => counters,
             Err(cause) => return Err(Nonsense::Histogram { record: index, quantity, cause }),

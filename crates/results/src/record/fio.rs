@@ -194,8 +194,6 @@ fn record(
         outcome: Outcome::Done,
         series: [(Quantity::Transfer, series)].into(),
         figures: Vec::new(),
-        reference: None,
-        work: None,
         slices: Vec::new(),
         anatomy: None,
         fanout: None,

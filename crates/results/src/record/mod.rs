@@ -24,7 +24,6 @@ pub mod populations;
 pub mod question;
 pub mod rank;
 pub mod read;
-pub mod reference;
 pub mod result;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
@@ -40,7 +39,6 @@ pub mod within_grid;
 pub mod write;
 
 pub use histogram::Histogram;
-pub use reference::Reference;
 pub use result::ResultFile;
 pub use series::Series;
 pub use slice::Slice;
@@ -69,16 +67,10 @@ pub struct Record {
     /// Single figures beside the series, such as what another tool's formula makes of the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// What a bare hand-over took beside the mechanism; of back-to-back ping-pongs that sleep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<Reference>,
     /// What it did each time it was its turn between two resident sides; none where it had a trial of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "slice")]
     #[cfg_attr(test, schemars(with = "slice::Columns"))]
     pub slices: Vec<Slice>,
-    /// What a fixed piece of work took in each slice of the reference: how fast the machine was meanwhile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work: Option<Series>,
     /// Each round and each receiver of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,

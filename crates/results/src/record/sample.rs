@@ -131,8 +131,6 @@ pub fn record(configuration: Configuration, block: u32, low_ns: f64) -> Record {
             unit: "ns".to_owned(),
             formula: "round trip / 2".to_owned(),
         }],
-        reference: None,
-        work: None,
         slices: Vec::new(),
         fanout: None,
         io: None,

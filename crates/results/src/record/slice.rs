@@ -15,8 +15,8 @@ pub struct Slice {
     pub place: u32,
     /// Rounds that were recorded.
     pub rounds: u32,
-    /// Mean time of a recorded round, nanoseconds.
-    pub mean_ns: f64,
+    /// Mean of the middle half of the recorded rounds, nanoseconds.
+    pub middle_ns: f64,
     /// Share of the rounds whose waiter really slept, by its context switches; none where the system does not count them.
     pub slept: Option<f64>,
 }
@@ -31,8 +31,9 @@ pub(super) struct Columns {
     place: Vec<u32>,
     /// Rounds that were recorded.
     rounds: Vec<u32>,
-    /// Mean time of a recorded round, nanoseconds.
-    mean_ns: Vec<f64>,
+    /// Mean of the middle half of the recorded rounds, nanoseconds; of all of them in files of before that name it so.
+    #[serde(alias = "mean_ns")]
+    middle_ns: Vec<f64>,
     /// Share of the rounds whose waiter really slept; empty where the system does not count switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     slept: Vec<Option<f64>>,
@@ -49,27 +50,27 @@ pub(super) fn serialize<S: Serializer>(slices: &[Slice], to: S) -> Result<S::Ok,
         turn: slices.iter().map(|slice| slice.turn).collect(),
         place: slices.iter().map(|slice| slice.place).collect(),
         rounds: slices.iter().map(|slice| slice.rounds).collect(),
-        mean_ns: slices.iter().map(|slice| rounded(slice.mean_ns)).collect(),
+        middle_ns: slices.iter().map(|slice| rounded(slice.middle_ns)).collect(),
         slept: slices.iter().filter(|_| counted).map(|slice| slice.slept.map(rounded)).collect(),
     };
     columns.serialize(to)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Slice>, D::Error> {
-    let Columns { turn, place, rounds, mean_ns, slept } = Columns::deserialize(from)?;
+    let Columns { turn, place, rounds, middle_ns, slept } = Columns::deserialize(from)?;
     let count = turn.len();
-    let lengths = [place.len(), rounds.len(), mean_ns.len()];
+    let lengths = [place.len(), rounds.len(), middle_ns.len()];
     if lengths.iter().any(|length| *length != count) || ![0, count].contains(&slept.len()) {
         return Err(D::Error::custom(format!("{count} slices by their turns, and not by another column")));
     }
-    if let Some(wrong) = mean_ns.iter().find(|mean| !mean.is_finite() || **mean <= 0.0) {
-        return Err(D::Error::custom(format!("a slice whose mean round takes {wrong} ns")));
+    if let Some(wrong) = middle_ns.iter().find(|middle| !middle.is_finite() || **middle <= 0.0) {
+        return Err(D::Error::custom(format!("a slice whose rounds take {wrong} ns")));
     }
     let slice = |index: usize| Slice {
         turn: turn[index],
         place: place[index],
         rounds: rounds[index],
-        mean_ns: mean_ns[index],
+        middle_ns: middle_ns[index],
         slept: slept.get(index).copied().flatten(),
     };
     Ok((0..count).map(slice).collect())
@@ -85,7 +86,7 @@ mod tests {
     }
 
     fn slice(turn: u32, place: u32, slept: Option<f64>) -> Slice {
-        Slice { turn, place, rounds: 100, mean_ns: 4321.5, slept }
+        Slice { turn, place, rounds: 100, middle_ns: 4321.5, slept }
     }
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
             let slices = vec![slice(0, 3, slept), slice(7, 1, slept)];
             let stored = with(slices.clone());
             assert_eq!(stored["slices"]["turn"], serde_json::json!([0, 7]));
-            assert_eq!(stored["slices"]["mean_ns"], serde_json::json!([4321.5, 4321.5]));
+            assert_eq!(stored["slices"]["middle_ns"], serde_json::json!([4321.5, 4321.5]));
             let back: Record = serde_json::from_value(stored).unwrap();
             assert_eq!(back.slices, slices);
         }
@@ -107,7 +108,7 @@ mod tests {
         stored["slices"]["place"] = serde_json::json!([3]);
         assert!(serde_json::from_value::<Record>(stored.clone()).is_err());
         stored["slices"]["place"] = serde_json::json!([3, 1]);
-        stored["slices"]["mean_ns"] = serde_json::json!([0.0, 1.0]);
+        stored["slices"]["middle_ns"] = serde_json::json!([0.0, 1.0]);
         let error = serde_json::from_value::<Record>(stored).unwrap_err().to_string();
         assert!(error.contains("0 ns"), "{error}");
     }

@@ -153,16 +153,8 @@ pub const WITHIN_CLOCK_SKEW: About = About {
     misleads: "The bound is half a round trip of a cache line at best; the true skew may be far less.",
 };
 
-/// The host is fast now and slow then.
-pub const TWO_SPEEDS: About = About {
-    name: "two-speeds",
-    what: "The machine ran the same work at two speeds while this was measured, as a core does that its host shares.",
-    taken: "A chain of 200 multiplications, some 200 ns, beside each slice of the reference: its times fall into groups.",
-    misleads: "Only trials with a reference look; that there are groups says not when a trial was slow.",
-};
-
 /// Every warning. The one list to extend.
-pub const ALL: [About; 18] = [
+pub const ALL: [About; 17] = [
     INTERFERENCE,
     CPU_STEAL,
     THROTTLED,
@@ -175,7 +167,6 @@ pub const ALL: [About; 18] = [
     BIMODAL,
     ON_THE_CLOCK_GRID,
     WITHIN_CLOCK_SKEW,
-    TWO_SPEEDS,
     PAIRS_SAMPLED,
     NOT_A_NUMBER,
     SWITCH_COUNTS_DISAGREE,

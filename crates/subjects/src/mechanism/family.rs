@@ -40,7 +40,7 @@ impl Family for Mechanisms {
         let entry = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
         let links = entry.open(stage.site, roles.len() - usize::from(!there_and_back));
         let links = links.map_err(|error| error.to_string())?;
-        Ok(Cast { roles, links, contexts: stage.configuration.contexts, reference: there_and_back })
+        Ok(Cast { roles, links, contexts: stage.configuration.contexts })
     }
 
     fn derive(&self, record: &mut Record, _: &Machine) {

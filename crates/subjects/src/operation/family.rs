@@ -34,7 +34,7 @@ impl Family for Operations {
         let operation = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
         let links = operation.open(stage.site, stage.configuration).map_err(|error| error.to_string())?;
         let roles = [Role::Initiate, Role::Respond];
-        Ok(Cast { roles, links, contexts: stage.configuration.contexts, reference: false })
+        Ok(Cast { roles, links, contexts: stage.configuration.contexts })
     }
 
     fn derive(&self, record: &mut Record, _: &Machine) {

@@ -51,7 +51,6 @@ impl Family for Tasks {
             links: Box::new(Driver { kind, task_context }),
             // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.
             contexts: Contexts::Processes,
-            reference: false,
         })
     }
 

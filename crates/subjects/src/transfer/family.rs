@@ -75,7 +75,6 @@ impl Family for Transfers {
             roles: [Role::Initiate, Role::Respond],
             links: Box::new(Drive { engine, target }),
             contexts: configuration.contexts,
-            reference: false,
         })
     }
 

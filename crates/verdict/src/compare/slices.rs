@@ -23,7 +23,7 @@ pub(super) struct Both {
 impl Both {
     /// What it takes in each, nanoseconds.
     pub(super) fn levels_ns(&self) -> Option<[f64; 2]> {
-        let of = |side: usize| self.levels[side].level_ns(self.things[side]);
+        let of = |side: usize| self.levels[side].level(self.things[side]);
         Some([of(0)?, of(1)?])
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::not_taken;
 use crate::bench::resident::{Resident, Span};
+use crate::bench::rounds::Rounds;
 use crate::control::{STAMPS, Step, Told};
 use crate::mechanism::{Link, Mechanism, Notifier, Woken};
 use crate::role::call_cost::CallCost;
@@ -37,6 +38,8 @@ pub(super) struct OneWay<'links, M: Mechanism> {
     sequence: u64,
     /// Messages of the slice under way that are recorded, the last one included, which `part` sends.
     recorded: u32,
+    /// What their wake-ups took.
+    timed: Rounds,
 }
 
 impl<'links, M: Mechanism> OneWay<'links, M> {
@@ -51,6 +54,7 @@ impl<'links, M: Mechanism> OneWay<'links, M> {
             cost: CallCost::of_gap(side.configuration.pattern.gap_ns()),
             sequence: 0,
             recorded: 0,
+            timed: Rounds::default(),
         }
     }
 
@@ -153,7 +157,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
     fn part(&mut self, side: &mut Side) -> Result<(), SideError> {
         Told::Last(self.sequence + 1).tell(side.control);
         self.send(side, self.recorded > 0)?;
-        side.close_slice(self.recorded, 0);
+        side.close_slice(self.recorded, 0.0);
         side.counters.call_ns = self.cost.mean_ns();
         Ok(())
     }
@@ -163,7 +167,8 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
         let (clock, policy) = (side.clock, side.configuration.wait);
         let mail = &side.control.mail[THERE];
         let began = self.sequence;
-        let (mut recorded, mut sum_ps, mut opened) = (0_u32, 0_u64, false);
+        let mut opened = false;
+        self.timed.begin();
         loop {
             side.step(Step::Waits, self.sequence);
             let entered = clock.now();
@@ -186,8 +191,7 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
                 side.times.wake.record(wake_ps);
                 side.times.around_wait.record(clock.ps(woke.saturating_sub(entered)));
                 side.tally.seen += 1;
-                recorded += 1;
-                sum_ps += wake_ps;
+                self.timed.add(wake_ps);
             }
             if self.shares_core {
                 stamp.woke.store(woke, Relaxed);
@@ -195,7 +199,8 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
             self.sequence = published;
             if let Some(Told::Last(_)) = told {
                 let next = next.load(Acquire);
-                side.close_slice(recorded, sum_ps);
+                let recorded = self.timed.count();
+                side.close_slice(recorded, self.timed.middle_ps());
                 // Pairs with the Acquire loads in `send`.
                 mail.taken.0.store(published, Release);
                 return Ok(next);

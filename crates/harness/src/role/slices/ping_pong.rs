@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{miscounted, not_taken};
 use crate::bench::resident::{Resident, Span};
+use crate::bench::rounds::Rounds;
 use crate::control::{Step, Told};
 use crate::mechanism::{Link, Mechanism, Notifier, Woken};
 use crate::role::ping::{PARTED, keeps_its_cpu};
@@ -33,9 +34,8 @@ pub(crate) struct PingPong<'links, M: Mechanism> {
     shares_core: bool,
     /// The round it is at, over all slices.
     sequence: u64,
-    /// Rounds of the slice under way that were timed, and the time they took together, picoseconds.
-    recorded: u32,
-    sum_ps: u64,
+    /// Rounds of the slice under way that were timed.
+    timed: Rounds,
 }
 
 /// Where a slice is. In each state but the last nothing is timed.
@@ -61,8 +61,7 @@ impl<'links, M: Mechanism> PingPong<'links, M> {
             slowdown: side.configuration.injected_slowdown_ppm.map(half),
             shares_core: side.shares_core(),
             sequence: 0,
-            recorded: 0,
-            sum_ps: 0,
+            timed: Rounds::default(),
         }
     }
 }
@@ -83,15 +82,17 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
     }
 
     fn run(&mut self, side: &mut Side, span: &Span) -> Result<u32, SideError> {
-        let Self { waiter: Some(waiter), notifier: Some(notifier), slowdown, shares_core, .. } = self else {
+        let Self { waiter: Some(waiter), notifier: Some(notifier), slowdown, shares_core, timed, .. } = self
+        else {
             return Err(not_taken());
         };
+        timed.begin();
         let (clock, policy, shares_core) = (side.clock, side.configuration.wait, *shares_core);
         let ring_to_ring = keeps_its_cpu::<M>(policy) && side.configuration.size == 0 && slowdown.is_none();
         let responder = &side.control.progress[Role::Respond.index()];
         // Across cores it says nothing, and its line lies with the other side.
         let ran = || if shares_core { responder.sequence.load(Relaxed) } else { 0 };
-        let (mut sequence, mut recorded, mut sum_ps, mut unrecorded) = (self.sequence, 0_u32, 0_u64, 0_u64);
+        let (mut sequence, mut recorded, mut unrecorded) = (self.sequence, 0_u32, 0_u64);
         let mut last = clock.now();
         let mut over = last.saturating_add(span.head);
         let mut latest = Ticks::MAX;
@@ -143,7 +144,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                         }
                     }
                     recorded += 1;
-                    sum_ps += round_ps;
+                    timed.add(round_ps);
                     let enough = awake >= over && recorded >= span.fewest;
                     if enough || awake >= latest || u64::from(recorded) >= span.most || side.interrupted() {
                         break;
@@ -174,7 +175,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
         let counted = u64::from(recorded) + if recorded == 0 { 0 } else { more };
         side.tally.sent += counted;
         side.tally.seen += counted;
-        (self.sequence, self.recorded, self.sum_ps) = (sequence, recorded, sum_ps);
+        self.sequence = sequence;
         Ok(recorded)
     }
 
@@ -191,7 +192,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             side.step(Step::Waits, self.sequence);
             while wait_by_policy(waiter, side.configuration.wait, side.clock)? == Woken::TimedOut {}
         }
-        side.close_slice(self.recorded, self.sum_ps);
+        side.close_slice(self.timed.count(), self.timed.middle_ps());
         // Pairs with the Release store in `answer`.
         let answered = side.control.mail[BACK].published.0.load(Acquire);
         if M::WAITS != Waits::Nothing && answered != self.sequence {
@@ -219,7 +220,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
                 // Before the answer, behind which the other side may write down what comes after that.
                 let next = next.load(Acquire);
                 if let Some(opened_at) = opened_at {
-                    side.close_slice(u32::try_from(sequence - opened_at).unwrap_or(u32::MAX), 0);
+                    side.close_slice(u32::try_from(sequence - opened_at).unwrap_or(u32::MAX), 0.0);
                 }
                 side.read_payload(THERE);
                 side.write_payload(BACK, sequence);
