@@ -43,7 +43,7 @@ fn comparison(
     let command = format!("bare-ping-pong {subject} {first} {second} 200");
     // No loop in C stops for a reference.
     let arguments =
-        format!("ping {subject} --gap 0 --cpus {first},{second} --time 200ms --reference without");
+        format!("ping {subject} --gap 0 --cpus {first},{second} --time 200ms --alone");
     Comparison {
         name,
         what,
