@@ -97,6 +97,8 @@ pub fn run(
         #[cfg(target_os = "linux")]
         taking_turns: 0,
         #[cfg(target_os = "linux")]
+        turns: 0,
+        #[cfg(target_os = "linux")]
         struck: Vec::new(),
         beside: Vec::new(),
     };
@@ -359,6 +361,9 @@ struct Trials<'run> {
     /// How many take turns in a block.
     #[cfg(target_os = "linux")]
     taking_turns: usize,
+    /// Turns of the block so far, of all its pairs: no two of them have a number in common.
+    #[cfg(target_os = "linux")]
+    turns: u32,
     /// Configurations that hung on the bench: their records say so, and the others go on without them.
     #[cfg(target_os = "linux")]
     struck: Vec<Configuration>,
@@ -443,6 +448,7 @@ impl Trials<'_> {
     #[cfg(target_os = "linux")]
     fn begin(&mut self, block: u32, parties: &[Party<'_>]) {
         self.taking_turns = parties.iter().map(Party::taking_turns).sum();
+        self.turns = 0;
         if let Some(pace) = &mut self.pace {
             pace.begins(block);
         }
@@ -503,10 +509,14 @@ impl Trials<'_> {
                 Report::Sliced { came, interrupted } => {
                     let outcome = if interrupted { Outcome::Partial } else { Outcome::Done };
                     let alone = pair.len() == 1;
+                    let before = self.turns;
                     for (configuration, came) in pair.into_iter().zip(came) {
                         match came {
                             Sliced::Sides { sides } => {
-                                let slices = bench::slices(&sides);
+                                let mut slices = bench::slices(&sides);
+                                slices.iter_mut().for_each(|slice| slice.turn += before);
+                                let last = slices.iter().map(|slice| slice.turn + 1).max();
+                                self.turns = self.turns.max(last.unwrap_or(0));
                                 if slices.is_empty() && interrupted {
                                     // Its turn had not come.
                                     continue;

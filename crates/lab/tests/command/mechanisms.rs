@@ -109,6 +109,29 @@ fn all_rounds_of_a_trial_of_its_own_are_recorded_and_counters_cover_them() {
     }
 }
 
+/// Processes and threads have a pair each: where both counted their turns from the first, what shared none was held to have shared all.
+#[test]
+fn turns_of_two_pairs_of_a_block_have_no_number_in_common() {
+    let stage = Stage::new();
+    let placement = "--placement=same-core";
+    let run =
+        ["ping", "pipe", "--gap=0", "--contexts=processes,threads", placement, "--blocks=2", "-q", "--json"];
+    let output = stage.doorbell(&run).output().unwrap();
+    let result: ResultFile = serde_json::from_slice(&output.stdout).unwrap();
+    for block in 0..2 {
+        let of = |contexts| {
+            let records = result
+                .records
+                .iter()
+                .filter(move |record| record.block == block && record.configuration.contexts == contexts);
+            records.flat_map(|record| &record.slices).map(|slice| slice.turn).collect::<BTreeSet<u32>>()
+        };
+        let [processes, threads] = [Contexts::Processes, Contexts::Threads].map(of);
+        assert!(!processes.is_empty() && !threads.is_empty());
+        assert!(processes.is_disjoint(&threads), "{processes:?} and {threads:?}");
+    }
+}
+
 #[test]
 fn round_trips_in_slices_are_as_many_as_were_asked_for_and_counters_cover_them() {
     for contexts in ["processes", "threads"] {
