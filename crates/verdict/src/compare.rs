@@ -202,8 +202,9 @@ fn judged<'result>(
         measured.iter().map(|pair| pair.variants.map(|variant| variant.configuration)),
     );
     let took_turns: Vec<&slices::Both> = both.iter().flatten().collect();
-    // Half is for the medians, of slices and of blocks, and half for the 99th percentiles.
-    let error = if took_turns.is_empty() { error / 2.0 } else { error / 4.0 };
+    // Half is for the medians, each of the same share, and half for the 99th percentiles.
+    let error = error / 2.0;
+    let of_turns = error * took_turns.len() as f64 / measured.len().max(1) as f64;
     let [p50, p99] = [By::P50, By::P99].map(|by| {
         let samples: Vec<[Sample; 2]> = measured.iter().map(|pair| pair.samples(by)).collect();
         let ratio = |(apart, samples): (Option<Apart>, &[Sample; 2])| {
@@ -214,7 +215,7 @@ fn judged<'result>(
         };
         of_blocks(&samples, error).into_iter().zip(&samples).map(ratio).collect::<Vec<_>>()
     });
-    let mut aparts = of_slices(&took_turns, error).into_iter();
+    let mut aparts = of_slices(&took_turns, of_turns).into_iter();
     let rows = measured.iter().zip(&both).zip(p50.into_iter().zip(p99));
     let rows = rows.filter_map(|((pair, both), (p50, p99))| {
         let Some(both) = both else {
