@@ -35,29 +35,12 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 /// Memory that children inherit.
-#[cfg(target_os = "linux")]
 fn mapped(size: usize) -> Result<*mut u8, OpenError> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
     // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.
     let base = unsafe { mmap_anonymous(std::ptr::null_mut(), size, rights, flags) };
     base.map(|base| base.cast()).map_err(|error| OpenError::call("mmap", error))
-}
-
-/// Memory of this process alone, whose threads all sides are.
-#[cfg(not(target_os = "linux"))]
-fn mapped(size: usize) -> Result<*mut u8, OpenError> {
-    let layout = std::alloc::Layout::from_size_align(size.max(1), 4096);
-    let layout = layout.map_err(|error| OpenError::call("alloc", error))?;
-    // SAFETY: the layout is not of size zero.
-    let base = unsafe { std::alloc::alloc(layout) };
-    if base.is_null() {
-        return Err(OpenError::call("alloc", std::io::Error::from(std::io::ErrorKind::OutOfMemory)));
-    }
-    // Written, so that every page is there.
-    // SAFETY: the allocation has so many bytes, and nobody else knows of it.
-    unsafe { base.write_bytes(0, size) };
-    Ok(base)
 }
 
 impl Arena {

@@ -5,11 +5,8 @@
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter, Woken};
 use crate::site::Site;
 use doorbell_results::record::subject::Notifiers;
-#[cfg(target_os = "linux")]
 use std::ptr;
-#[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
-#[cfg(target_os = "linux")]
 use std::thread;
 use std::time::{Duration, Instant};
 /// A time-out that nothing which works runs into.
@@ -18,7 +15,6 @@ const NEVER: Duration = Duration::from_secs(30);
 /// A time-out that is meant to run out.
 const SHORT: Duration = Duration::from_millis(2);
 
-#[cfg(target_os = "linux")]
 /// Enough for a thread to have fallen asleep in most runs; the tests also hold when it has not.
 const SETTLE: Duration = Duration::from_millis(10);
 
@@ -28,7 +24,6 @@ pub fn rehearse<M: Mechanism>(site: &Site) {
     a_notification_before_the_wait_is_kept::<M>(site);
     a_look_consumes_what_it_finds::<M>(site);
     two_notifications_leave_what_the_mechanism_says::<M>(site);
-    #[cfg(target_os = "linux")]
     a_sleeping_waiter_is_woken_whatever_else_interrupts_it::<M>(site);
     a_second_notifier_wakes_or_is_known_not_to::<M>(site);
 }
@@ -129,10 +124,8 @@ fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
     waiter.wait().unwrap();
 }
 
-#[cfg(target_os = "linux")]
 extern "C" fn nothing(_: libc::c_int) {}
 
-#[cfg(target_os = "linux")]
 fn a_sleeping_waiter_is_woken_whatever_else_interrupts_it<M: Mechanism>(site: &Site) {
     // SAFETY: `sigaction` is plain data, valid when zero: without SA_RESTART, so that calls return EINTR. The handler
     // does nothing.

@@ -19,7 +19,6 @@ pub const STAMPS: usize = 4096;
 /// What the side that notifies first of a slice tells with a notification: a number of rounds, and what begins with it.
 ///
 /// It is never taken back. Whoever is told knows at which number the slice began, and what is said of an earlier one is of an earlier slice.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     /// From here on rounds are recorded.
@@ -28,7 +27,6 @@ pub(crate) enum Told {
     Last(u64),
 }
 
-#[cfg(target_os = "linux")]
 impl Told {
     /// Says it to the other side, which hears it behind the next notification.
     pub(crate) fn tell(self, control: &Control) {
@@ -142,10 +140,8 @@ pub struct Control {
     /// Set by the side that ends the trial, before its last notification.
     pub stop: Word,
     /// What the side that notifies first tells in slices; see [`Told`].
-    #[cfg(target_os = "linux")]
     told: AtomicU64,
     /// Set where a side could not take an end: nobody uses the mechanism.
-    #[cfg(target_os = "linux")]
     pub(crate) broken: Word,
     /// Set by the host when the user interrupts: the first side then ends its window early.
     pub interrupted: Word,

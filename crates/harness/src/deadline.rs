@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-#[cfg(target_os = "linux")]
 use rustix::event::Timespec;
-#[cfg(target_os = "linux")]
 use rustix::time::{ClockId, clock_gettime};
 
 /// When a timed wait gives up.
@@ -30,7 +28,6 @@ impl Deadline {
 }
 
 /// A relative time as the kernel takes it.
-#[cfg(target_os = "linux")]
 #[inline]
 pub fn relative(time: Duration) -> Timespec {
     Timespec {
@@ -40,7 +37,6 @@ pub fn relative(time: Duration) -> Timespec {
 }
 
 /// `timeout` from now on `clock`, as the calls of POSIX take it.
-#[cfg(target_os = "linux")]
 #[inline]
 fn absolute(clock: ClockId, timeout: Duration) -> libc::timespec {
     let now = clock_gettime(clock);
@@ -53,21 +49,18 @@ fn absolute(clock: ClockId, timeout: Duration) -> libc::timespec {
 }
 
 /// `timeout` from now on the clock of POSIX's semaphores and message queues.
-#[cfg(target_os = "linux")]
 #[inline]
 pub fn realtime(timeout: Duration) -> libc::timespec {
     absolute(ClockId::Realtime, timeout)
 }
 
 /// `timeout` from now on a clock that nobody sets.
-#[cfg(target_os = "linux")]
 #[inline]
 pub fn monotonic(timeout: Duration) -> libc::timespec {
     absolute(ClockId::Monotonic, timeout)
 }
 
 /// A relative time as the C library takes it.
-#[cfg(target_os = "linux")]
 #[inline]
 pub fn posix(time: Duration) -> libc::timespec {
     let time = relative(time);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A mechanism without its type: what the list holds and a trial is given by name.
 
-#[cfg(target_os = "linux")]
 use crate::bench::resident::Resident;
 use crate::mechanism::{Explanation, Link, Mechanism, Unavailable, Waiter};
 use crate::role::{self, Role};
@@ -36,7 +35,6 @@ pub trait Links: Send + Sync {
     /// Plays `role` to its end; the whole measured loop runs inside, compiled for this mechanism.
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
     /// `role`'s ends of them, for a side that comes back to them slice by slice; none where that cannot be.
-    #[cfg(target_os = "linux")]
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
         let _ = (role, side);
         None
@@ -83,7 +81,6 @@ impl<M: Mechanism> Links for Open<M> {
     fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         role::play::<M>(&self.links, role, side)
     }
-    #[cfg(target_os = "linux")]
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
         role::slices::resident::<M>(&self.links, role, side)
     }

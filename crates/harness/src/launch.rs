@@ -25,7 +25,6 @@ pub const OWN_PROGRAM: &str = "/proc/self/exe";
 /// A command of this very program, which lists of processes call by its name.
 pub fn own_program() -> Command {
     let mut command = Command::new(OWN_PROGRAM);
-    #[cfg(unix)]
     std::os::unix::process::CommandExt::arg0(&mut command, "doorbell");
     command
 }

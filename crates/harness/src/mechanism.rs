@@ -8,7 +8,6 @@
 //! between the waiter's last look and the notifier's next act. [`Entry`](crate::entry::Entry) erases the type again at the
 //! level of a whole role ("initiate a ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
 
-#[cfg(unix)]
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -160,7 +159,6 @@ pub trait Waiter {
     /// consume.
     const IN_A_SET: bool = false;
     /// The descriptor that stands there.
-    #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trial's host is told, and what it says.
 
-#[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use doorbell_results::record::LastSeen;
 use doorbell_results::record::load::LoadProof;
 use serde::{Deserialize, Serialize};
 
-#[cfg(target_os = "linux")]
 use crate::any_path;
 use crate::side::SideReport;
 
@@ -24,13 +22,10 @@ pub struct Order {
     /// The clock of the run.
     pub clock: Clock,
     /// The run's folder.
-    #[cfg(target_os = "linux")]
     #[serde(with = "any_path")]
     pub run_dir: PathBuf,
-    #[cfg(target_os = "linux")]
     /// The number under which the folder's lock was inherited.
     pub lock: i32,
-    #[cfg(target_os = "linux")]
     /// The process that gave the order; without it the trial is nobody's.
     pub parent: u32,
 }
@@ -42,12 +37,10 @@ pub enum Task {
     /// One configuration in a trial of its own.
     Trial(Box<Configuration>),
     /// Several in turns between the same two sides.
-    #[cfg(target_os = "linux")]
     Bench(Bench),
 }
 
 /// What takes turns, and for how long.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bench {
     /// All of one kind of sides; each until its own end.
@@ -63,7 +56,6 @@ pub struct Bench {
 }
 
 /// How the time of two sides is cut into slices, nanoseconds.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// A slice, its head included.
@@ -91,7 +83,6 @@ pub enum Report {
         anatomy: Option<Box<Anatomy>>,
     },
     /// Both sides of a bench came home, perhaps early because of an interrupt.
-    #[cfg(target_os = "linux")]
     Sliced {
         /// What came of each configuration.
         came: Vec<Sliced>,
@@ -117,7 +108,6 @@ pub enum Report {
 }
 
 /// What came of a configuration on a bench.
-#[cfg(target_os = "linux")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sliced {

@@ -4,35 +4,17 @@
 //! They are measured in a process of its own, fresh like a trial's, and tell two things: a figure below its primitive cost is an
 //! error, and where the primitive costs themselves moved between two runs, the difference of their figures is the machine's.
 
-#[cfg(not(target_os = "linux"))]
-use std::io;
-
 use doorbell_results::about::About;
-#[cfg(not(target_os = "linux"))]
-use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::Primitives;
 
-#[cfg(target_os = "linux")]
 mod cache_line_hop;
-#[cfg(target_os = "linux")]
 mod calls;
-#[cfg(target_os = "linux")]
 mod measured;
-#[cfg(target_os = "linux")]
 mod same_core_switch;
-#[cfg(target_os = "linux")]
 mod samples;
-#[cfg(target_os = "linux")]
 mod two_core_wake;
 
-#[cfg(target_os = "linux")]
 pub use measured::{PRIMITIVES_VERB, main, measure};
-
-/// Refused: they are read by calls of Linux.
-#[cfg(not(target_os = "linux"))]
-pub fn measure(_: Clock, _: [u32; 2], _: u32) -> io::Result<Primitives> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "primitive costs are measured on Linux alone so far"))
-}
 
 /// What each primitive cost is, cheapest first.
 pub const PRIMITIVES: [About; 6] = [

@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(target_os = "linux")]
 use super::bench::account::{Account, Seen};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
@@ -73,7 +72,6 @@ pub struct Side {
     /// What the device and the kernel counted while blocks were transferred.
     pub io: Option<Io>,
     /// What is counted over slices.
-    #[cfg(target_os = "linux")]
     pub(crate) account: Account,
 }
 
@@ -100,7 +98,6 @@ pub struct Times {
 
 impl Times {
     /// With the memory of what `role` times in slices, and of nothing else, already there.
-    #[cfg(target_os = "linux")]
     pub(crate) fn of_slices(role: Role) -> Self {
         let of =
             |roles: &[Role]| if roles.contains(&role) { Histogram::new() } else { Histogram::untouched() };
@@ -180,7 +177,6 @@ pub struct SideReport {
     #[serde(default)]
     pub io: Option<Io>,
     /// Its slices, where it was measured in slices.
-    #[cfg(target_os = "linux")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Seen>,
     /// Why it gave up, if it did.
@@ -190,7 +186,7 @@ pub struct SideReport {
 /// Keeps the calling thread on `cpu`.
 pub(crate) fn pin(cpu: u32) -> Result<(), SideError> {
     system::pin(cpu).map_err(|error| SideError::Setup {
-        call: if cfg!(windows) { "SetThreadGroupAffinity" } else { "sched_setaffinity" },
+        call: "sched_setaffinity",
         cause: format!("CPU {cpu}: {error}"),
         cure: "choose CPUs that are online and inside this process's affinity mask (`taskset -p $$`)",
     })
@@ -220,7 +216,6 @@ impl Side {
             figures: Vec::new(),
             journal: None,
             io: None,
-            #[cfg(target_os = "linux")]
             account: Account::default(),
         }
     }
@@ -358,7 +353,6 @@ impl Side {
             figures: self.figures.clone(),
             fanout: None,
             io: self.io.clone(),
-            #[cfg(target_os = "linux")]
             slices: self.account.slices.clone(),
             error: error.map(ToString::to_string),
         }
@@ -385,7 +379,6 @@ mod tests {
     use crate::fake_side::side;
 
     /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
-    #[cfg(target_os = "linux")]
     #[test]
     fn sides_share_a_core_where_they_are_pinned_to_it_or_have_no_other() {
         assert!(side(Some([1, 1]), 0).shares_core());

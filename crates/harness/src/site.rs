@@ -2,12 +2,10 @@
 //! Where a link is opened: the shared memory, the kind of sides and the run's folder that a mechanism may use.
 
 use std::cell::Cell;
-#[cfg(target_os = "linux")]
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 
 use crate::arena::Arena;
-#[cfg(target_os = "linux")]
 use crate::run_dir::Note;
 use crate::run_dir::RunDir;
 use doorbell_results::record::subject::Contexts;
@@ -72,7 +70,6 @@ impl std::ops::Deref for Word {
 }
 
 /// Random bytes from the kernel.
-#[cfg(target_os = "linux")]
 fn random<const N: usize>() -> Result<[u8; N], OpenError> {
     let mut bytes = [0; N];
     // So few bytes come whole once the system has booted (getrandom(2)).
@@ -117,19 +114,16 @@ impl<'trial> Site<'trial> {
         self.run_dir.fresh(link)
     }
     /// A folder of this run, removed when the run is over; for FIFOs and socket files.
-    #[cfg(target_os = "linux")]
     pub fn folder(&self) -> &Path {
         self.run_dir.path()
     }
     /// A path in that folder which no other link uses.
-    #[cfg(target_os = "linux")]
     pub fn path(&self, stem: &str) -> PathBuf {
         self.folder().join(format!("{stem}-{}", self.fresh()))
     }
     /// A name without slash for an object in a namespace of the whole system; no other run has it.
     ///
     /// Random and not made from process numbers: those are the same in two containers that share the namespace.
-    #[cfg(target_os = "linux")]
     pub fn name(&self) -> Result<String, OpenError> {
         Ok(format!("doorbell-{:016x}", u64::from_ne_bytes(random()?)))
     }
@@ -137,13 +131,11 @@ impl<'trial> Site<'trial> {
     ///
     /// With 31 random bits the chance to meet one of a thousand objects is one in two million; whoever makes an object
     /// refuses one that exists.
-    #[cfg(target_os = "linux")]
     pub fn key(&self) -> Result<i32, OpenError> {
         Ok(i32::from_ne_bytes(random()?).wrapping_abs().max(1))
     }
     /// Writes down, before it is made, an object that outlives its processes (a named semaphore, a System V set, a
     /// message queue), so that the end of the trial, or the next run if this one is killed, removes it.
-    #[cfg(target_os = "linux")]
     pub fn leave_note(&self, note: Note) -> Result<(), OpenError> {
         self.run_dir.leave_note(note).map_err(OpenError::of("write"))
     }

@@ -36,7 +36,6 @@ impl<Place: PartialEq> Watchdog<Place> {
 
     /// Since the last look one of them wanted a CPU and had next to none: a tenth of that time counts. None would let a side that
     /// spins for what never comes keep its trial for ever, where others leave it no more.
-    #[cfg(any(test, target_os = "linux"))]
     pub(super) fn starved(&mut self, now: Instant) {
         self.still += (now - self.looked).min(COUNTS) / 10;
         self.looked = now;

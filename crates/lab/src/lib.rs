@@ -14,5 +14,12 @@
     reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
 )]
 
+#[cfg(target_os = "linux")]
 pub mod cli;
+#[cfg(target_os = "linux")]
 pub mod experiment;
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "`doorbell` measures Linux. On Windows and macOS build `doorbell-other-systems`, whose results it reads (book/other-systems.md)"
+);

@@ -22,7 +22,6 @@ pub struct Root {
 
 impl Root {
     /// The machine this process runs on. Other systems tell nothing by files.
-    #[cfg(target_os = "linux")]
     pub fn live() -> Self {
         Self::at("/")
     }

@@ -108,7 +108,6 @@ fn translates(root: &Root) -> bool {
 
 /// Whether an emulator of programs translates this one, as qemu-user does: it answers for `/proc/self/exe` itself, while the kernel runs
 /// another program, which is seen by way of the thread.
-#[cfg(target_os = "linux")]
 pub fn translated() -> bool {
     use std::os::unix::fs::MetadataExt;
     // Opened, as a look at the name follows the kernel's link and not the emulator's answer.
@@ -249,7 +248,6 @@ mod tests {
         assert_eq!(of(machines[1]).product.as_deref(), Some("Raspberry Pi 4 Model B Rev 1.4"));
     }
 
-    #[cfg(target_os = "linux")]
     /// ci/test/23-processors.sh runs this under an emulator of programs, and says so.
     #[test]
     fn a_program_that_another_translates_knows_it() {

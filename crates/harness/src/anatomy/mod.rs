@@ -6,12 +6,10 @@
 //! events ─┴─► cut (one wake: marks in order) ─► collect (paths, distributions, the wakes worth showing)
 //! ```
 
-#[cfg(target_os = "linux")]
 pub mod collect;
 pub mod cut;
-#[cfg(target_os = "linux")]
 pub mod missing_events;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod recorded;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests;

@@ -66,7 +66,6 @@ impl Side {
             user_ns: used.user_ns.saturating_sub(readings_ns.saturating_sub(used.system_ns)),
             system_ns: used.system_ns.saturating_sub(readings_ns),
             window_ns: self.clock.ps(account.window) / 1000,
-            uncounted: !task::COUNTS,
             call_ns: self.counters.call_ns,
             ..SideCounters::default()
         };

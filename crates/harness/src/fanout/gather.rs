@@ -40,7 +40,6 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
         counters,
         figures,
         fanout,
-        #[cfg(target_os = "linux")]
         slices: Vec::new(),
         io: None,
         error: None,
@@ -233,7 +232,6 @@ fn together(table: &Table) -> SideCounters {
         all.user_ns += one.user_ns;
         all.system_ns += one.system_ns;
         all.window_ns += one.window_ns;
-        all.uncounted |= one.uncounted;
     }
     all.cpus = cpus.into_iter().collect();
     all

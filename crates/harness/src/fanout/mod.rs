@@ -17,22 +17,14 @@ use doorbell_results::record::LastSeen;
 
 pub mod fan;
 pub mod gather;
-#[cfg(target_os = "linux")]
 pub mod memory;
 pub mod notify;
-#[cfg(target_os = "linux")]
 mod processes;
 pub mod receive;
 pub mod table;
-#[cfg(not(target_os = "linux"))]
-mod threads;
 
-#[cfg(target_os = "linux")]
 pub use processes::allow_descriptors;
-#[cfg(target_os = "linux")]
 pub(super) use processes::run;
-#[cfg(not(target_os = "linux"))]
-pub(super) use threads::run;
 
 /// Rounds before recording begins: the first faults in code and data of every receiver, the second finds them warm.
 pub(super) const WARMUP: u64 = 2;

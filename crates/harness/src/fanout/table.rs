@@ -263,7 +263,7 @@ impl ReceiverRow<'_> {
             window_ns: self.get(field::WINDOW),
             call_ns: None,
             held_up_ns: None,
-            uncounted: !crate::task::COUNTS,
+            uncounted: false,
         }
     }
 }
@@ -319,7 +319,7 @@ mod tests {
             window_ns: 11,
             call_ns: None,
             held_up_ns: None,
-            uncounted: !crate::task::COUNTS,
+            uncounted: false,
         };
         assert!(!table.row(1).done());
         table.row(1).leave(&counters);

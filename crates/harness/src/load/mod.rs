@@ -8,11 +8,9 @@ use doorbell_results::configuration::Load;
 use doorbell_results::nearest::{self, Unknown};
 
 mod cache;
-#[cfg(target_os = "linux")]
 mod churn;
 mod cpu;
 mod memory;
-#[cfg_attr(not(target_os = "linux"), path = "../threads/session.rs")]
 pub mod session;
 mod sqrt;
 
@@ -31,14 +29,7 @@ pub trait Work {
 
 /// Every kind. The one list to extend.
 pub fn all() -> &'static [&'static dyn LoadKind] {
-    &[
-        &sqrt::Sqrt,
-        &cpu::Cpu,
-        &cache::Cache,
-        &memory::CopyMemory,
-        #[cfg(target_os = "linux")]
-        &churn::Churn,
-    ]
+    &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::CopyMemory, &churn::Churn]
 }
 
 /// The kind called `name`, or the nearest name if there is none.

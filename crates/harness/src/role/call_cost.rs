@@ -53,7 +53,7 @@ impl CallCost {
 
     /// Whether the call that follows `calls` others is looked at: the first is.
     pub(super) fn looks_at(&self, calls: u64) -> bool {
-        task::TELLS_CPU_TIME && calls.is_multiple_of(self.every)
+        calls.is_multiple_of(self.every)
     }
 
     /// How much earlier a notifier that has a time to keep must be ready for a call that is looked at.
@@ -107,8 +107,8 @@ mod tests {
         for (gap_ns, looks) in [(50_000, 4), (10_000_000, 16)] {
             let cost = CallCost::of_gap(gap_ns);
             let looked = (0..64).filter(|calls| cost.looks_at(*calls)).count();
-            assert_eq!(looked, if task::TELLS_CPU_TIME { looks } else { 0 });
-            assert!(!task::TELLS_CPU_TIME || cost.looks_at(0));
+            assert_eq!(looked, looks);
+            assert!(cost.looks_at(0));
         }
     }
 }

@@ -11,12 +11,10 @@ use std::time::Duration;
 mod arrivals;
 mod call_cost;
 mod due;
-#[cfg(target_os = "linux")]
 mod in_set;
 mod one_way;
 pub(crate) mod pause;
 mod ping;
-#[cfg(target_os = "linux")]
 pub(crate) mod slices;
 mod slowdown;
 /// Plays `role` over `links`: there and back for a ping-pong, there alone for one way.

@@ -4,14 +4,11 @@
 use super::arrivals::{Arrival, Arrivals, Sent};
 use super::call_cost::CallCost;
 use super::due::Gaps;
-#[cfg(target_os = "linux")]
 use super::in_set::InSet;
 use super::pause::pause_until;
 use super::{Role, wait_by_policy};
 use crate::anatomy::cut::Stamps;
 use crate::control::{Mail, STAMPS, Step};
-#[cfg(not(target_os = "linux"))]
-use crate::mechanism::Fault;
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter, Woken};
 use crate::proof::Sleeper;
 use crate::side::{Side, SideError};
@@ -191,12 +188,7 @@ pub(super) fn absorb<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(
     side.step(Step::Meets, 0);
     let waiter = there.waiter()?;
     match side.configuration.beside {
-        #[cfg(target_os = "linux")]
         Some(beside) => absorb_with::<M, _>(InSet::of(waiter, beside)?, side),
-        #[cfg(not(target_os = "linux"))]
-        Some(_) => {
-            Err(Fault::new("epoll_ctl", "waiters in a set with others are had on Linux alone so far").into())
-        }
         None => absorb_with::<M, _>(waiter, side),
     }
 }

@@ -10,7 +10,7 @@ use super::offered;
 use super::out::aside;
 use super::ping::mechanisms;
 use super::placements::PlacementArgs;
-use super::sides::Sides;
+use super::sides::contexts;
 use crate::experiment::anatomy::{BLOCKS, GAPS, MESSAGE, WINDOW, plan};
 use crate::experiment::ping::Ping;
 use doorbell_harness::trace::{Tracefs, instance};
@@ -43,8 +43,8 @@ pub struct Args {
     #[arg(long, default_value_t = MESSAGE, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: u32,
     /// What the two sides are, comma separated
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes")]
-    contexts: Vec<Sides>,
+    #[arg(long, value_parser = contexts(), value_delimiter = ',', default_value = "processes")]
+    contexts: Vec<Contexts>,
     /// Wake-ups per trial, at most 10000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     count: Option<u64>,
@@ -80,7 +80,7 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
-        contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
+        contexts: args.contexts.clone(),
         placements: args.placements.resolve(&machine.topology)?,
         one_cpu: machine.topology.usable.len() == 1,
         patterns: gaps.into_iter().map(|gap| Pattern::OneWay { gap_ns: ns(gap) }).collect(),

@@ -23,7 +23,6 @@ use doorbell_results::record::warning;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism::{self, Explanation};
-#[cfg(target_os = "linux")]
 use doorbell_subjects::{operation, task, transfer};
 use doorbell_verdict::cause;
 use doorbell_verdict::plausibility;
@@ -64,11 +63,8 @@ struct Part {
 /// Where names come from; the one list to extend.
 const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     mechanisms,
-    #[cfg(target_os = "linux")]
     operations,
-    #[cfg(target_os = "linux")]
     kinds_of_task,
-    #[cfg(target_os = "linux")]
     io_engines,
     fan_outs,
     loads,
@@ -89,18 +85,15 @@ fn mechanisms() -> Vec<Topic> {
     entries.map(|entry| explained(entry.name(), "mechanism", entry.explanation())).collect()
 }
 
-#[cfg(target_os = "linux")]
 fn operations() -> Vec<Topic> {
     let operations = operation::all().iter();
     operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
 }
 
-#[cfg(target_os = "linux")]
 fn kinds_of_task() -> Vec<Topic> {
     task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
 }
 
-#[cfg(target_os = "linux")]
 fn io_engines() -> Vec<Topic> {
     let engines = transfer::all().iter();
     engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()

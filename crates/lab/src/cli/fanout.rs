@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clap::ValueEnum;
-
 use super::common::{Exit, RunArgs, Terminal, named, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
@@ -13,7 +11,7 @@ use super::load::Asked;
 use super::numbers::{Numbers, message, numbers};
 use super::offered;
 use super::out::aside;
-use super::sides::{Sides, USUAL};
+use super::sides::{USUAL, contexts, pinning};
 use super::usage::Usage;
 use crate::experiment::fanout::{FanOut, takes};
 use doorbell_report::unit::time;
@@ -22,10 +20,11 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::plan::Plan;
+use doorbell_results::plan::semaphores::{NAME, PARTS};
 use doorbell_results::quantity::{gap, wait_policy};
+use doorbell_results::record::subject::Contexts;
 use doorbell_subjects::fan;
 use doorbell_subjects::fan::limits as fanout_limits;
-use doorbell_verdict::claims::semaphores::{self, PARTS};
 
 /// Arguments of `doorbell fanout`.
 #[derive(Debug, clap::Args)]
@@ -57,11 +56,11 @@ pub struct Args {
     wait: Vec<WaitPolicy>,
     /// How notifier and receivers are spread over the CPUs, comma separated [default: unpinned; with --grid
     /// unpinned,scatter]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
-    pin: Vec<Pin>,
+    #[arg(long, value_parser = pinning(), value_delimiter = ',', value_name = "HOW")]
+    pin: Vec<Pinning>,
     /// What the receivers are, comma separated; of threads the notifier is one too
-    #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]
-    contexts: Vec<Sides>,
+    #[arg(long, value_parser = contexts(), value_delimiter = ',', default_value = USUAL)]
+    contexts: Vec<Contexts>,
     /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = message)]
     size: u32,
@@ -71,32 +70,6 @@ pub struct Args {
     grid: bool,
     #[command(flatten)]
     run: RunArgs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pin {
-    /// Where the scheduler puts them
-    Unpinned,
-    /// A CPU for each receiver and one for the notifier
-    OneEach,
-    /// All receivers on one CPU, the notifier on another
-    AllOnOne,
-    /// Neighbours together, filling the CPUs from the notifier's outwards
-    Compact,
-    /// Dealt out in turn over all CPUs, farthest from the notifier first
-    Scatter,
-}
-
-impl From<Pin> for Pinning {
-    fn from(pin: Pin) -> Self {
-        match pin {
-            Pin::Unpinned => Self::Unpinned,
-            Pin::OneEach => Self::OneEach,
-            Pin::AllOnOne => Self::AllOnOne,
-            Pin::Compact => Self::Compact,
-            Pin::Scatter => Self::Scatter,
-        }
-    }
 }
 
 fn receivers(text: &str) -> Result<Numbers, String> {
@@ -122,7 +95,7 @@ impl Experiment for Args {
         PARTS.to_vec()
     }
     fn claims(&self) -> Option<&'static str> {
-        Some(semaphores::SOURCE.name)
+        Some(NAME)
     }
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let mut args = self;
@@ -204,16 +177,13 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     }
     let fanout = FanOut {
         mechanisms: mechanisms(args)?,
-        contexts: args.contexts.iter().copied().map(Into::into).collect(),
+        contexts: args.contexts.clone(),
         receivers: match Numbers::of(&args.receivers) {
             none if none.is_empty() => vec![20, 200, 2000],
             asked => asked,
         },
         waits: or(&args.wait, args.grid, &[WaitPolicy::Block, HUNDRED_MS], WaitPolicy::Block),
-        pinnings: or(&args.pin, args.grid, &[Pin::Unpinned, Pin::Scatter], Pin::Unpinned)
-            .into_iter()
-            .map(Pinning::from)
-            .collect(),
+        pinnings: or(&args.pin, args.grid, &[Pinning::Unpinned, Pinning::Scatter], Pinning::Unpinned),
         size: args.size,
         interval: args.interval,
         rounds: args.rounds,

@@ -8,10 +8,11 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
 use super::placements::PlacementArgs;
-use super::sides::{Policy, Sides};
+use super::sides::{contexts, scheduler};
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::gate::{Gate, ring};
+use doorbell_results::configuration::Scheduler;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{percentile, refused, share, some_gap, span};
@@ -52,11 +53,11 @@ pub struct Args {
     #[arg(long)]
     closed_loop: bool,
     /// What the two sides are
-    #[arg(long, value_enum, default_value = "processes")]
-    contexts: Sides,
+    #[arg(long, value_parser = contexts(), default_value = "processes")]
+    contexts: Contexts,
     /// How the sides are scheduled; fifo needs the right to real-time priority
-    #[arg(long, value_enum, default_value = "other")]
-    scheduler: Policy,
+    #[arg(long, value_parser = scheduler(), default_value = "other")]
+    scheduler: Scheduler,
     #[command(flatten)]
     source: Source,
     /// Where the sides run [default: each CPU is waited on once, notified from the one before it]
@@ -109,7 +110,7 @@ fn question(args: &Args) -> Result<Question, Usage> {
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
-    let contexts = Contexts::from(args.contexts);
+    let contexts = args.contexts;
     if entry.notification().waits == Waits::Nothing {
         return Err(Usage(format!("{}: nobody waits in it", args.mechanism)).into());
     }
@@ -140,7 +141,7 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         gap: args.gap,
         closed_loop: args.closed_loop,
         time: args.time,
-        scheduler: args.scheduler.into(),
+        scheduler: args.scheduler,
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };

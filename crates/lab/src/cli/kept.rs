@@ -12,12 +12,8 @@ use doorbell_results::record::write::write;
 /// The folders for results that were given no other, as the environment names them (XDG Base Directory Specification).
 fn named_folders() -> impl Iterator<Item = PathBuf> {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    #[cfg(windows)]
-    let first = named("LOCALAPPDATA");
-    #[cfg(not(windows))]
-    let first = None;
     let home = named("HOME").map(|home| home.join(".local/state"));
-    [first, named("XDG_STATE_HOME"), home].into_iter().flatten().map(|state| state.join("doorbell"))
+    [named("XDG_STATE_HOME"), home].into_iter().flatten().map(|state| state.join("doorbell"))
 }
 
 /// The folder for results that were given no other, made if it is not there: the first that is named and can be written, as `/` of an
@@ -34,14 +30,8 @@ pub fn state_folder() -> std::io::Result<PathBuf> {
     without_home()
 }
 
-#[cfg(target_os = "linux")]
 fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_writable(_: &Path) -> bool {
-    true
 }
 
 /// The file `name` of the first folder that has it; where none has, its place in the one that is written to.
@@ -56,16 +46,9 @@ fn kept(name: impl AsRef<Path>) -> std::io::Result<PathBuf> {
     Ok(state_folder()?.join(name.as_ref()))
 }
 
-#[cfg(target_os = "linux")]
 fn without_home() -> std::io::Result<PathBuf> {
     let uid = rustix::process::geteuid().as_raw();
     doorbell_harness::run_dir::own_folder(&std::env::temp_dir().join(format!("doorbell-results-{uid}")))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn without_home() -> std::io::Result<PathBuf> {
-    let said = "no folder for results is known: set HOME, or on Windows LOCALAPPDATA";
-    Err(std::io::Error::new(std::io::ErrorKind::NotFound, said))
 }
 
 /// The name of a baseline, if `text` can be one: it becomes the name of a file.
@@ -136,15 +119,9 @@ pub fn remember(path: &Path) {
 }
 
 /// The path that was written down.
-#[cfg(unix)]
 fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     Some(std::ffi::OsString::from_vec(bytes).into())
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
-    String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 /// Where the last result went.

@@ -12,7 +12,6 @@ use doorbell_report::table::{Align, Column, Table};
 use doorbell_results::record::need::NEEDS;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
-#[cfg(target_os = "linux")]
 use doorbell_subjects::{
     operation,
     task::{self, MadeOf},
@@ -98,13 +97,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 }
             })
             .collect(),
-        #[cfg(not(target_os = "linux"))]
-        operations: Vec::new(),
-        #[cfg(not(target_os = "linux"))]
-        kinds_of_task: Vec::new(),
-        #[cfg(not(target_os = "linux"))]
-        io_engines: Vec::new(),
-        #[cfg(target_os = "linux")]
         operations: operation::all()
             .iter()
             .map(|operation| {
@@ -114,7 +106,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
-        #[cfg(target_os = "linux")]
         kinds_of_task: task::all()
             .iter()
             .map(|kind| {
@@ -124,7 +115,6 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
-        #[cfg(target_os = "linux")]
         io_engines: transfer::all()
             .iter()
             .map(|engine| {

@@ -12,10 +12,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use doorbell_harness::{host, launch};
 use doorbell_report::style::Style;
 
-#[cfg(target_os = "linux")]
 pub mod anatomy;
 mod bounds;
-#[cfg(target_os = "linux")]
 pub mod check;
 pub mod claims;
 pub mod common;
@@ -28,21 +26,17 @@ pub mod explain;
 pub mod export;
 pub mod fanout;
 pub mod fleet;
-#[cfg(target_os = "linux")]
 pub mod gate;
-#[cfg(target_os = "linux")]
 pub mod idle;
-#[cfg(target_os = "linux")]
 pub mod io;
 pub mod kept;
 pub mod list;
-#[cfg(target_os = "linux")]
 pub mod list_services;
 pub mod load;
 pub mod man;
-#[cfg(all(target_os = "linux", feature = "model"))]
+#[cfg(feature = "model")]
 pub mod model;
-#[cfg(all(target_os = "linux", not(feature = "model")))]
+#[cfg(not(feature = "model"))]
 pub mod model {
     //! `doorbell model`, which is not in this build.
 
@@ -52,14 +46,11 @@ pub mod model {
         args.refused("doorbell model")
     }
 }
-#[cfg(target_os = "linux")]
 pub mod not_built;
 pub mod numbers;
 pub mod offered;
 pub mod out;
-#[cfg(target_os = "linux")]
 pub mod pairs;
-#[cfg(target_os = "linux")]
 pub mod pick;
 pub mod ping;
 pub mod placements;
@@ -69,31 +60,22 @@ pub mod schema;
 pub mod show;
 pub mod sides;
 pub mod signals;
-#[cfg(target_os = "linux")]
 pub mod spin;
-#[cfg(all(target_os = "linux", feature = "machines"))]
+#[cfg(feature = "machines")]
 mod squall;
-#[cfg(target_os = "linux")]
 pub mod study;
-#[cfg(target_os = "linux")]
 pub mod survey;
-#[cfg(target_os = "linux")]
 pub mod switch;
-#[cfg(target_os = "linux")]
 pub mod tasks;
-#[cfg(target_os = "linux")]
 pub mod top;
-#[cfg(target_os = "linux")]
 pub mod trace;
-#[cfg(target_os = "linux")]
 pub mod tune;
-#[cfg(target_os = "linux")]
 pub mod uintr;
 pub mod usage;
 pub mod verdict;
-#[cfg(all(target_os = "linux", feature = "machines"))]
+#[cfg(feature = "machines")]
 pub mod vm;
-#[cfg(all(target_os = "linux", not(feature = "machines")))]
+#[cfg(not(feature = "machines"))]
 pub mod vm {
     //! `doorbell vm`, which is not in this build.
 
@@ -103,9 +85,8 @@ pub mod vm {
         args.refused("doorbell vm")
     }
 }
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod walk;
-#[cfg(target_os = "linux")]
 pub mod why;
 
 use common::{Exit, Terminal};
@@ -119,7 +100,6 @@ use common::{Exit, Terminal};
 pub struct Cli {
     #[command(flatten)]
     terminal: Terminal,
-    #[cfg(target_os = "linux")]
     #[command(flatten)]
     survey: survey::Args,
     #[command(subcommand)]
@@ -127,13 +107,12 @@ pub struct Cli {
 }
 
 /// The verbs by what they are for, each by its module, whose name is its own: its arguments, and how they are carried out.
-/// Those with a system behind them stand on its calls, and are nowhere else.
 macro_rules! verbs {
-    ($($group:literal: $($(#[$said:meta])* $verb:ident of $module:ident $(in $system:literal)?,)*)*) => {
+    ($($group:literal: $($(#[$said:meta])* $verb:ident of $module:ident,)*)*) => {
         /// What to do.
         #[derive(Debug, Subcommand)]
         enum Verb {
-            $($($(#[$said])* $(#[cfg(target_os = $system)])? $verb($module::Args),)*)*
+            $($($(#[$said])* $verb($module::Args),)*)*
         }
 
         /// The modules of each group's verbs.
@@ -142,7 +121,7 @@ macro_rules! verbs {
         impl Verb {
             fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
                 match self {
-                    $($($(#[cfg(target_os = $system)])? Self::$verb(args) => $module::run(args, terminal),)*)*
+                    $($(Self::$verb(args) => $module::run(args, terminal),)*)*
                 }
             }
         }
@@ -155,21 +134,21 @@ verbs! {
     /// What a wake-up costs here, by every mechanism; the default
     ///
     /// Measures everything useful in 20 s and says what follows.
-    Survey of survey in "linux",
+    Survey of survey,
     /// Which mechanism serves my pattern and needs?
     ///
     /// The fastest that does, and by how much.
-    Pick of pick in "linux",
+    Pick of pick,
     /// How long to spin before sleeping?
     ///
     /// The knee of latency and CPU time at each gap.
-    Spin of spin in "linux",
+    Spin of spin,
     /// Can this node run it? Pass or fail against a longest wake-up
     ///
     /// With a bound and its confidence.
-    Gate of gate in "linux",
+    Gate of gate,
     /// Did it get worse? A baseline run again, held against limits
-    Check of check in "linux",
+    Check of check,
     /// Two results: slower, faster, the same, or inconclusive
     ///
     /// Configuration by configuration.
@@ -179,25 +158,25 @@ verbs! {
     /// Wake a waiter over and over: round trips, or one way with a gap
     Ping of ping,
     /// Every pair of CPUs: the best, the worst, what pinning is worth
-    Pairs of pairs in "linux",
+    Pairs of pairs,
     /// What calls, faults and context switches cost, by exact counts
-    Switch of switch in "linux",
+    Switch of switch,
     /// One notifier, up to thousands of receivers: first to last
     Fanout of fanout,
     /// Coroutines, threads or processes for N tasks?
     ///
     /// What a hand-off costs, what making and reaping one costs, and how many fit.
-    Tasks of tasks in "linux",
+    Tasks of tasks,
     /// Poll, hybrid or interrupt for a disk?
     ///
     /// Latency and CPU of each, with the proof that what is called polled was.
-    Io of io in "linux",
+    Io of io,
     /// What a wake-up costs after a longer sleep, by idle state
     ///
     /// And what holding idle states off buys.
-    Idle of idle in "linux",
+    Idle of idle,
     /// User interrupts beside eventfd, futex and spinning
-    Uintr of uintr in "linux",
+    Uintr of uintr,
 
     "Find out why":
     /// Is this machine fit to measure?
@@ -205,17 +184,17 @@ verbs! {
     /// Each finding with what it does to figures and the cure.
     Doctor of doctor,
     /// Where the time of a wake-up goes, by the kernel's own events
-    Anatomy of anatomy in "linux",
+    Anatomy of anatomy,
     /// Why was that wake-up slow? The worst ones and their causes
     ///
     /// Each with a waterfall, and its cause where the evidence supports one.
-    Why of why in "linux",
+    Why of why,
     /// Your own program: who wakes whom in it, and what that costs
     ///
     /// Its threads, wake edges with their mechanism, herds, time-outs; and what spinning would change.
-    Trace of trace in "linux",
+    Trace of trace,
     /// How often comparisons on this machine say what is true
-    Study of study in "linux",
+    Study of study,
 
     "Results":
     /// Show again what the last run said, or any result or baseline
@@ -239,21 +218,21 @@ verbs! {
     /// Search every interleaving of a wake-up protocol
     ///
     /// And show how a known mistake loses a wake-up.
-    Model of model in "linux",
+    Model of model,
     /// Run this program in a virtual machine
     ///
     /// Another topology, a polled disk, a CPU with user interrupts.
-    Vm of vm in "linux",
+    Vm of vm,
 
     "The library, and this command":
     /// What the waiters of programs that use the library do
     ///
     /// They spin and hit, spin in vain, or sleep.
-    Top of top in "linux",
+    Top of top,
     /// The services of this user: names, processes, clients, drops
-    ListServices of list_services in "linux",
+    ListServices of list_services,
     /// Measure what sleeping costs here, for the library to read
-    Tune of tune in "linux",
+    Tune of tune,
     /// Show what can be measured, and what this machine lacks
     List of list,
     /// How a mechanism works, or what a figure means
@@ -293,13 +272,11 @@ pub fn main() -> ExitCode {
     signals::of_children();
     let hidden = std::env::args_os().nth(1);
     // Executed by its link below /proc, it would be called "exe" where processes are listed.
-    #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_name(c"doorbell");
     let served = match hidden.as_deref().and_then(|verb| verb.to_str()) {
         Some(launch::HOST_VERB) => Some(host::main(doorbell_subjects::FAMILIES)),
-        #[cfg(target_os = "linux")]
         Some(doorbell_harness::primitives::PRIMITIVES_VERB) => Some(doorbell_harness::primitives::main()),
-        #[cfg(all(target_os = "linux", feature = "machines"))]
+        #[cfg(feature = "machines")]
         Some(doorbell_vm::guest::VERB) => return doorbell_vm::guest::main(),
         _ => None,
     };
@@ -311,7 +288,6 @@ pub fn main() -> ExitCode {
 }
 
 /// What `act` makes, on a stack with room for the parser, whatever a limit (`ulimit -s`) leaves this thread.
-#[cfg(target_os = "linux")]
 fn with_room(act: fn() -> ExitCode) -> ExitCode {
     const ROOM: usize = 8 << 20;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
@@ -324,11 +300,6 @@ fn with_room(act: fn() -> ExitCode) -> ExitCode {
             complain(&anyhow::Error::new(error).context("no stack with room can be had; raise `ulimit -s`"))
         }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn with_room(act: fn() -> ExitCode) -> ExitCode {
-    act()
 }
 
 fn of_the_user() -> ExitCode {
@@ -363,10 +334,7 @@ fn of_the_user() -> ExitCode {
     cli.terminal.apply();
     let done = match cli.verb {
         Some(verb) => verb.run(&cli.terminal),
-        #[cfg(target_os = "linux")]
         None => survey::run(cli.survey, &cli.terminal),
-        #[cfg(not(target_os = "linux"))]
-        None => Err(usage::Usage("the survey is of Linux: name a verb, see --help".to_owned()).into()),
     };
     match (done, out::unwritten()) {
         (Ok(exit), None) => exit.into(),
@@ -382,9 +350,6 @@ fn of_the_user() -> ExitCode {
 /// concerns the terminal belongs to every verb and may stand on either side of it.
 fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     let (verb, _) = matches.subcommand()?;
-    #[cfg(not(target_os = "linux"))]
-    let flags = clap::Command::new("survey");
-    #[cfg(target_os = "linux")]
     let flags = <survey::Args as clap::Args>::augment_args(clap::Command::new("survey"));
     let stray = flags
         .get_arguments()

@@ -4,7 +4,6 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use doorbell_results::record::need::{NEEDS, need};
 use doorbell_subjects::{fan, mechanism};
-#[cfg(target_os = "linux")]
 use doorbell_subjects::{operation, task, transfer};
 
 /// A text for which completions have suggestions.
@@ -46,19 +45,16 @@ pub fn fan_outs() -> Offered {
 }
 
 /// Operations.
-#[cfg(target_os = "linux")]
 pub fn operations() -> Offered {
     any(|| operation::all().iter().map(|operation| operation.name()).chain(["all"]).collect())
 }
 
 /// Kinds of task.
-#[cfg(target_os = "linux")]
 pub fn kinds() -> Offered {
     any(|| task::all().iter().map(|kind| kind.name()).chain(["all"]).collect())
 }
 
 /// Ways of transferring blocks.
-#[cfg(target_os = "linux")]
 pub fn engines() -> Offered {
     any(|| transfer::all().iter().map(|engine| engine.name()).chain(["all"]).collect())
 }

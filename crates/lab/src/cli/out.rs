@@ -66,7 +66,6 @@ impl Out {
 
 /// Until it takes more, or a while where that cannot be asked.
 fn wait(out: &io::Stdout) {
-    #[cfg(target_os = "linux")]
     if rustix::event::poll(&mut [rustix::event::PollFd::new(out, rustix::event::PollFlags::OUT)], None)
         .is_ok()
     {

@@ -7,7 +7,7 @@ use super::common::{Exit, RunArgs, Terminal, once};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
-use super::sides::Sides;
+use super::sides::contexts;
 use super::usage::Usage;
 use crate::experiment::pairs::{Pairs, Sample};
 use doorbell_results::machine::Machine;
@@ -15,6 +15,7 @@ use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::plan::FEWEST_BLOCKS;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{gap, span};
+use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Warning, warning};
 use doorbell_subjects::mechanism;
 
@@ -33,8 +34,8 @@ pub struct Args {
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
     /// What the two sides are
-    #[arg(long, value_enum, default_value = "processes")]
-    contexts: Sides,
+    #[arg(long, value_parser = contexts(), default_value = "processes")]
+    contexts: Contexts,
     /// Measure each pair both ways round
     #[arg(long)]
     both_ways: bool,
@@ -96,7 +97,7 @@ fn sample(args: &Args, machine: &Machine) -> anyhow::Result<Sample> {
     };
     let pairs = Pairs {
         mechanisms,
-        contexts: args.contexts.into(),
+        contexts: args.contexts,
         cpus,
         both_ways: args.both_ways,
         gap_ns: u64::try_from(args.gap.as_nanos()).unwrap_or(u64::MAX),

@@ -11,10 +11,10 @@ pub use super::experiment::run;
 use super::numbers::message;
 use super::offered;
 use super::placements::PlacementArgs;
-use super::sides::{Policy, Sides, USUAL};
+use super::sides::{USUAL, contexts, scheduler, timing};
 use super::usage::Usage;
 use crate::experiment::ping::{GAPS, Ping};
-use doorbell_results::configuration::{Pattern, Timing, Until, WaitPolicy};
+use doorbell_results::configuration::{Pattern, Scheduler, Timing, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::quantity::{gap, percent, span, wait_policy};
@@ -39,21 +39,20 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = gap, value_name = "TIME")]
     gap: Vec<Duration>,
     /// Which moments are taken [default: around for back to back, else stamp]
-    #[arg(long, value_enum)]
-    timing: Option<Moments>,
+    #[arg(long, value_parser = timing())]
+    timing: Option<Timing>,
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
     /// Give each configuration a trial of its own, some tens of milliseconds at a time, instead of turns of a millisecond
-    #[cfg(target_os = "linux")]
     #[arg(long)]
     alone: bool,
     /// Bytes of message in shared memory, written before the notification and read after the wake-up
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
     /// What the two sides are, comma separated
-    #[arg(long, value_enum, value_delimiter = ',', default_value = USUAL)]
-    contexts: Vec<Sides>,
+    #[arg(long, value_parser = contexts(), value_delimiter = ',', default_value = USUAL)]
+    contexts: Vec<Contexts>,
     /// Rounds per trial
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -61,8 +60,8 @@ pub struct Args {
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
     /// How the sides are scheduled
-    #[arg(long, value_enum, default_value = "other")]
-    scheduler: Policy,
+    #[arg(long, value_parser = scheduler(), default_value = "other")]
+    scheduler: Scheduler,
     /// Slow every notification down by this share of the round trip, to test comparisons
     #[arg(long, value_parser = percent, value_name = "PERCENT", hide_short_help = true)]
     pub(super) inject_slowdown: Option<u32>,
@@ -82,16 +81,6 @@ enum PatternKind {
     OpenLoop,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Moments {
-    /// The waiting side's own clock, before and after its wait
-    Around,
-    /// A stamp in shared memory just before the notifier's call, read once awake
-    Stamp,
-    /// As stamp, and the waiter was proven asleep first
-    Blocked,
-}
-
 impl Experiment for Args {
     fn name(&self) -> &'static str {
         "ping"
@@ -107,20 +96,17 @@ impl Experiment for Args {
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let ping = Ping {
         mechanisms: mechanisms(&args.mechanisms)?,
-        contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
+        contexts: args.contexts.clone(),
         placements: args.placements.resolve(&machine.topology)?,
         one_cpu: machine.topology.usable.len() == 1,
         patterns: patterns(args),
-        timing: args.timing.map(Timing::from),
+        timing: args.timing,
         waits: args.wait.clone(),
         sizes: args.size.clone(),
         until: until(args),
-        scheduler: args.scheduler.into(),
+        scheduler: args.scheduler,
         injected_slowdown_ppm: args.inject_slowdown,
-        #[cfg(target_os = "linux")]
         alone: args.alone,
-        #[cfg(not(target_os = "linux"))]
-        alone: true,
         blocks: args.run.blocks,
         seed: args.run.seed(),
     };
@@ -168,14 +154,4 @@ fn patterns(args: &Args) -> Vec<Pattern> {
 fn until(args: &Args) -> Option<Until> {
     let time_ns = args.time.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     (args.count.is_some() || time_ns.is_some()).then_some(Until { count: args.count, time_ns })
-}
-
-impl From<Moments> for Timing {
-    fn from(moments: Moments) -> Self {
-        match moments {
-            Moments::Around => Self::Around,
-            Moments::Stamp => Self::Stamp,
-            Moments::Blocked => Self::Blocked,
-        }
-    }
 }

@@ -28,7 +28,7 @@ impl PlacementArgs {
             return Ok(vec![self.by_number(topology)?]);
         }
         if self.placement.is_empty() {
-            let mut all = if doorbell_machine::system::PINS { present(topology) } else { Vec::new() };
+            let mut all = present(topology);
             all.push(unpinned());
             return Ok(all);
         }

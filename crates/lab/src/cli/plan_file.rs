@@ -24,7 +24,6 @@ use doorbell_results::record::schema::SCHEMA;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism;
-#[cfg(target_os = "linux")]
 use doorbell_subjects::{operation, task, transfer};
 use serde_json::Value;
 
@@ -250,16 +249,9 @@ fn known(configuration: &Configuration) -> Result<(), String> {
     let name = &configuration.subject;
     match configuration.pattern {
         Pattern::FanOut { .. } => said(fan::find(name)),
-        #[cfg(target_os = "linux")]
         Pattern::Operation { .. } => said(operation::find(name)),
-        #[cfg(target_os = "linux")]
         Pattern::Tasks { .. } => said(task::find(name)),
-        #[cfg(target_os = "linux")]
         Pattern::Io { .. } => said(transfer::find(name)),
-        #[cfg(not(target_os = "linux"))]
-        Pattern::Operation { .. } | Pattern::Tasks { .. } | Pattern::Io { .. } => {
-            Err(format!("{name} is run on Linux alone so far"))
-        }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
             said(mechanism::find(name))
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-#[cfg(unix)]
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -27,15 +26,8 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
 }
 
 /// The signal that the terminal is gone. Whoever started the command by nohup(1) wants it to go on.
-#[cfg(unix)]
 fn hangup() -> Option<i32> {
     (!ignores_hangup()).then_some(SIGHUP)
-}
-
-/// Windows has none.
-#[cfg(not(unix))]
-fn hangup() -> Option<i32> {
-    None
 }
 
 /// Lets this process hear of its children.
@@ -43,24 +35,17 @@ pub(super) fn of_children() {
     // Where it is ignored, as `trap '' CHLD` leaves it, nobody learns how a child ended, nor when (wait(2), NOTES).
     // SAFETY: the default action runs no code of ours.
     // JUSTIFICATION: signal-hook and rustix install handlers; neither gives a signal its default action back.
-    #[cfg(target_os = "linux")]
-    unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL)
-    };
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
 /// Makes a limit on the size of files an error of the write, after which the result goes elsewhere, and no sudden end.
 pub(super) fn of_limits() {
     // SAFETY: ignoring a signal runs no code of ours.
     // JUSTIFICATION: signal-hook and rustix install handlers; neither ignores a signal.
-    #[cfg(target_os = "linux")]
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
-    };
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Whether this process was started with SIGHUP ignored (proc(5), `SigIgn`: bit n - 1 stands for signal n).
-#[cfg(unix)]
 fn ignores_hangup() -> bool {
     let status = doorbell_files::kernel("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -8,7 +8,7 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
 use super::placements::PlacementArgs;
-use super::sides::Sides;
+use super::sides::contexts;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
 use crate::experiment::spin::Spin;
@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_parser = worth, value_name = "RATIO", default_value = "1")]
     worth: f64,
     /// What the two sides are
-    #[arg(long, value_enum, default_value = "processes")]
-    contexts: Sides,
+    #[arg(long, value_parser = contexts(), default_value = "processes")]
+    contexts: Contexts,
     /// Length of a trial [default: 50 ms, or 20 gaps if those take longer]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
@@ -89,7 +89,7 @@ fn question(args: &Args) -> Question {
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let entry = mechanism::find(&args.mechanism).map_err(|unknown| Usage(unknown.to_string()))?;
-    let contexts = Contexts::from(args.contexts);
+    let contexts = args.contexts;
     if entry.notification().waits != Waits::Blocks {
         let message =
             format!("{}: its waiter does not sleep, so there is nothing to spin before", args.mechanism);

@@ -9,7 +9,7 @@ use super::common::{RunArgs, named};
 use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
-use super::sides::{Policy, Sides};
+use super::sides::{contexts, scheduler};
 use super::usage::Usage;
 use crate::experiment::switch::{Switch, WORKING_SETS};
 use doorbell_report::switch::{TOLD_FIRST, WRITES_ALONE};
@@ -39,8 +39,8 @@ pub struct Args {
     #[arg(default_value = "all", value_name = "OPERATION", value_parser = offered::operations(), hide_possible_values = true)]
     operations: Vec<String>,
     /// What two sides are, comma separated
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "processes,threads")]
-    contexts: Vec<Sides>,
+    #[arg(long, value_parser = contexts(), value_delimiter = ',', default_value = "processes,threads")]
+    contexts: Vec<Contexts>,
     /// Where two sides run, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core,two-cores")]
     placement: Vec<Where>,
@@ -48,8 +48,8 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
     cpus: Vec<u32>,
     /// Scheduling policies, comma separated; the second needs the right to real-time priority
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "other")]
-    scheduler: Vec<Policy>,
+    #[arg(long, value_parser = scheduler(), value_delimiter = ',', default_value = "other")]
+    scheduler: Vec<Scheduler>,
     /// Bytes each side writes before each switch, comma separated, or `sweep`
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = working_set)]
     working_set: Vec<Set>,
@@ -114,9 +114,9 @@ impl Experiment for Args {
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let switch = Switch {
         operations: operations(&args.operations)?,
-        contexts: args.contexts.iter().map(|sides| Contexts::from(*sides)).collect(),
+        contexts: args.contexts.clone(),
         placements: placements(&args.placement, &args.cpus, &machine.topology)?,
-        schedulers: args.scheduler.iter().map(|policy| Scheduler::from(*policy)).collect(),
+        schedulers: args.scheduler.clone(),
         working_sets: working_sets(&args.working_set),
         batch: args.batch,
         until: args.count.map_or_else(|| Until::time(args.time), Until::count),

@@ -8,7 +8,7 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::numbers::message;
 use super::offered;
-use super::sides::Sides;
+use super::sides::contexts;
 use super::usage::Usage;
 use crate::experiment::uintr::{GAPS, SIZES, TIMEOUTS, Uintr, VARIANTS};
 use doorbell_results::configuration::Placement;
@@ -42,8 +42,8 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// What the two sides are
-    #[arg(long, value_enum, default_value = "processes")]
-    contexts: Sides,
+    #[arg(long, value_parser = contexts(), default_value = "processes")]
+    contexts: Contexts,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -79,7 +79,7 @@ impl Experiment for Args {
         Ok(Uintr {
             mechanisms,
             placement: Placement { relation, cpus: Some([first, second]) },
-            contexts: Contexts::from(self.contexts),
+            contexts: self.contexts,
             gaps_ns: ns(&self.gap, &GAPS),
             sizes: if self.size.is_empty() { SIZES.to_vec() } else { self.size.clone() },
             timeouts_ns: ns(&self.wait, &TIMEOUTS),

@@ -9,7 +9,7 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
 use super::placements::{PlacementArgs, unpinned};
-use super::sides::Sides;
+use super::sides::contexts;
 use super::usage::Usage;
 use crate::experiment::ping::Ping;
 use crate::experiment::why::{GAP, KEPT, WINDOW, plan};
@@ -45,8 +45,8 @@ pub struct Args {
     #[arg(long, value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: WaitPolicy,
     /// What the two sides are
-    #[arg(long, value_enum, default_value = "processes")]
-    contexts: Sides,
+    #[arg(long, value_parser = contexts(), default_value = "processes")]
+    contexts: Contexts,
     /// Length of a trial [default: 10s]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
@@ -87,7 +87,7 @@ fn from_flags(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     };
     let ping = Ping {
         mechanisms: args.mechanisms.clone(),
-        contexts: vec![Contexts::from(args.contexts)],
+        contexts: vec![args.contexts],
         placements,
         one_cpu: machine.topology.usable.len() == 1,
         patterns: vec![Pattern::OneWay { gap_ns: ns(args.gap.unwrap_or(GAP)) }],

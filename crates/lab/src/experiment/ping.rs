@@ -146,14 +146,8 @@ impl Ping {
 }
 
 /// How things take turns here, if they can, and how often two sides are made anew.
-#[cfg(target_os = "linux")]
 fn by_turns() -> (Option<Bench>, RangeInclusive<u32>) {
     (Some(super::bench::asked()), super::bench::PAIRS)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn by_turns() -> (Option<Bench>, RangeInclusive<u32>) {
-    (None, BLOCKS)
 }
 
 /// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not known, and it gets the

@@ -7,17 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-#[cfg(target_os = "linux")]
 use super::bench;
-#[cfg(target_os = "linux")]
 use super::idle;
 use super::live::Told;
-#[cfg(target_os = "linux")]
 use super::pace::Pace;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
 use doorbell_harness::launch::launch;
-#[cfg(target_os = "linux")]
 use doorbell_harness::order::{Bench, Cut, Sliced};
 use doorbell_harness::order::{Report, Task};
 use doorbell_harness::primitives::{self, Moved};
@@ -29,13 +25,11 @@ use doorbell_results::machine::Machine;
 use doorbell_results::machine::topology::Relation;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::{Beside, Primitives, SCHEMA_VERSION};
-#[cfg(target_os = "linux")]
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::subject::Subject;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Tally, Warning, warning};
 use doorbell_results::written::time_ns;
 use doorbell_subjects::FAMILIES;
-#[cfg(target_os = "linux")]
 use doorbell_subjects::transfer;
 use doorbell_verdict::decided::decided;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
@@ -83,22 +77,16 @@ pub fn run(
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
     let run_dir = RunDir::create()?;
-    #[cfg(target_os = "linux")]
     transfer::prepare::prepare(&plan, &run_dir, &conditions.interrupted)?;
     let mut trials = Trials {
         machine: &machine,
         run_dir: &run_dir,
         interrupted: &conditions.interrupted,
         repeats: plan.repeats(),
-        #[cfg(target_os = "linux")]
         cut: bench::cut(&plan),
-        #[cfg(target_os = "linux")]
         pace: Pace::of(&plan),
-        #[cfg(target_os = "linux")]
         taking_turns: 0,
-        #[cfg(target_os = "linux")]
         turns: 0,
-        #[cfg(target_os = "linux")]
         struck: Vec::new(),
         beside: Vec::new(),
     };
@@ -127,7 +115,6 @@ pub fn run(
             warnings.extend(readings.read(block));
         }
         let mut order = parties(&plan, &machine);
-        #[cfg(target_os = "linux")]
         trials.begin(block, &order);
         random.shuffle(&mut order);
         // Where pairs of sides follow one another a reading between any two would be a fifth of the run.
@@ -354,18 +341,13 @@ struct Trials<'run> {
     interrupted: &'run AtomicBool,
     /// Repetitions of trials with interference the run can still afford.
     repeats: usize,
-    #[cfg(target_os = "linux")]
     cut: Cut,
-    #[cfg(target_os = "linux")]
     pace: Option<Pace>,
     /// How many take turns in a block.
-    #[cfg(target_os = "linux")]
     taking_turns: usize,
     /// Turns of the block so far, of all its pairs: no two of them have a number in common.
-    #[cfg(target_os = "linux")]
     turns: u32,
     /// Configurations that hung on the bench: their records say so, and the others go on without them.
-    #[cfg(target_os = "linux")]
     struck: Vec<Configuration>,
     /// What those did that nobody asked for.
     beside: Vec<Beside>,
@@ -377,12 +359,10 @@ enum Party<'plan> {
     /// One configuration, in a trial of its own.
     Alone(&'plan Configuration),
     /// Several that take turns between the same two sides, those in front that are asked for.
-    #[cfg(target_os = "linux")]
     Bench { members: Vec<&'plan Configuration>, asked: usize },
 }
 
 impl<'plan> Party<'plan> {
-    #[cfg(target_os = "linux")]
     fn taking_turns(&self) -> usize {
         match self {
             Self::Alone(_) => 0,
@@ -393,21 +373,18 @@ impl<'plan> Party<'plan> {
     fn first(&self) -> &'plan Configuration {
         match self {
             Self::Alone(one) => one,
-            #[cfg(target_os = "linux")]
             Self::Bench { members, .. } => members[0],
         }
     }
 }
 
 /// Whether `configuration` takes turns with others.
-#[cfg(target_os = "linux")]
 fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
     doorbell_harness::bench::fits(configuration, subject(configuration).notification())
         && lacks(configuration, machine).is_none()
 }
 
 /// The plan, with what the result says of the bench.
-#[cfg(target_os = "linux")]
 fn with_bench(plan: Plan, machine: &Machine) -> Plan {
     if plan.bench.is_none() {
         return plan;
@@ -416,13 +393,7 @@ fn with_bench(plan: Plan, machine: &Machine) -> Plan {
     Plan { bench, ..plan }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn with_bench(plan: Plan, _: &Machine) -> Plan {
-    plan
-}
-
 /// A block of `plan`: what takes turns together, for each kind of sides, and each other configuration.
-#[cfg(target_os = "linux")]
 fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
     let (mut sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
         plan.configurations.iter().partition(|one| plan.bench.is_some() && takes_turns(one, machine));
@@ -436,16 +407,10 @@ fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
     alone.into_iter().map(Party::Alone).chain(benches).collect()
 }
 
-#[cfg(not(target_os = "linux"))]
-fn parties<'plan>(plan: &'plan Plan, _: &Machine) -> Vec<Party<'plan>> {
-    plan.configurations.iter().map(Party::Alone).collect()
-}
-
 /// Most tries for a trial that meets interference.
 const TRIES: u32 = 3;
 
 impl Trials<'_> {
-    #[cfg(target_os = "linux")]
     fn begin(&mut self, block: u32, parties: &[Party<'_>]) {
         self.taking_turns = parties.iter().map(Party::taking_turns).sum();
         self.turns = 0;
@@ -454,17 +419,14 @@ impl Trials<'_> {
         }
     }
 
-    #[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "nothing takes turns there"))]
     fn run(&mut self, party: &Party<'_>, block: u32, random: &mut fastrand::Rng) -> io::Result<Vec<Record>> {
         match party {
             Party::Alone(configuration) => Ok(vec![self.alone(configuration, block)?]),
-            #[cfg(target_os = "linux")]
             Party::Bench { members, asked } => Ok(self.bench(members, *asked, block, random)),
         }
     }
 
     /// A pair of sides between which `members` take turns. Whoever hangs or fails ends alone: the pair is made anew without it.
-    #[cfg(target_os = "linux")]
     fn bench(
         &mut self,
         members: &[&Configuration],
@@ -485,7 +447,6 @@ impl Trials<'_> {
     }
 
     /// Everything that `members` did between two sides.
-    #[cfg(target_os = "linux")]
     fn between(
         &mut self,
         members: &[&Configuration],
@@ -572,7 +533,6 @@ impl Trials<'_> {
 
     /// Runs `members` between two sides. Met by interference they are not run again: of slices as short as these it takes some, whose
     /// neighbours tell, and of a whole pair all.
-    #[cfg(target_os = "linux")]
     fn pair(&self, members: &[&Configuration], seed: u64) -> (Report, Environment) {
         let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
@@ -622,7 +582,6 @@ impl Trials<'_> {
                 }
                 Report::Hung { last_seen, .. } => record(configuration, block, Outcome::Hung { last_seen }),
                 Report::Failed { cause, .. } => record(configuration, block, Outcome::Failed { cause }),
-                #[cfg(target_os = "linux")]
                 Report::Sliced { .. } => {
                     let cause = "a bench's report came".to_owned();
                     record(configuration, block, Outcome::Failed { cause })
@@ -640,7 +599,6 @@ impl Trials<'_> {
 }
 
 /// The outcome of a configuration whose pair ended because of `subject`, which took turns beside it.
-#[cfg(target_os = "linux")]
 fn failed_beside(subject: &str, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Failed { cause } => {
@@ -652,7 +610,6 @@ fn failed_beside(subject: &str, outcome: Outcome) -> Outcome {
 
 /// What this machine lacks for `configuration`.
 fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String> {
-    #[cfg(target_os = "linux")]
     if let Some(lack) = idle::lacks(configuration, machine) {
         return Some(lack);
     }
@@ -730,7 +687,6 @@ mod tests {
             figures: Vec::new(),
             fanout: None,
             io: None,
-            #[cfg(target_os = "linux")]
             slices: Vec::new(),
             error: None,
         };

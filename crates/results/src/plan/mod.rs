@@ -14,6 +14,7 @@ use crate::record::Subject;
 use crate::record::question::Question;
 
 pub mod bench;
+pub mod semaphores;
 
 /// Blocks without which no verdict is reached: that the differences of five blocks of a pair all have one sign comes by chance in
 /// 2 of 2⁵ runs, which is more than 1 of 20, and of six in 2 of 2⁶. No experiment plans fewer unless it is told to.

@@ -86,7 +86,7 @@ pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String>
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::mechanism::Contexts;

@@ -125,7 +125,6 @@ impl Waiter for Timer {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn await_word(word: &Word) -> Result<(), Fault> {
     use rustix::io::Errno;
     use rustix::thread::futex;
@@ -135,7 +134,6 @@ fn await_word(word: &Word) -> Result<(), Fault> {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn tell_all(word: &Word) {
     use rustix::thread::futex;
     // An error would leave the receivers asleep, and the watchdog would say so.
@@ -143,25 +141,9 @@ fn tell_all(word: &Word) {
 }
 
 /// The kernel lets a timer be 50 µs late, to serve several at once; here each is to be alone.
-#[cfg(target_os = "linux")]
 fn punctual() -> Result<(), OpenError> {
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))
         .map_err(OpenError::of("prctl(PR_SET_TIMERSLACK)"))
-}
-
-/// Looks again after a while: the first round begins long after the last look.
-#[cfg(not(target_os = "linux"))]
-fn await_word(_: &Word) -> Result<(), Fault> {
-    std::thread::sleep(LOOK);
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn tell_all(_: &Word) {}
-
-#[cfg(not(target_os = "linux"))]
-fn punctual() -> Result<(), OpenError> {
-    Ok(())
 }
 
 impl Fan for Schedule {

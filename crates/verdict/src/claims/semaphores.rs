@@ -4,20 +4,12 @@
 use super::{Bound, Reading, Source};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
+use doorbell_results::plan::semaphores::{DATAGRAM, NAME, NAMED, SYSTEM_V, WINDOWS};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
-/// The part that each fan-out plays in the claims.
-pub const PARTS: [(&str, &str); 5] = [
-    ("sem-posix-named", NAMED),
-    ("sem-sysv", SYSTEM_V),
-    ("sem-sysv-many", SYSTEM_V),
-    ("unix-dgram", DATAGRAM),
-    ("win-semaphore", WINDOWS),
-];
-
 pub static SOURCE: Source = Source {
-    name: "semaphores",
+    name: NAME,
     about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
             POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
     more: "--grid",
@@ -66,10 +58,6 @@ struct Scenario<'result> {
     post_us: f64,
 }
 
-const NAMED: &str = "named POSIX semaphores";
-const SYSTEM_V: &str = "System V semaphores";
-const DATAGRAM: &str = "datagrams";
-const WINDOWS: &str = "semaphores of Windows";
 const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 
 fn is_system_v(scenario: &Scenario) -> bool {
@@ -111,7 +99,7 @@ fn on_windows(result: &ResultFile) -> Result<Vec<Scenario<'_>>, String> {
         return Err(format!("this is Wine, not Windows ({name})"));
     }
     if kernel.system.as_deref() != Some("Windows") {
-        return Err("this is not Windows; there: doorbell fanout --grid --interval 1s".to_owned());
+        return Err("this is not Windows; there: doorbell-other-systems fanout --grid".to_owned());
     }
     let mut scenarios = scenarios(result);
     scenarios.retain(|scenario| scenario.part == WINDOWS && is_in_table(scenario));
@@ -386,6 +374,7 @@ mod tests {
     use doorbell_results::configuration::Load;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::configuration::{Placement, Until};
+    use doorbell_results::plan::semaphores::PARTS;
     use doorbell_results::record::fanout::{FanOut, Rounds};
     use doorbell_results::record::{Histogram, Record, Series, sample};
 

@@ -3,12 +3,6 @@
 
 use crate::usage::Usage;
 
-/// Whether switches and faults are counted for each thread.
-pub const COUNTS: bool = true;
-
-/// Whether CPU time is told to the nanosecond, so that it can be asked for around one call.
-pub const TELLS_CPU_TIME: bool = true;
-
 /// Its number.
 pub fn number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()

@@ -15,9 +15,6 @@ use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::load::Load;
 use doorbell_results::machine::topology::Topology;
 
-/// Whether a thread can be kept on a CPU of our choice.
-pub const PINS: bool = true;
-
 /// The monotonic clock in nanoseconds.
 #[inline]
 pub fn monotonic_ns() -> u64 {
