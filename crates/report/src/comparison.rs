@@ -3,8 +3,9 @@
 
 use super::answer::could_be;
 use super::axis::{self, Axis};
+use super::columns::{Columns, dash};
 use super::style::{Role, Style};
-use super::table::{Align, Column, Table};
+use super::table::{number, word};
 use super::unit::Scale;
 use crate::wording::{beside, counted, missed, standing};
 use doorbell_results::record::verdict::{self as record, Finding, Status};
@@ -28,31 +29,7 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
              intervals of p50 and p99 hold together in 95 of 100 comparisons. All: {common}."
         );
         out.push_str(&style.wrap(&note, 0));
-        let axes = axis::varying(rows.iter().map(|row| row.configuration));
-        let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
-        let mut columns: Vec<Column> =
-            axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-        columns.extend([
-            Column::new(format!("before, {}", scale.unit.sign()), Align::Right),
-            Column::new("p50 ratio", Align::Left),
-            Column::new("p99 ratio", Align::Left).keep(3),
-            Column::new("as measured", Align::Right).keep(2),
-            Column::new("machine", Align::Right).keep(1),
-            Column::new("verdict", Align::Left),
-        ]);
-        let mut table = Table::new(columns);
-        for row in rows {
-            let mut line: Vec<String> = axes.iter().map(|axis| axis.value(row.configuration)).collect();
-            line.extend([
-                scale.show(row.baseline_p50_ns * 1e3),
-                interval(row.p50),
-                row.p99.map_or_else(|| "-".to_owned(), interval),
-                format!("{:.3}", row.measured),
-                row.machine.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}")),
-                words(row),
-            ]);
-            table.row(line);
-        }
+        let table = columns(rows).table(rows);
         out.push_str(&table.render(style));
     }
     let axes = all_axes(comparison);
@@ -70,6 +47,23 @@ pub fn comparison(comparison: &Comparison, baseline: &str, candidate: &str, styl
         ));
     }
     out
+}
+
+/// What every form of the table of a comparison has.
+pub(super) fn columns<'a>(rows: &[ComparedConfiguration<'a>]) -> Columns<'a, ComparedConfiguration<'a>> {
+    let axes = axis::varying(rows.iter().map(|row| row.configuration));
+    let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
+    let heads = axes.into_iter().map(|axis| (word(axis.name()), axis));
+    Columns::none()
+        .each(heads, |row: &ComparedConfiguration, axis| axis.value(row.configuration))
+        .with(number(format!("before, {}", scale.unit.sign())), move |row| {
+            scale.show(row.baseline_p50_ns * 1e3)
+        })
+        .with(word("p50 ratio"), |row| interval(row.p50))
+        .with(word("p99 ratio").keep(3), |row| row.p99.map_or_else(dash, interval))
+        .with(number("as measured").keep(2), |row| format!("{:.3}", row.measured))
+        .with(number("machine").keep(1), |row| row.machine.map_or_else(dash, |ratio| format!("{ratio:.3}")))
+        .with(word("verdict"), words)
 }
 
 /// The comparison for programs; `provisional` where other work interfered with most of either run.

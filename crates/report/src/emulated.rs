@@ -2,49 +2,42 @@
 //! What a run in an emulator can say before its times: counts, and ratios within the run.
 
 use super::axis;
+use super::columns::{Columns, dash};
 use super::figures::{Figures, Row};
-use super::subsection::{Subsection, heads};
-use super::table::{Table, number};
+use super::subsection::Subsection;
+use super::table::number;
 use super::unit::{count, plain};
-use crate::wording::shown;
 use doorbell_results::configuration::Configuration;
+use doorbell_results::record::SideCounters;
+
 /// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.configuration().pattern.notifies()).collect();
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("sent"),
-        number("lost"),
-        number("late"),
-        number("sleeps per notification"),
-        number("preempted").keep(2),
-        number("migrated").keep(1),
-        number("p50 ratio"),
-    ]);
-    let mut table = Table::new(columns);
-    for row in &rows {
-        let tally = row.variant.tally();
-        let sides = || row.variant.usable().flat_map(|record| &record.sides);
-        let sum = |of: fn(&doorbell_results::record::SideCounters) -> u64| {
-            sides().fold(0_u64, |sum, side| sum.saturating_add(of(side)))
-        };
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([tally.sent, tally.lost, tally.late].map(count));
-        line.push(match tally.sent.saturating_add(tally.warmup) {
-            0 => "-".to_owned(),
-            notifications => {
-                format!("{:.2}", sum(|side| side.voluntary_switches) as f64 / notifications as f64)
+    let sum = |row: &Row, of: fn(&SideCounters) -> u64| {
+        let sides = row.variant.usable().flat_map(|record| &record.sides);
+        sides.fold(0_u64, |sum, side| sum.saturating_add(of(side)))
+    };
+    let table = Columns::along(&axes, "mechanism")
+        .with(number("sent"), |row: &&Row| count(row.variant.tally().sent))
+        .with(number("lost"), |row| count(row.variant.tally().lost))
+        .with(number("late"), |row| count(row.variant.tally().late))
+        .with(number("sleeps per notification"), |row| {
+            let tally = row.variant.tally();
+            match tally.sent.saturating_add(tally.warmup) {
+                0 => dash(),
+                all => format!("{:.2}", sum(row, |side| side.voluntary_switches) as f64 / all as f64),
             }
-        });
-        line.push(count(sum(|side| side.involuntary_switches)));
-        // A kernel that does not count them says nothing of them, and a zero would.
-        let migrations = sides().map(|side| side.migrations);
-        let moved = migrations.collect::<Option<Vec<u64>>>().map(|moved| moved.iter().sum());
-        line.push(moved.map_or_else(|| "-".to_owned(), count));
-        line.push(ratio(row, &rows).map_or_else(|| "-".to_owned(), plain));
-        table.row(line);
-    }
+        })
+        .with(number("preempted").keep(2), |row| count(sum(row, |side| side.involuntary_switches)))
+        .with(number("migrated").keep(1), |row| {
+            // A kernel that does not count them says nothing of them, and a zero would.
+            let sides = row.variant.usable().flat_map(|record| &record.sides);
+            let moved = sides.map(|side| side.migrations).collect::<Option<Vec<u64>>>();
+            moved.map_or_else(dash, |moved| count(moved.iter().sum()))
+        })
+        .with(number("p50 ratio"), |row| ratio(row, &rows).map_or_else(dash, plain))
+        .table(&rows);
     let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \
                 under the same conditions, the harness itself aside.";
     let told = Subsection::of_table("Counts and ratios within this run", table, Vec::new())?;

@@ -2,12 +2,13 @@
 //! Fan-outs: one line per variant with everything a round has, then what befell shared objects, then memory.
 
 use super::axis;
+use super::columns::{Columns, dash};
 use super::figures::{self, Figures, Row};
 use super::section::Section;
-use super::subsection::{Subsection, all, heads, nothing};
-use super::table::{Table, number};
+use super::subsection::{Subsection, all, nothing};
+use super::table::number;
 use super::unit::{Scale, alike, count};
-use crate::wording::{counted, sentence, shown};
+use crate::wording::{counted, sentence};
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::fanout::FanOut;
@@ -49,29 +50,19 @@ impl Section for FanOuts {
 fn answer(figures: &Figures) -> Vec<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| !row.is_harness()).collect();
     let of = |row: &Row, quantity| row.p50_ps(quantity);
-    let known = || rows.iter().flat_map(|row| SHORT.map(|(quantity, _)| of(row, quantity))).flatten();
+    let known = || rows.iter().flat_map(|row| SHORT.map(|(quantity, ..)| of(row, quantity))).flatten();
     let scale = Scale::for_ps(known());
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend(SHORT.map(|(quantity, head)| match quantity {
-        Quantity::Wake => number(head).keep(3),
-        Quantity::Notify => number(head).keep(2),
-        _ => number(head),
-    }));
-    columns.extend([number("CPU"), number("lost or late"), number("wake-ups").keep(1)]);
-    let mut table = Table::new(columns);
-    let mut missed = 0_u64;
-    for row in &rows {
-        let tally = row.variant.tally();
-        missed = missed.saturating_add(tally.lost).saturating_add(tally.late);
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(
-            SHORT.map(|(quantity, _)| of(row, quantity).map_or_else(|| "-".to_owned(), |ps| scale.show(ps))),
-        );
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.extend([tally.lost.saturating_add(tally.late), tally.seen].map(count));
-        table.row(line);
-    }
+    let missed = |row: &Row| row.variant.tally().lost.saturating_add(row.variant.tally().late);
+    let table = Columns::along(&axes, "mechanism")
+        .each(
+            SHORT.map(|(quantity, head, keep)| (number(head).keep(keep), quantity)),
+            |row: &&Row, quantity| scale.known(of(row, *quantity)),
+        )
+        .cpu(number("CPU"), scale)
+        .with(number("lost or late"), |row| count(missed(row)))
+        .with(number("wake-ups").keep(1), |row| count(row.variant.tally().seen))
+        .table(&rows);
     let most = rows.iter().max_by_key(|row| row.configuration().pattern.receivers());
     let mut lead: Vec<String> = most
         .and_then(|row| {
@@ -88,7 +79,7 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
         .into_iter()
         .collect();
     lead.extend(demonstrations(figures));
-    if missed == 0 && !rows.is_empty() {
+    if rows.iter().all(|row| missed(row) == 0) && !rows.is_empty() {
         lead.push("No wake-up was lost or late.".to_owned());
     }
     let title = format!("When the receivers run, medians of the rounds, {}", scale.unit.sign());
@@ -96,12 +87,12 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
 }
 
 /// The columns of the answer.
-const SHORT: [(Quantity, &str); 5] = [
-    (Quantity::FirstWake, "first p50"),
-    (Quantity::MedianWake, "median p50"),
-    (Quantity::LastWake, "last p50"),
-    (Quantity::Wake, "wake p50"),
-    (Quantity::Notify, "post p50"),
+const SHORT: [(Quantity, &str, u8); 5] = [
+    (Quantity::FirstWake, "first p50", u8::MAX),
+    (Quantity::MedianWake, "median p50", u8::MAX),
+    (Quantity::LastWake, "last p50", u8::MAX),
+    (Quantity::Wake, "wake p50", 3),
+    (Quantity::Notify, "post p50", 2),
 ];
 
 /// Everything about a run of fan-outs.
@@ -122,22 +113,19 @@ fn times(figures: &Figures) -> Option<Subsection> {
     let scale = Scale::for_ps(
         figures.rows.iter().flat_map(|row| row.series.values()).map(|series| series.quantile(0.5) as f64),
     );
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend(TIMES.map(|(_, _, head, keep)| number(head).keep(keep)));
-    columns.extend([number("CPU").keep(2), number("rounds"), number("wake-ups").keep(1)]);
-    let mut table = Table::new(columns);
-    for row in &figures.rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(TIMES.map(|(quantity, quantile, _, _)| {
-            let series = row.series.get(&quantity);
-            let ps = series.and_then(|series| series.percentile(quantile));
-            ps.map_or_else(|| "-".to_owned(), |ps| scale.show(ps as f64))
-        }));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count)));
-        line.push(count(row.variant.tally().seen));
-        table.row(line);
-    }
+    let rows: Vec<&Row> = figures.rows.iter().collect();
+    let times = TIMES.map(|(quantity, q, head, keep)| (number(head).keep(keep), (quantity, q)));
+    let table = Columns::along(&axes, "mechanism")
+        .each(times, |row: &&Row, (quantity, q)| {
+            let series = row.series.get(quantity);
+            scale.known(series.and_then(|series| series.percentile(*q)).map(|ps| ps as f64))
+        })
+        .cpu(number("CPU").keep(2), scale)
+        .with(number("rounds"), |row| {
+            count(row.series.get(&Quantity::NotifyRound).map_or(0, |series| series.count))
+        })
+        .with(number("wake-ups").keep(1), |row| count(row.variant.tally().seen))
+        .table(&rows);
     let first_to_last = "from just before the first post of a round to the first instruction of the receiver that woke first, in \
                          the middle, last";
     let mut notes: Vec<String> = [
@@ -161,21 +149,15 @@ fn times(figures: &Figures) -> Option<Subsection> {
 /// Whether receivers woke in the order of the posts, and whether it mattered who they were.
 fn orders(figures: &Figures) -> Option<Subsection> {
     let axes = axis::varying(figures.rows.iter().map(Row::configuration));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, "by chance up to"].map(number));
-    columns.push(number("trials").keep(1));
-    let mut table = Table::new(columns);
-    for row in &figures.rows {
-        let of = |wanted: &str| row.figure(|name| name == wanted);
-        if of(ORDER_BY_POST).is_none() {
-            continue;
-        }
-        let number = |name| of(name).map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend([ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER, BY_CHANCE].map(number));
-        line.push(count(row.variant.usable().count() as u64));
-        table.row(line);
-    }
+    let in_order = |row: &&Row| row.figure(|name| name == ORDER_BY_POST).is_some();
+    let rows: Vec<&Row> = figures.rows.iter().filter(in_order).collect();
+    let figures = [ORDER_BY_POST, ORDER_BY_NUMBER, LATENCY_BY_NUMBER].map(|name| (number(name), name));
+    let table = Columns::along(&axes, "mechanism")
+        .each(figures.into_iter().chain([(number("by chance up to"), BY_CHANCE)]), |row: &&Row, wanted| {
+            row.figure(|name| name == *wanted).map_or_else(dash, |value| format!("{value:.3}"))
+        })
+        .with(number("trials").keep(1), |row| count(row.variant.usable().count() as u64))
+        .table(&rows);
     let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, randomised each \
                 round, and in the order of wake-ups. By number: of a receiver's number, by which it was started, and its mean place \
                 or median latency; where the number says nothing, chance exceeds the last column one time in twenty.";

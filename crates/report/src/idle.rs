@@ -4,11 +4,12 @@
 
 use super::axis::Axis;
 use super::between::is_open;
+use super::columns::{Columns, dash};
 use super::figures::{Distribution, Figures, Row};
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
-use super::table::{Table, number, word};
-use super::unit::{Scale, alike, count, plain, time};
+use super::table::{number, word};
+use super::unit::{Scale, alike, plain, time};
 use crate::wording::{multiple, sentence, shown};
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::power::Power;
@@ -81,38 +82,21 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
     };
     let scale =
         Scale::for_ps(rows.iter().filter(|(row, _)| !row.is_harness()).map(|(row, series)| p50(row, series)));
-    let mut table = Table::new(vec![
-        word("mechanism"),
-        number("slept"),
-        word("idle states"),
-        number("p50"),
-        number("p99"),
-        number("max").keep(5),
-        number("CPU"),
-        number("p50 by block").keep(2),
-        word("entered, by wake-up").keep(3),
-        number("count").keep(1),
-    ]);
-    for (row, series) in &rows {
-        table.row(vec![
-            shown(Axis::Subject, row),
-            if row.is_harness() {
-                "-".to_owned()
-            } else {
-                time(row.configuration().pattern.gap_ns() as f64 * 1e3)
-            },
-            if row.is_harness() { "-".to_owned() } else { held(row) },
-            scale.show(p50(row, series)),
-            series.above(0.99, p50(row, series), scale),
-            scale.show(series.max_ps as f64),
-            row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)),
-            series.spread_ps().map_or_else(String::new, |(low, high)| {
-                format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
-            }),
-            entered(row),
-            count(series.count),
-        ]);
-    }
+    let of_wakes = |row: &Row, text: String| if row.is_harness() { dash() } else { text };
+    let table = Columns::none()
+        .with(word("mechanism"), |(row, _): &Wakes| shown(Axis::Subject, row))
+        .with(number("slept"), |(row, _)| {
+            of_wakes(row, time(row.configuration().pattern.gap_ns() as f64 * 1e3))
+        })
+        .with(word("idle states"), |(row, _)| of_wakes(row, held(row)))
+        .with(number("p50"), |(row, series)| scale.show(p50(row, series)))
+        .with(number("p99"), |(row, series)| series.above(0.99, p50(row, series), scale))
+        .with(number("max").keep(5), |(_, series)| scale.show(series.max_ps as f64))
+        .cpu(number("CPU"), scale)
+        .by_block(number("p50 by block").keep(2), scale)
+        .with(word("entered, by wake-up").keep(3), |(row, _)| entered(row))
+        .samples(number("count").keep(1))
+        .table(&rows);
     let notes = vec![
         sentence(Quantity::Wake.definition()),
         "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last wake-up to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \

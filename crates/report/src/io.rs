@@ -2,12 +2,13 @@
 //! `doorbell io`: latency and CPU time of each I/O engine, what the device counted, and what polling buys.
 
 use super::axis::{self, Axis};
-use super::figures::{Distribution, Figures, Row, percentiles};
+use super::columns::Columns;
+use super::figures::{Distribution, Figures, Row};
 use super::section::Section;
-use super::subsection::{Subsection, heads, nothing};
-use super::table::{Table, number};
+use super::subsection::{Subsection, nothing};
+use super::table::number;
 use super::unit::{Scale, alike, count, plain, time};
-use crate::wording::{sentence, shown};
+use crate::wording::sentence;
 use doorbell_results::configuration::{Configuration, Direction};
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
@@ -69,34 +70,21 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
     let axes = axis::varying(configurations());
     let real = || rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real().map(|(_, series)| series.quantile(0.5) as f64));
-    let mut columns = heads(&axes, "engine");
-    columns.extend([
-        number("p50"),
-        number("p99"),
-        number("p99.9").keep(4),
-        number("max").keep(3),
-        number("mean").keep(5),
-        number("CPU"),
-        number("of it the kernel's thread").keep(2),
-        number("interrupts").keep(8),
-        number("p50 by block").keep(1),
-        number("transfers").keep(6),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in &rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99, 0.999, 1.0], scale));
-        line.push(scale.show(series.mean_ps));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(thread_ps(row).map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        let interrupts = row.figure(|name| name == INTERRUPTS);
-        line.push(interrupts.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")));
-        line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
-            format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
-        }));
-        line.push(count(series.count));
-        table.row(line);
-    }
+    let percentiles = [
+        (number("p50"), 0.5),
+        (number("p99"), 0.99),
+        (number("p99.9").keep(4), 0.999),
+        (number("max").keep(3), 1.0),
+    ];
+    let table = Columns::along(&axes, "engine")
+        .at(percentiles, scale)
+        .with(number("mean").keep(5), |(_, series)| scale.show(series.mean_ps))
+        .cpu(number("CPU"), scale)
+        .with(number("of it the kernel's thread").keep(2), |(row, _)| scale.known(thread_ps(row)))
+        .figure(number("interrupts").keep(8), INTERRUPTS, |value| format!("{value:.3}"))
+        .by_block(number("p50 by block").keep(1), scale)
+        .samples(number("transfers").keep(6))
+        .table(&rows);
     let common: Vec<String> = [Axis::Size, Axis::Target, Axis::Load]
         .into_iter()
         .filter(|axis| !axes.contains(axis))

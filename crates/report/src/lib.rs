@@ -13,6 +13,7 @@ pub mod between;
 pub mod chart;
 pub mod check;
 pub mod claims;
+pub mod columns;
 pub mod command_line;
 pub mod comparison;
 pub mod doctor;

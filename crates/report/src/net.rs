@@ -3,13 +3,14 @@
 
 use super::axis;
 use super::between::{interval, is_open};
-use super::figures::{Distribution, Figures, Row, percentiles};
+use super::columns::Columns;
+use super::figures::{Distribution, Figures, Row};
 use super::said::Said;
 use super::section::Section;
-use super::subsection::{Subsection, heads, nothing};
-use super::table::{Table, number};
-use super::unit::{Scale, alike, count, plain, time};
-use crate::wording::{sentence, shown};
+use super::subsection::{Subsection, nothing};
+use super::table::number;
+use super::unit::{Scale, alike, plain, time};
+use crate::wording::sentence;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::figure::request::{HELPER, REQUESTS};
 use doorbell_results::record::series::Quantity;
@@ -48,34 +49,15 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let real = rows.iter().filter(|(row, _)| !row.is_harness());
     let scale = Scale::for_ps(real.map(|(_, series)| series.quantile(0.5) as f64));
-    let mut columns = heads(&axes, "way");
-    columns.extend([
-        number("p50"),
-        number("p99").keep(6),
-        number("max").keep(4),
-        number("client's CPU").keep(9),
-        number("the call").keep(5),
-        number("server's thread").keep(7),
-        number("requests").keep(8),
-        number("p50 by block").keep(1),
-        number("events").keep(3),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in &rows {
-        let ps = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
-        line.push(ps(row.waiter_ps()));
-        line.push(ps(row.p50_ps(Quantity::Notify)));
-        line.push(ps(row.figure(|name| name == HELPER).map(|ns| ns * 1e3)));
-        let requests = row.figure(|name| name == REQUESTS);
-        line.push(requests.map_or_else(|| "-".to_owned(), |requests| format!("{requests:.2}")));
-        line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
-            format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
-        }));
-        line.push(count(series.count));
-        table.row(line);
-    }
+    let table = Columns::along(&axes, "way")
+        .at([(number("p50"), 0.5), (number("p99").keep(6), 0.99), (number("max").keep(4), 1.0)], scale)
+        .with(number("client's CPU").keep(9), |(row, _)| scale.known(row.waiter_ps()))
+        .with(number("the call").keep(5), |(row, _)| scale.known(row.p50_ps(Quantity::Notify)))
+        .figure(number("server's thread").keep(7), HELPER, |ns| scale.show(ns * 1e3))
+        .figure(number("requests").keep(8), REQUESTS, |requests| format!("{requests:.2}"))
+        .by_block(number("p50 by block").keep(1), scale)
+        .samples(number("events").keep(3))
+        .table(&rows);
     let notes = vec![
         sentence(Quantity::Wake.definition()),
         "By event: CPU time of the client while it waits and reads, the server's call that publishes (median), the CPU time of the \

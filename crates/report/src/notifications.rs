@@ -2,9 +2,10 @@
 //! What became of the notifications, counted by sequence number.
 
 use super::axis;
+use super::columns::{Columns, dash};
 use super::figures::{Figures, Row};
 use super::style::Style;
-use super::table::{Align, Column, Table};
+use super::table::{number, word};
 use super::unit::count;
 use crate::wording::shown;
 use doorbell_results::configuration::Timing;
@@ -33,34 +34,43 @@ pub fn text(figures: &Figures, style: &Style) -> String {
     }
     let mut out = format!("\n{}", style.wrap(&format!("{line}."), 0));
 
-    let blocked = |row: &Row| row.configuration().timing == Timing::Blocked;
-    let told: Vec<&(&Row, Tally)> = tallies
+    let told: Vec<(&Row, Tally)> = tallies
         .iter()
+        .copied()
         .filter(|(row, tally)| blocked(row) || some.iter().any(|kind| (kind.of)(tally) > 0))
         .collect();
     if told.is_empty() {
         return out;
     }
-    let axes = axis::varying(told.iter().map(|(row, _)| row.configuration()));
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::new(axis.name(), Align::Left)).collect();
-    columns.push(Column::new("sent", Align::Right));
-    columns.extend(some.iter().map(|kind| Column::new(kind.name, Align::Right)));
-    columns.push(Column::new("late share", Align::Right));
-    columns.push(Column::new("proven asleep", Align::Right));
-    let mut table = Table::new(columns);
-    for (row, tally) in told {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.push(count(tally.sent));
-        line.extend(some.iter().map(|kind| count((kind.of)(tally))));
-        line.push(share(tally.late, tally.seen));
-        line.push(if blocked(row) { share(tally.proven_asleep, tally.sent) } else { "-".to_owned() });
-        table.row(line);
-    }
+    let table = counts(&told, &some).table(&told);
     for kind in &some {
         out.push_str(&style.wrap(&format!("{}: {}.", kind.name, kind.meaning), 0));
     }
     out.push_str(&table.render(style));
     out
+}
+
+fn blocked(row: &Row) -> bool {
+    row.configuration().timing == Timing::Blocked
+}
+
+/// What every form of the table of notifications has, with a column for each of `kinds`.
+pub(super) fn counts<'a>(
+    rows: &[(&Row, Tally)],
+    kinds: &[&'static Irregularity],
+) -> Columns<'a, (&'a Row<'a>, Tally)> {
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let kinds = kinds.iter().map(|kind| (number(kind.name), kind.of));
+    Columns::none()
+        .each(axes.into_iter().map(|axis| (word(axis.name()), axis)), |(row, _): &(&Row, Tally), axis| {
+            shown(*axis, row)
+        })
+        .with(number("sent"), |(_, tally)| count(tally.sent))
+        .each(kinds, |(_, tally), of| count(of(tally)))
+        .with(number("late share"), |(_, tally)| share(tally.late, tally.seen))
+        .with(number("proven asleep"), |(row, tally)| {
+            if blocked(row) { share(tally.proven_asleep, tally.sent) } else { dash() }
+        })
 }
 
 /// Something that can happen to a notification.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One table per quantity, with its definition: how results are told that ask for nothing else.
 
-use super::axis;
+use super::axis::{self, Axis};
 use super::bars;
 use super::between::{CONDITIONS, Judged};
-use super::figures::{self, Distribution, Figures, Row, percentiles};
+use super::columns::Columns;
+use super::figures::{self, Distribution, Figures, Row};
 use super::section::Section;
 use super::style::{Role, Style};
-use super::subsection::{Subsection, heads};
-use super::table::{Table, number, word};
-use super::unit::{Scale, count, time};
-use super::wording::{sentence, shown};
+use super::subsection::Subsection;
+use super::table::{number, word};
+use super::unit::{Scale, time};
+use super::wording::sentence;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 
@@ -46,29 +47,20 @@ impl Section for Quantities {
 fn short(quantity: Quantity, rows: &[(&Row, &Distribution)], conditions: usize) -> Option<Subsection> {
     // The quickest first: of many rows a screen has room for few.
     let judged = Judged::of(rows, quantity);
-    let mut rows: Vec<_> = rows.iter().map(|having| (*having, judged.p50_ps(having))).collect();
-    rows.sort_by(|((a, _), a_ps), ((b, _), b_ps)| {
-        a.is_harness().cmp(&b.is_harness()).then(a_ps.total_cmp(b_ps))
+    let mut rows = rows.to_vec();
+    rows.sort_by(|a, b| {
+        let [a_ps, b_ps] = [a, b].map(|having| judged.p50_ps(having));
+        a.0.is_harness().cmp(&b.0.is_harness()).then(a_ps.total_cmp(&b_ps))
     });
-    let axes = axis::varying(rows.iter().map(|((row, _), _)| row.configuration()));
-    let scale = Scale::for_ps(rows.iter().map(|(_, p50_ps)| *p50_ps));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("p50"),
-        number("p99"),
-        number("p99.9").keep(1),
-        number("CPU"),
-        number("count").keep(2),
-    ]);
-    let mut table = Table::new(columns);
-    for ((row, series), p50_ps) in rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.push(scale.show(p50_ps));
-        line.extend([0.99, 0.999].map(|q| series.above(q, p50_ps, scale)));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(count(series.count));
-        table.row(line);
-    }
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let scale = Scale::for_ps(rows.iter().map(|having| judged.p50_ps(having)));
+    let tail = [(number("p99"), 0.99), (number("p99.9").keep(1), 0.999)];
+    let table = Columns::along(&axes, "mechanism")
+        .with(number("p50"), |having| scale.show(judged.p50_ps(having)))
+        .each(tail, |having: &(&Row, &Distribution), q| having.1.above(*q, judged.p50_ps(having), scale))
+        .cpu(number("CPU"), scale)
+        .samples(number("count").keep(2))
+        .table(&rows);
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
     let told = Subsection { title, table: Some(table), ..Subsection::default() };
     Some(told.saying(judged.sentences(conditions)))
@@ -90,6 +82,22 @@ pub fn tables(figures: &Figures, style: &Style) -> String {
     out
 }
 
+/// What every form of a quantity's table has.
+pub(super) fn columns<'a, 'row: 'a>(
+    axes: &[Axis],
+    scale: Scale,
+) -> Columns<'a, (&'row Row<'row>, &'row Distribution)> {
+    let percentiles = [
+        (number("p50"), 0.5),
+        (number("p90").keep(3), 0.9),
+        (number("p99"), 0.99),
+        (number("p99.9").keep(4), 0.999),
+        (number("max").keep(5), 1.0),
+    ];
+    let columns = Columns::along(axes, "mechanism").at(percentiles, scale);
+    columns.samples(number("count").keep(6)).cpu(number("CPU").keep(7), scale)
+}
+
 fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> String {
     let configurations = || rows.iter().map(|(row, _)| row.configuration());
     let axes = axis::varying(configurations());
@@ -97,30 +105,12 @@ fn table(quantity: Quantity, rows: &[(&Row, &Distribution)], style: &Style) -> S
     let from = rows.iter().map(|(_, series)| series.min_ps).min().unwrap_or(1) as f64;
     let to = rows.iter().map(|(_, series)| series.max_ps).max().unwrap_or(1) as f64;
 
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("p50"),
-        number("p90").keep(3),
-        number("p99"),
-        number("p99.9").keep(4),
-        number("max").keep(5),
-        number("count").keep(6),
-        number("CPU").keep(7),
-        number("p50 by block").keep(1),
-        word("distribution").keep(2),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale));
-        line.push(count(series.count));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.push(series.spread_ps().map_or_else(String::new, |(low, high)| {
-            format!("{}..{}", scale.show(low as f64), scale.show(high as f64))
-        }));
-        line.push(bars::strip(&series.buckets, from, to, STRIP, style));
-        table.row(line);
-    }
+    let table = columns(&axes, scale)
+        .by_block(number("p50 by block").keep(1), scale)
+        .with(word("distribution").keep(2), |(_, series)| {
+            bars::strip(&series.buckets, from, to, STRIP, style)
+        })
+        .table(rows);
 
     let title = format!("{}, {}", figures::name(quantity), scale.unit.sign());
     let mut out = format!("\n{}\n", style.paint(Role::Heading, &style.text(&title)));

@@ -3,13 +3,14 @@
 //! keep, and how many fit.
 
 use super::axis::{self, Axis};
-use super::figures::{Distribution, Figures, Row, percentiles};
+use super::columns::{Columns, dash};
+use super::figures::{Distribution, Figures, Row};
 use super::published;
 use super::section::Section;
-use super::subsection::{Subsection, all, heads, nothing};
+use super::subsection::{Subsection, all, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, plain};
-use crate::wording::{counted, four_digits, sentence, shown};
+use crate::wording::{counted, four_digits, sentence};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::task::{
     CEILING, MOVES_PER_TASK, SWITCHES_COUNTED, SWITCHES_PER_HANDOFF, TASK_BYTES,
@@ -59,18 +60,13 @@ fn kinds(figures: &Figures, quantity: Quantity) -> Option<Subsection> {
     rows.sort_by_key(|(row, series)| (std::cmp::Reverse(tasks(row)), series.quantile(0.5)));
     let scale = scale_of(&rows);
     let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend(["p50", "p99", "CPU"].map(number));
-    columns.extend([number("make").keep(3), number("reap").keep(2), number("memory, B").keep(4)]);
-    let mut table = Table::new(columns);
-    for (row, series) in &rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99], scale));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
-        line.push(whole(row, TASK_BYTES));
-        table.row(line);
-    }
+    let table = Columns::along(&axes, "mechanism")
+        .at([(number("p50"), 0.5), (number("p99"), 0.99)], scale)
+        .cpu(number("CPU"), scale)
+        .with(number("make").keep(3), |(row, _)| scale.known(row.p50_ps(Quantity::Create)))
+        .with(number("reap").keep(2), |(row, _)| scale.known(row.p50_ps(Quantity::Reap)))
+        .figure(number("memory, B").keep(4), TASK_BYTES, whole)
+        .table(&rows);
     let (what, title) = match quantity {
         Quantity::HandOff => ("A hand-off", "What a hand-off between tasks costs"),
         _ => ("A life", "What a task costs to make, run once and reap"),
@@ -172,14 +168,9 @@ fn control<'a>(
     row.series.get(&Quantity::HandOff)
 }
 
-/// The median of a quantity of a row, in the table's unit.
-fn median(row: &Row, quantity: Quantity, scale: Scale) -> String {
-    row.p50_ps(quantity).map_or_else(|| "-".to_owned(), |ps| scale.show(ps))
-}
-
 /// A figure that is a whole number.
-fn whole(row: &Row, wanted: &str) -> String {
-    row.figure(|name| name == wanted).map_or_else(|| "-".to_owned(), |value| count(value.max(0.0) as u64))
+fn whole(value: f64) -> String {
+    count(value.max(0.0) as u64)
 }
 
 fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
@@ -187,37 +178,28 @@ fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
     let configurations = || rows.iter().map(|(row, _)| row.configuration());
     let axes = axis::varying(configurations());
     let scale = scale_of(&rows);
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("p50"),
-        number("p99").keep(9),
-        number("max").keep(4),
-        number("x call").keep(10),
-        number("above call").keep(8),
-        number("CPU").keep(3),
-        number("switches").keep(11),
-        number("make").keep(7),
-        number("reap").keep(6),
-        number("memory, B").keep(5),
-        number("most here").keep(2),
-        number("hand-offs").keep(1),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in &rows {
-        let p50 = series.quantile(0.5) as f64;
-        let bare = control(result, figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
-        line.push(bare.map_or_else(|| "-".to_owned(), |bare| plain(p50 / bare.max(1.0))));
-        line.push(bare.map_or_else(|| "-".to_owned(), |bare| scale.show((p50 - bare).max(0.0))));
-        line.push(row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps)));
-        let switches = row.figure(|name| name == SWITCHES_PER_HANDOFF);
-        line.push(switches.map_or_else(String::new, |value| format!("{value:.3}")));
-        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
-        line.extend([TASK_BYTES, CEILING].map(|name| whole(row, name)));
-        line.push(count(row.variant.tally().seen));
-        table.row(line);
-    }
+    let bare =
+        |row: &Row| control(result, figures, row.configuration()).map(|bare| bare.quantile(0.5) as f64);
+    let p50 = |series: &Distribution| series.quantile(0.5) as f64;
+    let table = Columns::along(&axes, "mechanism")
+        .at([(number("p50"), 0.5), (number("p99").keep(9), 0.99), (number("max").keep(4), 1.0)], scale)
+        .with(number("x call").keep(10), |(row, series)| {
+            bare(row).map_or_else(dash, |bare| plain(p50(series) / bare.max(1.0)))
+        })
+        .with(number("above call").keep(8), |(row, series)| {
+            scale.known(bare(row).map(|bare| (p50(series) - bare).max(0.0)))
+        })
+        .cpu(number("CPU").keep(3), scale)
+        .with(number("switches").keep(11), |(row, _)| {
+            let switches = row.figure(|name| name == SWITCHES_PER_HANDOFF);
+            switches.map_or_else(String::new, |value| format!("{value:.3}"))
+        })
+        .with(number("make").keep(7), |(row, _)| scale.known(row.p50_ps(Quantity::Create)))
+        .with(number("reap").keep(6), |(row, _)| scale.known(row.p50_ps(Quantity::Reap)))
+        .figure(number("memory, B").keep(5), TASK_BYTES, whole)
+        .figure(number("most here").keep(2), CEILING, whole)
+        .with(number("hand-offs").keep(1), |(row, _)| count(row.variant.tally().seen))
+        .table(&rows);
     let notes = vec![
         format!("Hand-off: {}", sentence(Quantity::HandOff.definition())),
         "x call, above call: as a multiple of the control with as many tasks and turns, and less it; the control is a call \
@@ -240,25 +222,13 @@ fn lives(figures: &Figures) -> Option<Subsection> {
     let rows = rows(figures, Quantity::Life);
     let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
     let scale = scale_of(&rows);
-    let mut columns = heads(&axes, "mechanism");
-    columns.extend([
-        number("p50"),
-        number("p99").keep(5),
-        number("max").keep(2),
-        number("make").keep(8),
-        number("run and reap").keep(7),
-        number("most here").keep(6),
-        number("lives").keep(4),
-    ]);
-    let mut table = Table::new(columns);
-    for (row, series) in &rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(percentiles(series, [0.5, 0.99, 1.0], scale));
-        line.extend([Quantity::Create, Quantity::Reap].map(|quantity| median(row, quantity, scale)));
-        line.push(whole(row, CEILING));
-        line.push(count(row.variant.tally().seen));
-        table.row(line);
-    }
+    let table = Columns::along(&axes, "mechanism")
+        .at([(number("p50"), 0.5), (number("p99").keep(5), 0.99), (number("max").keep(2), 1.0)], scale)
+        .with(number("make").keep(8), |(row, _)| scale.known(row.p50_ps(Quantity::Create)))
+        .with(number("run and reap").keep(7), |(row, _)| scale.known(row.p50_ps(Quantity::Reap)))
+        .figure(number("most here").keep(6), CEILING, whole)
+        .with(number("lives").keep(4), |(row, _)| count(row.variant.tally().seen))
+        .table(&rows);
     let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
                 fit this machine at once.";
     let title = format!("Lives: made, run once, reaped, {}", scale.unit.sign());
@@ -301,7 +271,7 @@ fn queue(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
             scale.show(slow),
             scale.show(quick),
             format!("{:.0} %", (1.0 - quick / slow.max(1.0)) * 100.0),
-            moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}")),
+            moves.map_or_else(dash, |moves| format!("{moves:.1}")),
             count(row.variant.tally().seen),
         ]);
     }
@@ -313,35 +283,20 @@ fn queue(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
 
 /// Times told by counting timer ticks, beside the same runs told by the cycle counter.
 fn ticks(figures: &Figures) -> Option<Subsection> {
-    let mut table = Table::new(vec![
-        number("tasks"),
-        number("turns"),
-        number("ticks per run"),
-        number("hand-off by ticks, ns"),
-        number("by cycle counter, ns"),
-        number("one tick of a run"),
-        number("worst error of ten runs"),
-        number("runs").keep(1),
-    ]);
-    for row in &figures.rows {
-        let show = |wanted, unit: &str| {
-            let value = row.figure(|name| name == wanted);
-            value.map_or_else(|| "-".to_owned(), |value| format!("{}{unit}", four_digits(value)))
-        };
-        if row.figure(|name| name == timer_ticks::TICKS).is_none() {
-            continue;
-        }
-        table.row(vec![
-            Axis::Tasks.value(row.configuration()),
-            Axis::Yields.value(row.configuration()),
-            show(timer_ticks::TICKS, ""),
-            show(timer_ticks::BY_TICKS, ""),
-            show(timer_ticks::BY_CYCLES, ""),
-            show(timer_ticks::STEP, " %"),
-            show(timer_ticks::WORST, " %"),
-            whole(row, timer_ticks::RUNS),
-        ]);
-    }
+    let ticked = |row: &&Row| row.figure(|name| name == timer_ticks::TICKS).is_some();
+    let rows: Vec<&Row> = figures.rows.iter().filter(ticked).collect();
+    let table = Columns::none()
+        .with(number("tasks"), |row: &&Row| Axis::Tasks.value(row.configuration()))
+        .with(number("turns"), |row| Axis::Yields.value(row.configuration()))
+        .figure(number("ticks per run"), timer_ticks::TICKS, four_digits)
+        .figure(number("hand-off by ticks, ns"), timer_ticks::BY_TICKS, four_digits)
+        .figure(number("by cycle counter, ns"), timer_ticks::BY_CYCLES, four_digits)
+        .figure(number("one tick of a run"), timer_ticks::STEP, |share| format!("{} %", four_digits(share)))
+        .figure(number("worst error of ten runs"), timer_ticks::WORST, |share| {
+            format!("{} %", four_digits(share))
+        })
+        .figure(number("runs").keep(1), timer_ticks::RUNS, whole)
+        .table(&rows);
     let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \
                 tick of a run is the error of a single count; the worst error is that of a mean of ten counts.";
     Subsection::of_table("Counting timer ticks", table, vec![note.to_owned()])

@@ -24,6 +24,11 @@ impl Scale {
         let finest = if self.unit == Unit::Nanoseconds { 1 } else { 3 };
         three_digits(ps / self.unit.ps(), finest)
     }
+
+    /// The same, and a dash where nothing is known.
+    pub fn known(self, ps: Option<f64>) -> String {
+        ps.map_or_else(|| "-".to_owned(), |ps| self.show(ps))
+    }
 }
 
 /// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest, or the next in which the

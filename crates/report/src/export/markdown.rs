@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use crate::axis;
 use crate::command_line::command;
 use crate::export::Export;
-use crate::figures::{Distribution, Figures, Row, percentiles};
-use crate::unit::{Scale, count};
+use crate::figures::{Distribution, Figures, Row};
+use crate::quantities::columns;
+use crate::table::Align;
+use crate::unit::Scale;
 use crate::warnings::{self, Cause};
 use crate::wording::{beside, bound, foreign};
 use doorbell_results::record::ResultFile;
@@ -86,20 +88,14 @@ fn table(figures: &Figures, quantity: Quantity, out: &mut dyn Write) -> io::Resu
     if !common.is_empty() {
         writeln!(out, "All: {}.\n", escape(&common))?;
     }
-    for axis in &axes {
-        write!(out, "| {} ", axis.name())?;
-    }
-    writeln!(out, "| p50 | p90 | p99 | p99.9 | max | count | CPU |")?;
-    writeln!(out, "|{}{}", " --- |".repeat(axes.len()), " ---: |".repeat(7))?;
-    for (row, series) in rows {
-        for axis in &axes {
-            write!(out, "| {} ", escape(&axis.value(row.configuration())))?;
-        }
-        for percentile in percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale) {
-            write!(out, "| {percentile} ")?;
-        }
-        let cpu = row.cpu_ps().map_or_else(|| "-".to_owned(), |ps| scale.show(ps));
-        writeln!(out, "| {} | {cpu} |", count(series.count))?;
+    let table = columns(&axes, scale).table(&rows);
+    let line =
+        |cells: &mut dyn Iterator<Item = String>| cells.map(|cell| format!("| {cell} ")).collect::<String>();
+    writeln!(out, "{}|", line(&mut table.columns.iter().map(|column| escape(&column.head))))?;
+    let ruled = table.columns.iter().map(|column| if column.align == Align::Left { "---" } else { "---:" });
+    writeln!(out, "{}|", line(&mut ruled.map(str::to_owned)))?;
+    for row in &table.rows {
+        writeln!(out, "{}|", line(&mut row.iter().map(|cell| escape(cell))))?;
     }
     writeln!(
         out,

@@ -2,17 +2,17 @@
 //! Tables of the page.
 
 use super::groups::Item;
-use crate::axis::{self, Axis};
+use crate::axis;
 use crate::claims::tally;
-use crate::comparison::{interval, words as verdict};
+use crate::comparison::columns as compared_rows;
 use crate::figures::{self, Distribution, Row};
-use crate::notifications::{IRREGULARITIES, share};
+use crate::notifications::{IRREGULARITIES, counts};
 use crate::pairs::Matrix;
+use crate::quantities::columns;
 use crate::style::Role;
 use crate::subsection;
-use crate::table::{self, Align};
+use crate::table::{self, Align, number};
 use crate::unit::{Scale, count, plain, time};
-use doorbell_results::configuration::Timing;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Tally};
 use doorbell_verdict::claims;
@@ -99,106 +99,49 @@ fn words(head: &str) -> (String, bool) {
     (head.to_owned(), false)
 }
 
-fn numbers(heads: &[&str]) -> Vec<(String, bool)> {
-    heads.iter().map(|head| ((*head).to_owned(), true)).collect()
-}
-
-fn named(axis: Axis, row: &Row) -> String {
-    let value = axis.value(row.configuration());
-    match axis {
-        Axis::Subject if row.is_harness() => format!("{value} (the harness)"),
-        Axis::Subject if row.is_partial() => format!("{value} (partial)"),
-        _ => value,
-    }
-}
-
 /// The figures of one quantity, one variant a row, all in one unit.
 pub(super) fn quantity(items: &[Item], quantity: Quantity, several: bool) -> Table {
-    let having: Vec<(&Item, &Distribution)> =
-        items.iter().filter_map(|item| Some((item, item.row.series.get(&quantity)?))).collect();
-    let axes = axis::varying(having.iter().map(|(item, _)| item.row.configuration()));
-    let scale = Scale::for_ps(having.iter().map(|(_, series)| series.quantile(0.5) as f64));
-    let mut columns = Vec::new();
-    if several {
-        columns.push(words("run"));
-    }
-    columns.extend(axes.iter().map(|axis| words(axis.name())));
-    columns.extend(numbers(&[
-        "min",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "mean",
-        "count",
-        "CPU",
-        "p50 by block",
-    ]));
-    let rows = having
-        .iter()
-        .map(|(item, series)| {
-            let mut cells = Vec::new();
-            if several {
-                cells.push(item.run.to_owned());
-            }
-            cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
-            cells.push(scale.show(series.min_ps as f64));
-            cells.extend(figures::percentiles(series, [0.5, 0.9, 0.99, 0.999, 1.0], scale));
-            cells.push(scale.show(series.mean_ps));
-            cells.push(count(series.count));
-            cells.push(item.row.cpu_ps().map_or_else(|| "–".to_owned(), |ps| scale.show(ps)));
-            cells.push(series.spread_ps().map_or_else(
-                || "–".to_owned(),
-                |(low, high)| format!("{} … {}", scale.show(low as f64), scale.show(high as f64)),
-            ));
-            TableRow { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
-        })
-        .collect();
+    let (items, rows): (Vec<&Item>, Vec<(&Row, &Distribution)>) =
+        items.iter().filter_map(|item| Some((item, (item.row, item.row.series.get(&quantity)?)))).unzip();
+    let axes = axis::varying(rows.iter().map(|(row, _)| row.configuration()));
+    let scale = Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64));
+    let table = columns(&axes, scale)
+        .by_block(number("p50 by block"), scale)
+        .with(number("min"), |(_, series)| scale.show(series.min_ps as f64))
+        .with(number("mean"), |(_, series)| scale.show(series.mean_ps))
+        .table(&rows);
     let caption = format!(
         "All times in {}. CPU: {}. p50 by block: lowest and highest median of the run's blocks.",
         scale.unit.sign(),
         figures::cpu(quantity)
     );
-    Table { caption, columns, rows }
+    of_items(&table, &items, several, caption)
+}
+
+/// A table whose rows are of these items, which are named where there are several runs.
+fn of_items(table: &table::Table, items: &[&Item], several: bool, caption: String) -> Table {
+    let mut table = Table { caption, ..Table::from(table) };
+    for (row, item) in table.rows.iter_mut().zip(items) {
+        (row.variant, row.harness) = (item.id.to_owned(), item.row.is_harness());
+        if several {
+            row.cells.insert(0, item.run.to_owned());
+        }
+    }
+    if several {
+        table.columns.insert(0, words("run"));
+    }
+    table
 }
 
 /// A comparison of two runs.
 pub(super) fn comparison(compared: &Comparison) -> Table {
-    let rows = &compared.rows;
-    let axes = axis::varying(rows.iter().map(|row| row.configuration));
-    let scale = Scale::for_ps(rows.iter().map(|row| row.baseline_p50_ns * 1e3));
-    let mut columns: Vec<(String, bool)> = axes.iter().map(|axis| words(axis.name())).collect();
-    columns.extend(numbers(&[
-        "baseline p50",
-        "p50 ratio",
-        "p99 ratio",
-        "as measured",
-        "machine",
-        "count of blocks",
-    ]));
-    columns.push(words("verdict"));
-    let lines = rows
-        .iter()
-        .map(|row| {
-            let mut cells: Vec<String> = axes.iter().map(|axis| axis.value(row.configuration)).collect();
-            cells.push(scale.show(row.baseline_p50_ns * 1e3));
-            cells.push(interval(row.p50));
-            cells.push(row.p99.map_or_else(|| "–".to_owned(), interval));
-            cells.push(format!("{:.3}", row.measured));
-            cells.push(row.machine.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}")));
-            cells.push(format!("{} and {}", row.blocks[0], row.blocks[1]));
-            cells.push(verdict(row));
-            TableRow::plain(cells)
-        })
-        .collect();
-    let caption = format!(
-        "Baseline p50 in {}; ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's \
-         own change taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: \
-         the medians alone. Machine: its own change.",
-        scale.unit.sign()
-    );
-    Table { caption, columns, rows: lines }
+    let table = compared_rows(&compared.rows)
+        .with(number("count of blocks"), |row| format!("{} and {}", row.blocks[0], row.blocks[1]))
+        .table(&compared.rows);
+    let caption = "Ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's own change \
+                   taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: the \
+                   medians alone. Machine: its own change.";
+    Table { caption: caption.to_owned(), ..Table::from(&table) }
 }
 
 /// What became of the notifications, by sequence number.
@@ -211,38 +154,21 @@ pub(super) fn notifications(items: &[Item], several: bool) -> Option<Table> {
     if told.is_empty() {
         return None;
     }
-    let axes = axis::varying(told.iter().map(|(item, _)| item.row.configuration()));
-    let mut columns = Vec::new();
-    if several {
-        columns.push(words("run"));
-    }
-    columns.extend(axes.iter().map(|axis| words(axis.name())));
-    columns.extend(numbers(&["sent", "seen"]));
-    columns.extend(IRREGULARITIES.iter().map(|kind| (kind.name.to_owned(), true)));
-    columns.extend(numbers(&["late share", "proven asleep", "switches of the sides"]));
-    let rows = told
-        .iter()
-        .map(|(item, tally)| {
-            let mut cells = Vec::new();
-            if several {
-                cells.push(item.run.to_owned());
-            }
-            cells.extend(axes.iter().map(|axis| named(*axis, item.row)));
-            cells.extend([tally.sent, tally.seen].map(count));
-            cells.extend(IRREGULARITIES.iter().map(|kind| count((kind.of)(tally))));
-            cells.push(share(tally.late, tally.seen));
-            let blocked = item.row.configuration().timing == Timing::Blocked;
-            cells.push(if blocked { share(tally.proven_asleep, tally.sent) } else { "–".to_owned() });
-            let sides = item.row.variant.records.iter().flat_map(|record| &record.sides);
-            cells.push(count(sides.fold(0_u64, |sum, side| {
+    let (items, rows): (Vec<&Item>, Vec<(&Row, Tally)>) =
+        told.into_iter().map(|(item, tally)| (item, (item.row, tally))).unzip();
+    let table = counts(&rows, &IRREGULARITIES.iter().collect::<Vec<_>>())
+        .with(number("seen"), |(_, tally)| count(tally.seen))
+        .with(number("switches of the sides"), |(row, _)| {
+            let sides = row.variant.records.iter().flat_map(|record| &record.sides);
+            count(sides.fold(0_u64, |sum, side| {
                 sum.saturating_add(side.voluntary_switches).saturating_add(side.involuntary_switches)
-            })));
-            TableRow { variant: item.id.to_owned(), harness: item.row.is_harness(), cells }
+            }))
         })
-        .collect();
+        .table(&rows);
     let meanings: Vec<String> =
         IRREGULARITIES.iter().map(|kind| format!("{}: {}", kind.name, kind.meaning)).collect();
-    Some(Table { caption: format!("Numbers of notifications. {}.", meanings.join("; ")), columns, rows })
+    let caption = format!("Numbers of notifications. {}.", meanings.join("; "));
+    Some(of_items(&table, &items, several, caption))
 }
 
 /// Claims of others, each with its result.
