@@ -30,10 +30,10 @@ pub trait Entry: Sync {
     fn rehearse(&self, site: &Site);
 }
 
-/// Open links of one mechanism, erased; a side plays a role over them.
+/// Open links of one mechanism, erased; a side runs its role over them.
 pub trait Links: Send + Sync {
     /// Plays `role` to its end; the whole measured loop runs inside, compiled for this mechanism.
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
     /// `role`'s ends of them, for a side that comes back to them slice by slice; none where that cannot be.
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
         let _ = (role, side);
@@ -78,8 +78,8 @@ struct Open<M: Mechanism> {
 }
 
 impl<M: Mechanism> Links for Open<M> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        role::play::<M>(&self.links, role, side)
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+        role::run_role::<M>(&self.links, role, side)
     }
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
         role::slices::resident::<M>(&self.links, role, side)

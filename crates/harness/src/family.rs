@@ -16,9 +16,9 @@ use crate::part::Role;
 use crate::run_dir::RunDir;
 use crate::site::Site;
 
-/// What two sides are given to play.
+/// What two sides are given to run.
 #[expect(missing_debug_implementations, reason = "links are erased, and have nothing to show")]
-pub struct Cast {
+pub struct OpenedSides {
     /// The part of the side that notifies first, and of the other.
     pub roles: [Role; 2],
     pub links: Box<dyn Links>,
@@ -28,7 +28,7 @@ pub struct Cast {
 
 /// What a family opens its member with, in the trial's host.
 #[derive(Debug)]
-pub struct Stage<'trial> {
+pub struct TrialContext<'trial> {
     /// What is to be run.
     pub configuration: &'trial Configuration,
     /// The clock of the run.
@@ -57,13 +57,13 @@ pub trait Family: Sync {
         let _ = configuration;
         0
     }
-    /// The fan-out that `configuration` names, in a family of fan-outs; they are run by a troupe of their own.
+    /// The fan-out that `configuration` names, in a family of fan-outs; they are run by processes of their own.
     fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
         let _ = configuration;
         None
     }
     /// Opens what the configuration names for two sides. An error says what refused.
-    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String>;
+    fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String>;
     /// Adds to a record what follows from its own counts and this machine.
     fn derive(&self, record: &mut Record, machine: &Machine) {
         let _ = (record, machine);

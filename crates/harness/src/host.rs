@@ -3,7 +3,7 @@
 
 use super::arena::Arena;
 use super::control::Control;
-use super::family::{self, Cast, Families, Stage};
+use super::family::{self, Families, OpenedSides, TrialContext};
 use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
@@ -101,14 +101,14 @@ fn run(
         None => None,
     };
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let Cast { roles, links, contexts } =
-        family.open(&Stage { configuration, clock, site: &site, arena, control, run_dir })?;
+    let OpenedSides { roles, links, contexts } =
+        family.open(&TrialContext { configuration, clock, site: &site, arena, control, run_dir })?;
     let life = |role| {
         let side = Side {
             journal: journal.clone(),
             ..Side::new(role, clock, configuration.clone(), control, payload)
         };
-        serde_json::to_vec(&side.play(|role, side| links.play(role, side))).unwrap_or_default()
+        serde_json::to_vec(&side.run_role(|role, side| links.run_role(role, side))).unwrap_or_default()
     };
     let mut running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
     let tracer = match configuration.trace.zip(journal.clone()) {

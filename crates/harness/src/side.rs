@@ -221,7 +221,10 @@ impl Side {
     }
 
     /// Its whole life: settles, does `act`, which is its part, and makes its report.
-    pub(crate) fn play(mut self, act: impl FnOnce(Role, &mut Self) -> Result<(), SideError>) -> SideReport {
+    pub(crate) fn run_role(
+        mut self,
+        act: impl FnOnce(Role, &mut Self) -> Result<(), SideError>,
+    ) -> SideReport {
         // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
         // would be a page fault inside the measured window.
         self.times = Times::default();

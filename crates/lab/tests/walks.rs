@@ -12,10 +12,10 @@ use clap::ValueEnum as _;
 use doorbell_report::html::{Source, report};
 use doorbell_report::live::{Format, Look, metrics};
 use doorbell_report::picture::{Name, draw};
-use doorbell_report::shown::{Detail, shown};
+use doorbell_report::result_text::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
-use doorbell_report::{asked, comparison, export, top};
+use doorbell_report::{comparison, export, judgement, top};
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use doorbell_results::record::{ResultFile, write};
 use doorbell_results::written::{is_command, is_obeyed, json};
@@ -196,7 +196,7 @@ fn no_writer_lets_a_terminal_or_a_build_server_obey_what_a_file_holds() {
             assert_eq!(obeyed(&text, own), None, "export {} of {name}: {text}", format.name());
         }
         for (form, write) in FORMATS {
-            let text = write(HOSTILE, &asked::verdict(&result, &[]));
+            let text = write(HOSTILE, &judgement::verdict(&result, &[]));
             let own: &[&str] = if form == "github" {
                 &["::error title=", "::warning title=", "::notice title="]
             } else {

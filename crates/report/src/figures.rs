@@ -339,7 +339,7 @@ pub fn name(quantity: Quantity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::between::Judged;
+    use crate::row_comparison::Judged;
     use crate::sample;
     use doorbell_results::configuration::{Pattern, Placement, WaitPolicy};
     use doorbell_results::record::Series;

@@ -3,9 +3,9 @@
 //! what this machine hides.
 
 use super::axis::Axis;
-use super::between::is_open;
 use super::columns::{Columns, dash};
 use super::figures::{Distribution, Figures, Row};
+use super::row_comparison::is_open;
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
 use super::table::{number, word};

@@ -9,7 +9,6 @@
 pub mod anatomy;
 pub mod axis;
 pub mod bars;
-pub mod between;
 pub mod chart;
 pub mod check;
 pub mod claims;
@@ -44,12 +43,13 @@ pub mod program;
 pub mod progress;
 pub mod published;
 pub mod quantities;
+pub mod result_text;
+pub mod row_comparison;
 pub mod run_context;
-pub mod said;
 pub mod screen;
 pub mod section;
 pub mod sections;
-pub mod shown;
+pub mod sentence;
 pub mod spin;
 pub mod study;
 pub mod style;
@@ -69,7 +69,7 @@ pub mod why;
 pub mod wording;
 
 pub mod answer;
-pub mod asked;
+pub mod judgement;
 pub mod survey;
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //! `doorbell io --net`: latency, CPU time and requests by event.
 
 use super::axis;
-use super::between::{interval, is_open};
 use super::columns::Columns;
 use super::figures::{Distribution, Figures, Row};
-use super::said::Said;
+use super::row_comparison::{interval, is_open};
 use super::section::Section;
+use super::sentence::Sentence;
 use super::subsection::{Subsection, nothing};
 use super::table::number;
 use super::unit::{Scale, alike, plain, time};
@@ -71,7 +71,7 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
 
 /// From which rate on a client that looks all the time costs less CPU time than one that sleeps, and what it saves: of each way that was
 /// measured both asleep and looking, else of the quickest that sleeps.
-fn break_evens(figures: &Figures) -> Vec<Said> {
+fn break_evens(figures: &Figures) -> Vec<Sentence> {
     let having = |row: &'_ &Row| !row.is_harness() && row.series.contains_key(&Quantity::Wake);
     let rows: Vec<&Row> = figures.rows.iter().filter(having).collect();
     let p50 = |row: &Row| row.p50_ps(Quantity::Wake).unwrap_or(f64::INFINITY);
@@ -87,7 +87,7 @@ fn break_evens(figures: &Figures) -> Vec<Said> {
     if pairs.is_empty() {
         let quickest = rows.iter().filter(asleep).min_by(|a, b| p50(a).total_cmp(&p50(b)));
         let text = quickest.and_then(|row| Some(format!("{}: {}", name(row), rate(row)?)));
-        return text.map(|text| Said { text, open: false }).into_iter().collect();
+        return text.map(|text| Sentence { text, open: false }).into_iter().collect();
     }
     let place = |row: &Row| rows.iter().position(|other| std::ptr::eq(*other, row)).unwrap_or(rows.len());
     let spoken_of: Vec<(usize, usize)> =
@@ -106,7 +106,7 @@ fn break_evens(figures: &Figures) -> Vec<Said> {
             name(sleeping),
             interval(ratio)
         );
-        Said { text, open: is_open(ratio) }
+        Sentence { text, open: is_open(ratio) }
     };
     pairs.iter().map(told).collect()
 }

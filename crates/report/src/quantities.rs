@@ -3,9 +3,9 @@
 
 use super::axis::{self, Axis};
 use super::bars;
-use super::between::{CONDITIONS, Judged};
 use super::columns::Columns;
 use super::figures::{self, Distribution, Figures, Row};
+use super::row_comparison::{CONDITIONS, Judged};
 use super::section::Section;
 use super::style::{Role, Style};
 use super::subsection::Subsection;

@@ -5,9 +5,9 @@
 
 use super::answer::provisional;
 use super::figures::Figures;
-use super::said::Said;
 use super::section::leads;
 use super::sections;
+use super::sentence::Sentence;
 use super::style::{Role, Style};
 use super::subsection::{Subsection, fitted, nothing};
 use super::unit::count;
@@ -89,9 +89,9 @@ fn answers(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
 }
 
 /// The sentences of the first screen.
-pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<Said> {
+pub fn sentences(result: &ResultFile, figures: &Figures) -> Vec<Sentence> {
     let told = sections::of(&result.plan).into_iter().flat_map(|section| section.sentences(result, figures));
-    let told: Vec<Said> = told.collect();
+    let told: Vec<Sentence> = told.collect();
     if figures.rows.is_empty() { leads(nothing()) } else { told }
 }
 

@@ -4,7 +4,7 @@
 //! A section is a type of the trait [`Section`]. Adding one is adding a file and one line in `sections.rs`.
 
 use super::figures::Figures;
-use super::said::Said;
+use super::sentence::Sentence;
 use super::style::Style;
 use super::subsection::{self, Subsection};
 use doorbell_results::record::ResultFile;
@@ -31,7 +31,7 @@ pub trait Section: Sync {
     }
 
     /// The same in sentences alone, for a card or another program.
-    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Said> {
+    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Sentence> {
         leads(self.answer(result, figures))
     }
 
@@ -43,10 +43,13 @@ pub trait Section: Sync {
 }
 
 /// The sentences of `subsections`; what may be open is the first of each.
-pub fn leads(subsections: Vec<Subsection>) -> Vec<Said> {
+pub fn leads(subsections: Vec<Subsection>) -> Vec<Sentence> {
     let said = |told: Subsection| {
         let open = told.open;
-        told.lead.into_iter().enumerate().map(move |(place, text)| Said { text, open: open && place == 0 })
+        told.lead
+            .into_iter()
+            .enumerate()
+            .map(move |(place, text)| Sentence { text, open: open && place == 0 })
     };
     subsections.into_iter().flat_map(said).collect()
 }

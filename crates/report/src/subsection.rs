@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::command_line::repeat;
-use super::said::Said;
+use super::sentence::Sentence;
 use super::style::{Role, Style};
 use super::table::{Column, Table, word};
 use crate::wording::{bound, foreign};
@@ -40,7 +40,7 @@ impl Subsection {
 
     /// The same with sentences before the table.
     #[must_use]
-    pub fn saying(mut self, said: Vec<Said>) -> Self {
+    pub fn saying(mut self, said: Vec<Sentence>) -> Self {
         self.open = said.first().is_some_and(|first| first.open);
         self.lead = said.into_iter().map(|said| said.text).collect();
         self

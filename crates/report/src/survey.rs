@@ -4,11 +4,11 @@
 
 use super::answer::answer;
 use super::axis;
-use super::between::interval;
 use super::doctor::{Detail, doctor};
 use super::figures::{Distribution, Figures, Row, supports};
-use super::said::Said;
+use super::row_comparison::interval;
 use super::section::{Section, leads};
+use super::sentence::Sentence;
 use super::style::{Role, Style};
 use super::subsection::Subsection;
 use super::switch::Operations;
@@ -39,7 +39,7 @@ impl Section for Survey {
         let sliced = result.records.iter().any(|record| !record.slices.is_empty());
         screen(&doorbell_verdict::answer::answer(result), figures, if sliced { "mean" } else { "p50" })
     }
-    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Said> {
+    fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Sentence> {
         let fastest = match result.emulated() {
             true => Vec::new(),
             false => fastest(&doorbell_verdict::answer::answer(result).picks),
@@ -146,7 +146,7 @@ fn need(need: Need) -> &'static str {
 }
 
 /// What the table of the first screen says, a sentence for each placement.
-fn fastest(picks: &[Pick]) -> Vec<Said> {
+fn fastest(picks: &[Pick]) -> Vec<Sentence> {
     let place = |picks: &[Pick]| {
         let each: Vec<String> = picks
             .iter()
@@ -163,7 +163,7 @@ fn fastest(picks: &[Pick]) -> Vec<Said> {
         // Of too few blocks no ratio is known.
         let untold =
             |pick: &Pick| !pick.others.is_empty() && pick.others.iter().all(|other| other.ratio.is_none());
-        Said { text, open: picks.iter().all(untold) }
+        Sentence { text, open: picks.iter().all(untold) }
     };
     picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
 }

@@ -14,7 +14,7 @@ use crate::arena::Arena;
 use crate::bare;
 use crate::control::Control;
 use crate::entry::Links;
-use crate::family::{self, Cast, Families, Stage};
+use crate::family::{self, Families, OpenedSides, TrialContext};
 use crate::mechanism::Link;
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
@@ -98,7 +98,7 @@ pub(crate) fn run(
     let mut came: Vec<Option<Sliced>> = Vec::new();
     for (place, configuration) in bench.configurations.iter().enumerate() {
         match open(order, configuration, families, arena, &site, run_dir) {
-            Ok((control, payload, Cast { roles, links, .. })) => {
+            Ok((control, payload, OpenedSides { roles, links, .. })) => {
                 let one = Opened { place, control, payload, roles, links };
                 if one.resident(order, configuration, 0).is_none() {
                     return Err(format!("nothing measures {} in slices", configuration.subject));
@@ -171,7 +171,7 @@ fn parsed(text: &[u8]) -> Result<Told, String> {
     serde_json::from_slice(text).map_err(|error| format!("a side's report: {error}"))
 }
 
-type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], Cast);
+type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], OpenedSides);
 
 fn open(
     order: &Order,
@@ -187,6 +187,7 @@ fn open(
     let control = Control::place(arena).map_err(|error| error.to_string())?;
     let bytes = || arena.bytes(message).map_err(|error| error.to_string());
     let payload = [bytes()?, bytes()?];
-    let cast = family.open(&Stage { configuration, clock: order.clock, site, arena, control, run_dir })?;
+    let cast =
+        family.open(&TrialContext { configuration, clock: order.clock, site, arena, control, run_dir })?;
     Ok((control, payload, cast))
 }

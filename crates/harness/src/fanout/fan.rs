@@ -15,7 +15,7 @@ use crate::site::{Host, OpenError, Site};
 
 /// What a way of fanning out is opened for.
 #[derive(Debug, Clone, Copy)]
-pub struct Hall {
+pub struct FanOutContext {
     pub receivers: u32,
     /// The clock of the run.
     pub clock: Clock,
@@ -95,7 +95,7 @@ pub trait FanEntry: Sync {
         false
     }
     /// Opens it in the trial's host.
-    fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError>;
+    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
 }
 
 impl dyn FanEntry {

@@ -21,7 +21,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, getrlimit, kill_process, setrlimit, waitpid,
 };
 
-use super::fan::{FanEntry, Hall, OpenFan};
+use super::fan::{FanEntry, FanOutContext, OpenFan};
 use super::table::Table;
 use super::{
     EACH, LOOK_EVERY, PATIENCE, READY_EVERY, REPORT_EACH, STACK, complete, gather, last_seen, memory, part,
@@ -66,12 +66,12 @@ pub(crate) fn run(
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, String> {
-    let report = play(clock, configuration, entry, run_dir, load);
+    let report = with_processes(clock, configuration, entry, run_dir, load);
     run_dir.clear_notes();
     report.map_err(|failure| failure.to_string())
 }
 
-fn play(
+fn with_processes(
     clock: Clock,
     configuration: &Configuration,
     entry: &dyn FanEntry,
@@ -93,7 +93,9 @@ fn play(
     let arena = Arena::map(size).map_err(|error| said(&error))?;
     let table = Table::place(arena, part, configuration.size).map_err(|error| said(&error))?;
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let fan = entry.open(&site, &Hall { receivers: part.receivers, clock }).map_err(|error| said(&error))?;
+    let fan = entry
+        .open(&site, &FanOutContext { receivers: part.receivers, clock })
+        .map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
     let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
     let outcome = running.watch(&table, before, spread.as_ref(), load);
@@ -271,7 +273,7 @@ impl RunningReceivers {
                 return Ok(Report::Failed { cause, at: None });
             }
             if ready[2]
-                && let Some(cause) = self.obituary(table)?
+                && let Some(cause) = self.first_death(table)?
             {
                 return Ok(Report::Failed { cause, at: None });
             }
@@ -294,7 +296,7 @@ impl RunningReceivers {
     }
 
     /// Buries the dead; the cause of the first death that nobody asked for.
-    fn obituary(&mut self, table: &Table) -> Result<Option<String>, Failure> {
+    fn first_death(&mut self, table: &Table) -> Result<Option<String>, Failure> {
         // What is told of many deaths may be merged into one: the signals only say that it is time to look.
         let mut signals = [0; 128 * size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.deaths, &mut signals) {

@@ -18,7 +18,7 @@ mod ping;
 pub(crate) mod slices;
 mod slowdown;
 /// Plays `role` over `links`: there and back for a ping-pong, there alone for one way.
-pub fn play<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) -> Result<(), SideError> {
+pub fn run_role<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) -> Result<(), SideError> {
     match (role, links) {
         (Role::Initiate, [there, back]) => ping::initiate::<M>(there, back, side),
         (Role::Respond, [there, back]) => ping::respond::<M>(there, back, side),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::common::{Exit, Terminal};
 use super::out::{self, aside};
-use doorbell_report::asked::answered;
 use doorbell_report::html::{Source, report};
+use doorbell_report::judgement::answered;
 use doorbell_report::picture::{self, Name};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::read::read;

@@ -7,8 +7,8 @@ use super::common::{Exit, Terminal};
 use super::kept;
 use super::out;
 use super::verdict::Form;
-use doorbell_report::asked;
-use doorbell_report::shown::{Detail, shown};
+use doorbell_report::judgement;
+use doorbell_report::result_text::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_results::record::read;
 
@@ -52,7 +52,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         }
         Some(write) => {
             let name = format!("doorbell {}", result.plan.experiment);
-            write(&name, &asked::verdict(&result, &others))
+            write(&name, &judgement::verdict(&result, &others))
         }
     };
     out::say(&text);

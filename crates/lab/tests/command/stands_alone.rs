@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use doorbell_report::figures::Figures;
 use doorbell_report::html::{Source, report};
 use doorbell_report::style::Style;
-use doorbell_report::{asked, export, survey, switch, tasks};
+use doorbell_report::{export, judgement, survey, switch, tasks};
 use doorbell_report::{section::Section as _, summary};
 use doorbell_results::record::question::Question;
 use doorbell_results::record::read::read_bytes;
@@ -62,7 +62,7 @@ fn renamed(result: &ResultFile) -> ResultFile {
 fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
     // So wide that no line is broken.
     let style = Style { width: 4000, ..Style::PLAIN };
-    let verdict = asked::answered(result, &[result, baseline]);
+    let verdict = judgement::answered(result, &[result, baseline]);
     let mut all = vec![
         ("tables".to_owned(), summary::summary(result, &style)),
         ("verdict".to_owned(), doorbell_report::subsection::text(&verdict, &style)),
@@ -174,7 +174,7 @@ fn every_head_on_every_page_has_an_explanation() {
     let mut heads = std::collections::BTreeSet::new();
     for (result, baseline) in results() {
         let source = |name: &str, result: &ResultFile| {
-            let verdict = asked::answered(result, &[result, baseline]);
+            let verdict = judgement::answered(result, &[result, baseline]);
             Source { name: name.to_owned(), result: result.clone(), verdict }
         };
         let page = report(&[source("run", result)]).unwrap()

@@ -19,7 +19,7 @@ use crate::chart::palette;
 use crate::figures::{Absent, Figures, Row};
 use crate::warnings::{Cause, Group};
 use crate::wording::{counted, date};
-use crate::{asked, axis, doctor, screen, subsection};
+use crate::{axis, doctor, judgement, screen, subsection};
 use doorbell_results::record::Warning;
 
 const STYLE: &str = include_str!("../../templates/report.css");
@@ -72,7 +72,7 @@ impl Card {
     fn of(part: &Part, chapter: String) -> Self {
         let (source, figures, _) = part;
         let result = &source.result;
-        let verdict = result.verdict.clone().unwrap_or_else(|| asked::verdict(result, &[]));
+        let verdict = result.verdict.clone().unwrap_or_else(|| judgement::verdict(result, &[]));
         let lines = match subsection::said(&source.verdict) {
             Some(said) => vec![said.to_owned()],
             None => screen::sentences(result, figures).into_iter().map(|said| said.text).collect(),

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::asked::answer;
+use crate::judgement::answer;
 use crate::picture::{Name, PictureError, draw};
 use crate::sample::{configuration, record, result, warning};
 use crate::style::Role;

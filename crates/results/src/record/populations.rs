@@ -47,8 +47,8 @@ const LEAST_DEVIATIONS: f64 = 4.0;
 const FEWEST: u64 = 200;
 /// Narrowest kernel, in natural logarithm.
 const NARROWEST: f64 = 0.02;
-/// Configurations per kernel width; the density is smooth at this scale.
-const CONFIGURATIONS_PER_WIDTH: usize = 4;
+/// Bins per kernel width; the density is smooth at this scale.
+const BINS_PER_WIDTH: usize = 4;
 
 /// The groups in `histogram` from short to long; empty unless there are at least two.
 pub fn populations(histogram: &Histogram) -> Vec<Population> {
@@ -87,14 +87,14 @@ fn describe(histogram: &Histogram, borders: &[u64]) -> Vec<Population> {
         .collect()
 }
 
-/// The density of the logarithms, in configurations of a quarter of the kernel's width.
+/// The density of the logarithms, in bins of a quarter of the kernel's width.
 struct Density {
-    /// The logarithm at which configuration 0 begins, and the width of a configuration.
+    /// The logarithm at which bin 0 begins, and the width of a bin.
     low: f64,
-    configuration: f64,
+    bin_width: f64,
     /// The smoothed density.
     at: Vec<f64>,
-    /// Samples in all configurations before each.
+    /// Samples in all bins before each.
     sums: Vec<f64>,
 }
 
@@ -104,30 +104,30 @@ impl Density {
         // Outside of these lies less than the smallest group, so that no peak is missed.
         let low = ln(histogram.quantile(0.001)) - 2.0 * width;
         let high = ln(histogram.quantile(0.999)) + 2.0 * width;
-        let configuration = width / CONFIGURATIONS_PER_WIDTH as f64;
+        let bin_width = width / BINS_PER_WIDTH as f64;
         // At most ln(one hour / 1 ps) / (2 % / 4), some 7000.
-        let mut configurations = vec![0.0; ((high - low) / configuration) as usize + 1];
+        let mut bins = vec![0.0; ((high - low) / bin_width) as usize + 1];
         for (ps, samples) in histogram.buckets() {
-            let place = (ln(ps) - low) / configuration;
-            if place >= 0.0 && (place as usize) < configurations.len() {
-                configurations[place as usize] += samples as f64;
+            let place = (ln(ps) - low) / bin_width;
+            if place >= 0.0 && (place as usize) < bins.len() {
+                bins[place as usize] += samples as f64;
             }
         }
         let mut sums = vec![0.0];
-        for samples in &configurations {
+        for samples in &bins {
             sums.push(sums[sums.len() - 1] + samples);
         }
-        Self { low, configuration, at: smooth(&configurations), sums }
+        Self { low, bin_width, at: smooth(&bins), sums }
     }
 
-    /// Where a configuration begins, picoseconds.
-    fn ps(&self, configuration: usize) -> u64 {
-        (self.low + configuration as f64 * self.configuration).exp() as u64
+    /// Where a bin begins, picoseconds.
+    fn ps(&self, bin: usize) -> u64 {
+        (self.low + bin as f64 * self.bin_width).exp() as u64
     }
 
-    fn samples(&self, configurations: std::ops::Range<usize>) -> f64 {
+    fn samples(&self, bins: std::ops::Range<usize>) -> f64 {
         let last = self.sums.len() - 1;
-        self.sums[configurations.end.min(last)] - self.sums[configurations.start.min(last)]
+        self.sums[bins.end.min(last)] - self.sums[bins.start.min(last)]
     }
 
     /// Every local maximum.
@@ -138,7 +138,7 @@ impl Density {
             .collect()
     }
 
-    /// The lowest configuration between a peak and the next.
+    /// The lowest bin between a peak and the next.
     fn valley(&self, peaks: &[usize], index: usize) -> usize {
         let between = peaks[index]..=peaks[index + 1];
         between.min_by(|&a, &b| self.at[a].total_cmp(&self.at[b])).unwrap_or(peaks[index])
@@ -156,15 +156,10 @@ impl Density {
         let last = if index + 2 == peaks.len() { self.at.len() } else { self.valley(peaks, index + 1) + 1 };
         let smaller = self.samples(first..valley + 1).min(self.samples(valley + 1..last));
         let lower = if self.at[peak] < self.at[next] { peak } else { next };
-        let around = |configuration: usize| {
-            self.samples(
-                configuration.saturating_sub(CONFIGURATIONS_PER_WIDTH)
-                    ..configuration + CONFIGURATIONS_PER_WIDTH + 1,
-            )
-        };
+        let around = |bin: usize| self.samples(bin.saturating_sub(BINS_PER_WIDTH)..bin + BINS_PER_WIDTH + 1);
         let (high, low) = (around(lower), around(valley));
         smaller >= LEAST_SHARE * self.sums[self.sums.len() - 1]
-            && (next - peak) as f64 * self.configuration >= LEAST_RATIO.ln()
+            && (next - peak) as f64 * self.bin_width >= LEAST_RATIO.ln()
             && self.depth(peaks, index) <= GREATEST_VALLEY
             && high - low >= LEAST_DEVIATIONS * (high + low).sqrt()
     }
@@ -184,16 +179,15 @@ fn kernel_width(histogram: &Histogram) -> f64 {
     rule.max(grid).max(NARROWEST)
 }
 
-/// The configurations under a Gaussian kernel of [`CONFIGURATIONS_PER_WIDTH`] configurations, cut at four standard deviations.
-fn smooth(configurations: &[f64]) -> Vec<f64> {
-    const REACH: usize = 4 * CONFIGURATIONS_PER_WIDTH;
-    let weight = |distance: usize| (-0.5 * (distance as f64 / CONFIGURATIONS_PER_WIDTH as f64).powi(2)).exp();
+/// The bins under a Gaussian kernel of [`BINS_PER_WIDTH`] bins, cut at four standard deviations.
+fn smooth(bins: &[f64]) -> Vec<f64> {
+    const REACH: usize = 4 * BINS_PER_WIDTH;
+    let weight = |distance: usize| (-0.5 * (distance as f64 / BINS_PER_WIDTH as f64).powi(2)).exp();
     let weights: Vec<f64> = (0..=REACH).map(weight).collect();
-    (0..configurations.len())
+    (0..bins.len())
         .map(|center| {
-            let near = center.saturating_sub(REACH)..(center + REACH + 1).min(configurations.len());
-            near.map(|configuration| configurations[configuration] * weights[configuration.abs_diff(center)])
-                .sum()
+            let near = center.saturating_sub(REACH)..(center + REACH + 1).min(bins.len());
+            near.map(|bin| bins[bin] * weights[bin.abs_diff(center)]).sum()
         })
         .collect()
 }

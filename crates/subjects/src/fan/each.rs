@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
 
 /// A link of `M` for each receiver.
@@ -48,8 +48,8 @@ impl<M: Mechanism> FanEntry for Each<M> {
     fn needs(&self, receivers: u64) -> Needs {
         (self.needs)(receivers)
     }
-    fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
-        let links = (0..hall.receivers).map(|_| M::Link::open(site)).collect::<Result<_, _>>()?;
+    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
+        let links = (0..context.receivers).map(|_| M::Link::open(site)).collect::<Result<_, _>>()?;
         Ok(Box::new(Links::<M>(links)))
     }
 }

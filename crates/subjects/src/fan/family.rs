@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fan-outs as the harness takes them.
 
-use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::fanout::fan::FanEntry;
 use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -40,7 +40,7 @@ impl Family for FanOuts {
         Some(find(&configuration.subject).map_err(|unknown| unknown.to_string()))
     }
 
-    fn open(&self, _: &Stage<'_>) -> Result<Cast, String> {
-        Err("a fan-out has a troupe of its own".to_owned())
+    fn open(&self, _: &TrialContext<'_>) -> Result<OpenedSides, String> {
+        Err("a fan-out has processes of its own".to_owned())
     }
 }

@@ -4,7 +4,7 @@
 //! Nothing ties a post to a receiver. Whoever wakes and waits again before the others have run takes a second post, and
 //! somebody else goes without: a duplicate and a miss.
 
-use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;
 use crate::mechanism::sem_posix::{SemPosix, SemPosixLink, Shared};
 use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
@@ -44,7 +44,7 @@ impl FanEntry for SemPosixForAll {
     fn shared(&self) -> bool {
         true
     }
-    fn open(&self, site: &Site, _: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
+    fn open(&self, site: &Site, _: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
         Ok(Box::new(One(SemPosixLink::open(site)?)))
     }
 }

@@ -6,7 +6,7 @@
 
 use doorbell_results::nearest::{self, Unknown};
 
-pub use doorbell_harness::fanout::fan::{Fan, FanEntry, Hall, Needs, OpenFan};
+pub use doorbell_harness::fanout::fan::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 
 pub use self::family::FanOuts;
 mod each;

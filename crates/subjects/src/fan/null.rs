@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::{
     self, Fault, Host, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
     Word,
@@ -193,12 +193,12 @@ impl FanEntry for Null {
     fn needs(&self, _: u64) -> Needs {
         Needs::default()
     }
-    fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
-        let window = SHORTEST.max(EACH * hall.receivers);
+    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
+        let window = SHORTEST.max(EACH * context.receivers);
         Ok(Box::new(Schedule {
-            clock: hall.clock,
-            lead: hall.clock.ticks(LEAD.max(window)),
-            window: hall.clock.ticks(window),
+            clock: context.clock,
+            lead: context.clock.ticks(LEAD.max(window)),
+            window: context.clock.ticks(window),
             begun: site.word()?,
             times: site.place()?,
             walked: site.place()?,

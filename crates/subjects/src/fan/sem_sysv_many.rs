@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System V semaphores, as many in a set as the kernel takes.
 
-use super::{Fan, FanEntry, Hall, Needs, OpenFan};
+use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::c_call::result;
 use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd};
 use crate::mechanism::{Host, Mechanism, Notification, OpenError, Site, Unavailable};
@@ -62,11 +62,11 @@ impl FanEntry for SemSysvMany {
         let per_set = per_set(receivers);
         Needs { semaphore_sets: receivers.div_ceil(per_set), semaphores_per_set: per_set, ..Needs::default() }
     }
-    fn open(&self, site: &Site, hall: &Hall) -> Result<Box<dyn OpenFan>, OpenError> {
-        let per_set = per_set(hall.receivers.into()) as u32;
+    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError> {
+        let per_set = per_set(context.receivers.into()) as u32;
         let mut sets = Vec::new();
-        for first in (0..hall.receivers).step_by(per_set as usize) {
-            let count = per_set.min(hall.receivers - first);
+        for first in (0..context.receivers).step_by(per_set as usize) {
+            let count = per_set.min(context.receivers - first);
             let key = site.key()?;
             site.leave_note(Note::SystemVSemaphores(key))?;
             // SAFETY: takes integers only.

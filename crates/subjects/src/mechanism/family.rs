@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Means of notification as the harness takes them: there and back, or one way.
 
-use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -34,13 +34,13 @@ impl Family for Mechanisms {
         }
     }
 
-    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let there_and_back = matches!(stage.configuration.pattern, Pattern::PingPong { .. });
+    fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
+        let there_and_back = matches!(trial.configuration.pattern, Pattern::PingPong { .. });
         let roles = if there_and_back { [Role::Initiate, Role::Respond] } else { [Role::Emit, Role::Absorb] };
-        let entry = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
-        let links = entry.open(stage.site, roles.len() - usize::from(!there_and_back));
+        let entry = find(&trial.configuration.subject).map_err(|error| error.to_string())?;
+        let links = entry.open(trial.site, roles.len() - usize::from(!there_and_back));
         let links = links.map_err(|error| error.to_string())?;
-        Ok(Cast { roles, links, contexts: stage.configuration.contexts })
+        Ok(OpenedSides { roles, links, contexts: trial.configuration.contexts })
     }
 
     fn derive(&self, record: &mut Record, _: &Machine) {

@@ -37,7 +37,7 @@ pub(super) trait Bench {
 pub(super) struct Solo<A: Alone>(pub(super) A);
 
 impl<A: Alone> Links for Solo<A> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 1 {

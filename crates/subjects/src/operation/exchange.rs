@@ -39,7 +39,7 @@ pub(super) trait End {
 pub(super) struct Duo<X: Exchange>(pub(super) X);
 
 impl<X: Exchange> Links for Duo<X> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         let mut end = self.0.end(role)?;
         let set = side.payload[if X::SHARED_SET { 0 } else { role.index() }];

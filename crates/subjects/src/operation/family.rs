@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Operations as the harness takes them.
 
-use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -30,11 +30,11 @@ impl Family for Operations {
         }
     }
 
-    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let operation = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
-        let links = operation.open(stage.site, stage.configuration).map_err(|error| error.to_string())?;
+    fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
+        let operation = find(&trial.configuration.subject).map_err(|error| error.to_string())?;
+        let links = operation.open(trial.site, trial.configuration).map_err(|error| error.to_string())?;
         let roles = [Role::Initiate, Role::Respond];
-        Ok(Cast { roles, links, contexts: stage.configuration.contexts })
+        Ok(OpenedSides { roles, links, contexts: trial.configuration.contexts })
     }
 
     fn derive(&self, record: &mut Record, _: &Machine) {

@@ -57,7 +57,7 @@ pub(super) trait Receiver {
 pub(super) struct OneWay<H: Handover>(pub(super) H);
 
 impl<H: Handover> Links for OneWay<H> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         if role.index() == 0 {
             let mut sender = self.0.sender()?;

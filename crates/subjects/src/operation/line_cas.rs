@@ -72,7 +72,7 @@ impl Line {
 const WARMUP: u64 = 20;
 
 impl Links for Line {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         // Three at least: see where `follow` looks for the end.

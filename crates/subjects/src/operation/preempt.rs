@@ -150,7 +150,7 @@ struct Preemption {
 }
 
 impl Links for Preemption {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         if role.index() == 0 {
             self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);

@@ -21,7 +21,7 @@ pub(super) struct Pair<B: Beside>(pub(super) B);
 const WARMUP: u64 = 200;
 
 impl<B: Beside> Links for Pair<B> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 0 { self.lead(side) } else { self.follow(side) }

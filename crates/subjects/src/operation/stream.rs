@@ -25,7 +25,7 @@ pub(super) struct Turns<S: Stream>(pub(super) S);
 const WARMUP: u64 = 200;
 
 impl<S: Stream> Links for Turns<S> {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 0 { self.lead(side) } else { self.follow(side) }

@@ -19,7 +19,7 @@ pub struct Driver {
 }
 
 impl Links for Driver {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 1 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kinds of task as the harness takes them.
 
-use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -42,11 +42,11 @@ impl Family for Tasks {
         task_context::bytes(configuration)
     }
 
-    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let kind = find(&stage.configuration.subject).map_err(|error| error.to_string())?;
-        let task_context = TaskContext::place(stage.arena, stage.configuration, stage.clock, stage.control);
+    fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
+        let kind = find(&trial.configuration.subject).map_err(|error| error.to_string())?;
+        let task_context = TaskContext::place(trial.arena, trial.configuration, trial.clock, trial.control);
         let task_context = task_context.map_err(|error| error.to_string())?;
-        Ok(Cast {
+        Ok(OpenedSides {
             roles: [Role::Initiate, Role::Respond],
             links: Box::new(Driver { kind, task_context }),
             // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.

@@ -95,7 +95,7 @@ pub(super) fn forked(
     task_context.expect(number);
     let make = |own| fork(|| act(task_context, own, &life));
     let mut children = Children::made(task_context, generations, number, "a process", make)?;
-    task_context.await_ready(number, || children.obituary())?;
+    task_context.await_ready(number, || children.first_death())?;
     told(task_context)?;
     let pids: Vec<i32> = children.0.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     task_context.queue.fill();
@@ -103,7 +103,7 @@ pub(super) fn forked(
         .made(task_context, Known::Processes(&pids))
         .map_err(|error| children.reason(task_context, error))?;
     begin()?;
-    task_context.await_finished(|| children.obituary())?;
+    task_context.await_finished(|| children.first_death())?;
     told(task_context)?;
     generations
         .done(task_context, Known::Processes(&pids))
@@ -233,7 +233,7 @@ impl Children {
     }
 
     /// The death that nobody asked for, if there was one.
-    fn obituary(&mut self) -> Result<(), SideError> {
+    fn first_death(&mut self) -> Result<(), SideError> {
         match waitpid(None, WaitOptions::NOHANG) {
             Ok(Some((pid, status))) => {
                 let number = self.0.iter().position(|child| *child == pid);
@@ -251,7 +251,7 @@ impl Children {
 
     /// Why a task could not be read: it complained, it is dead, or else what `error` says.
     fn reason(&mut self, task_context: &TaskContext, error: SideError) -> SideError {
-        told(task_context).and_then(|()| self.obituary()).err().unwrap_or(error)
+        told(task_context).and_then(|()| self.first_death()).err().unwrap_or(error)
     }
 
     /// Waits until all have left.

@@ -34,7 +34,7 @@ const WARM_UP: u64 = 64;
 const POISON: u64 = 0;
 
 impl Links for Drive {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! I/O engines as the harness takes them.
 
-use doorbell_harness::family::{Cast, Family, Stage};
+use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
 use doorbell_harness::site::Host;
 use doorbell_machine::root::Root;
@@ -61,17 +61,17 @@ impl Family for Transfers {
         0
     }
 
-    fn open(&self, stage: &Stage<'_>) -> Result<Cast, String> {
-        let configuration = stage.configuration;
+    fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
+        let configuration = trial.configuration;
         let Pattern::Io { direction, direct } = configuration.pattern else {
             return Err("this is no transfer".to_owned());
         };
         let engine = find(&configuration.subject).map_err(|error| error.to_string())?;
         let target =
             configuration.target.as_ref().ok_or("the configuration names nothing to transfer to or from")?;
-        let target = target::open(target, direction, direct, configuration.size, stage.run_dir.path());
+        let target = target::open(target, direction, direct, configuration.size, trial.run_dir.path());
         let target = target.map_err(|error| error.to_string())?;
-        Ok(Cast {
+        Ok(OpenedSides {
             roles: [Role::Initiate, Role::Respond],
             links: Box::new(Drive { engine, target }),
             contexts: configuration.contexts,

@@ -11,9 +11,9 @@ use super::super::out::{self, aside};
 use super::super::report::source;
 use super::results::{each, files, judge, latest_begin};
 use super::verdict::names;
-use doorbell_report::asked::answered;
 use doorbell_report::fleet::to_look_at;
 use doorbell_report::html::{fleet, report};
+use doorbell_report::judgement::answered;
 use doorbell_report::wording::counted;
 use doorbell_verdict::fleet::{Fleet, Runs};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use doorbell_report::asked;
 use doorbell_report::fleet::LeftOut;
+use doorbell_report::judgement;
 use doorbell_results::record::{ResultFile, read};
 
 /// How far the clocks of nodes may be ahead of this one's.
@@ -72,7 +72,7 @@ pub fn each(
 /// at hand.
 pub fn judge(result: &mut ResultFile) {
     if result.verdict.is_some() || result.plan.question.is_some() {
-        result.verdict = Some(asked::verdict(result, &[]));
+        result.verdict = Some(judgement::verdict(result, &[]));
     }
 }
 

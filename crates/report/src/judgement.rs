@@ -92,7 +92,7 @@ pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Subsection> 
     }
 }
 
-/// What is said of `result` to other programs: as [`shown`](super::shown::shown) says it to people.
+/// What is said of `result` to other programs: as [`shown`](super::result_text::shown) says it to people.
 pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
     let told = match &result.plan.question {
         None => screen::verdict(result),
@@ -277,8 +277,9 @@ mod tests {
         });
         let told = verdict(&candidate, &[&baseline]);
         let forms = crate::verdict_format::FORMATS.map(|(_, write)| write("doorbell check", &told));
-        let text = [crate::shown::Detail::Brief, crate::shown::Detail::Full]
-            .map(|detail| crate::shown::shown(&candidate, &[&baseline], detail, &crate::style::Style::PLAIN));
+        let text = [crate::result_text::Detail::Brief, crate::result_text::Detail::Full].map(|detail| {
+            crate::result_text::shown(&candidate, &[&baseline], detail, &crate::style::Style::PLAIN)
+        });
         for form in forms.iter().chain(&text) {
             let words = form.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(words.contains("Baseline: EPYC; here: Xeon."), "{form}");

@@ -4,7 +4,7 @@
 use super::answer::could_be;
 use super::axis::{self, Axis};
 use super::figures::{Distribution, Row};
-use super::said::Said;
+use super::sentence::Sentence;
 use super::unit::{alike, time};
 use super::wording::multiple;
 use doorbell_results::configuration::Configuration;
@@ -121,7 +121,7 @@ impl<'a> Judged<'a> {
 
     /// What the rows say of each other: the shortest beside the longest of those that differ in one thing alone, or what a load does where rows
     /// differ in it. Of at most so many conditions: a screen has twenty lines for all quantities.
-    pub fn sentences(&self, conditions: usize) -> Vec<Said> {
+    pub fn sentences(&self, conditions: usize) -> Vec<Sentence> {
         let axes = axis::varying(self.rows.iter().map(|(row, _)| row.configuration()));
         let by_load = self.under_load(&axes);
         if !by_load.is_empty() {
@@ -131,13 +131,13 @@ impl<'a> Judged<'a> {
     }
 
     /// The shortest of a group beside its longest.
-    fn ends(&self, group: &Alike) -> Option<Said> {
+    fn ends(&self, group: &Alike) -> Option<Sentence> {
         let p50 = |place: usize| self.p50_ps(&self.rows[place]);
         let by_p50 = |a: &usize, b: &usize| p50(*a).total_cmp(&p50(*b));
         let first = group.places.iter().copied().min_by(by_p50)?;
         let last = group.places.iter().copied().rev().max_by(by_p50)?;
         if first == last {
-            return Some(Said { text: alone(&self.rows[first], self.quantity), open: false });
+            return Some(Sentence { text: alone(&self.rows[first], self.quantity), open: false });
         }
         let name = |place: usize| axis::label(self.rows[place].0.configuration(), &group.names);
         let [short, long] = alike([p50(first), p50(last)]);
@@ -150,11 +150,11 @@ impl<'a> Judged<'a> {
             name(last),
             interval(ratio)
         );
-        Some(Said { text, open: is_open(ratio) })
+        Some(Sentence { text, open: is_open(ratio) })
     }
 
     /// What a load makes of the rows that were also run without one.
-    fn under_load(&self, axes: &[Axis]) -> Vec<Said> {
+    fn under_load(&self, axes: &[Axis]) -> Vec<Sentence> {
         let apart: Vec<Axis> = axes.iter().copied().filter(|axis| *axis != Axis::Load).collect();
         let loaded = self.rows.iter().enumerate();
         loaded
@@ -169,7 +169,7 @@ impl<'a> Judged<'a> {
                     Axis::Load.value(configuration),
                     interval(ratio)
                 );
-                Some(Said { text, open: is_open(ratio) })
+                Some(Sentence { text, open: is_open(ratio) })
             })
             .take(LOADS)
             .collect()

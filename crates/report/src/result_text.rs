@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A result on a terminal: what it answers, or all that it holds.
 
-use super::asked::{Answer, answer};
+use super::judgement::{Answer, answer};
 use super::screen::{LINES, caution, screen};
 use super::style::Style;
 use super::subsection;
