@@ -35,9 +35,7 @@ impl Section for Survey {
         if result.emulated() {
             return super::emulated::counts_and_ratios(figures).into_iter().collect();
         }
-        // Of slices the usual mean is what is judged, of trials the usual median.
-        let sliced = result.records.iter().any(|record| !record.slices.is_empty());
-        screen(&doorbell_verdict::answer::answer(result), figures, if sliced { "mean" } else { "p50" })
+        screen(&doorbell_verdict::answer::answer(result), figures)
     }
     fn sentences(&self, result: &ResultFile, figures: &Figures) -> Vec<Sentence> {
         let fastest = match result.emulated() {
@@ -67,14 +65,14 @@ const MOST_ROWS: usize = 11;
 const FEW_ROWS: usize = 6;
 
 /// The answer in a screen.
-fn screen(answer: &Answer, figures: &Figures, level: &str) -> Vec<Subsection> {
+fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
     let picks = chosen(&answer.picks);
     let scale = Scale { unit: Unit::Microseconds };
     let mut table = Table::new(vec![
         word("placement"),
         word("need"),
         word("mechanism"),
-        number(level),
+        number("p50"),
         number("p99"),
         number("CPU"),
         word("the others"),

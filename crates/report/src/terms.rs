@@ -12,7 +12,10 @@ pub const TERMS: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 const PERCENTILES: &[(&str, &str)] = &[
-    ("p50", "The median: half of the samples took at most this long."),
+    (
+        "p50",
+        "The median: half of the samples took at most this long. Of what took turns in slices, and beside a ratio, the level: the middle of what its pairs took.",
+    ),
     ("p90", "Nine of ten samples took at most this long."),
     ("p99", "99 of 100 samples took at most this long."),
     (
