@@ -156,7 +156,8 @@ impl Receiver {
 
     /// What is written to `eventfd` sends `vector`: whoever writes, the kernel too, which does it for an io_uring(7) at each completion once the
     /// eventfd is registered there. What was written before is sent at once. The vector keeps it open until it is [revoked](Receiver::revoke), and
-    /// has no descriptor besides. By signals a thread of the library's own waits for it first.
+    /// has no descriptor besides. By signals a thread of the library's own waits for it first, and what somebody else has read before that thread
+    /// looks is not sent.
     ///
     /// # Errors
     ///

@@ -63,7 +63,8 @@ int uintr_signal(void);
 
 /*
  * Makes the calling thread a receiver; it is masked until uintr_unmask(). @handler is an ordinary
- * function, around which all registers are saved (APX's too; but AMX tiles: it must leave those alone). It runs masked, on the
+ * function, around which all registers are kept (APX's too; but AMX tiles: it must leave those alone), in a frame of the size that those
+ * need which the thread uses. It runs masked, on the
  * interrupted stack below the red zone, may call what a signal's handler may, and returns.
  * EBUSY: the thread has a handler. EFAULT: none was given, or no address of user space. EINVAL: an unknown
  * flag, or two that exclude each other. EAGAIN: the user has as many receivers as the driver allows. EMFILE: no descriptors are left.
@@ -91,7 +92,7 @@ int uintr_create_fd(uint64_t vector, unsigned int flags);
  * What is written to the eventfd @eventfd sends @vector to the calling thread: whoever writes, the kernel too, which does it for an
  * io_uring(7) at each completion once the eventfd is registered there. What was written before is sent at once. The vector keeps it open until
  * uintr_revoke() or the receiver's end, and has no descriptor besides. Its count stays for those who read it. By signals a thread of
- * the library's own waits for it first.
+ * the library's own waits for it first, and what somebody else has read before that thread looks is not sent.
  * EBADF: no descriptor. EINVAL: no eventfd's; the thread has no handler. ENOSPC: not below UINTR_VECTORS. EBUSY: the vector has a descriptor or an eventfd.
  */
 int uintr_vector_eventfd(uint64_t vector, int eventfd, unsigned int flags);

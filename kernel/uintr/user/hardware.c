@@ -39,16 +39,19 @@ static __thread struct receiver *own __attribute__((tls_model("initial-exec")));
 
 /* Of XCR0: x87, SSE, AVX, AVX-512, and APX's R16 to R31, which lie where MPX had its own. */
 #define XSAVE_STATES	0x800e7
-/* Ends of legacy area and header, and of the last of those states in the standard form, which is the longer one. */
-#define XSAVE_SIZE	2688
 
 __attribute__((visibility("hidden"))) uint32_t uintr_xsave_states;
-__attribute__((visibility("hidden"))) uint8_t uintr_has_xsavec;
+/* XSAVEC, and XGETBV that tells what is in use. */
+__attribute__((visibility("hidden"))) uint8_t uintr_xsave_tells;
 extern char uintr_entry[] __attribute__((visibility("hidden")));
 
 /*
- * The CPU has pushed RSP, RFLAGS, RIP and the vector, and RSP is a multiple of 16. XRSTOR wants
- * a header whose unused bytes are zero.
+ * The CPU has pushed RSP, RFLAGS, RIP and the vector, and RSP is a multiple of 16.
+ *
+ * Of the vector registers what the thread does not use takes no memory: a frame has 576 bytes for them, 832 where the upper halves of
+ * YMM are in use, else 2688, the end of the last of these states in the standard form, which is the longer one. So much does each
+ * user-level thread keep that is left in its handler. SSE counts always, for MXCSR. XRSTOR wants a header whose unused bytes are
+ * zero, and sets what was not saved to what it was: as it is initially.
  */
 __asm__(
 	".text\n"
@@ -63,19 +66,29 @@ __asm__(
 	"	pushq %r8\n	pushq %r9\n	pushq %r10\n	pushq %r11\n"
 	"	cld\n"
 	"	movl 8(%rbp), %edi\n"
-	"	subq $2688, %rsp\n"
-	"	andq $-64, %rsp\n"
+	"	cmpb $0, uintr_xsave_tells(%rip)\n"
+	"	je 3f\n"
+	"	movl $1, %ecx\n"
+	"	xgetbv\n"
+	"	andl uintr_xsave_states(%rip), %eax\n"
+	"	orl $2, %eax\n"
+	"	leaq -576(%rsp), %rsi\n"
+	"	testl $~3, %eax\n"
+	"	jz 1f\n"
+	"	leaq -832(%rsp), %rsi\n"
+	"	testl $~7, %eax\n"
+	"	jz 1f\n"
+	"	leaq -2688(%rsp), %rsi\n"
+	"1:	andq $-64, %rsi\n"
+	"	movq %rsi, %rsp\n"
 	"	xorl %edx, %edx\n"
-	"	movq %rdx, 512(%rsp)\n	movq %rdx, 520(%rsp)\n	movq %rdx, 528(%rsp)\n	movq %rdx, 536(%rsp)\n"
+	"	movq %rdx, 528(%rsp)\n	movq %rdx, 536(%rsp)\n"
 	"	movq %rdx, 544(%rsp)\n	movq %rdx, 552(%rsp)\n	movq %rdx, 560(%rsp)\n	movq %rdx, 568(%rsp)\n"
-	"	movl uintr_xsave_states(%rip), %eax\n"
-	"	cmpb $0, uintr_has_xsavec(%rip)\n"
-	"	je 1f\n"
 	"	xsavec64 (%rsp)\n"
-	"	jmp 2f\n"
-	"1:	xsave64 (%rsp)\n"
-	"2:	fninit\n"
-	"	pushq $0x1f80\n"
+	"	testb $1, %al\n"
+	"	jz 2f\n"
+	"	fninit\n"
+	"2:	pushq $0x1f80\n"
 	"	ldmxcsr (%rsp)\n"
 	"	addq $8, %rsp\n"
 	"	call uintr_run_handler\n"
@@ -88,8 +101,16 @@ __asm__(
 	"	popq %rbp\n"
 	"	addq $8, %rsp\n"
 	"	.byte 0xf3, 0x0f, 0x01, 0xec # uiret\n"
+	"3:	subq $2688, %rsp\n"
+	"	andq $-64, %rsp\n"
+	"	xorl %edx, %edx\n"
+	"	movq %rdx, 512(%rsp)\n	movq %rdx, 520(%rsp)\n	movq %rdx, 528(%rsp)\n	movq %rdx, 536(%rsp)\n"
+	"	movq %rdx, 544(%rsp)\n	movq %rdx, 552(%rsp)\n	movq %rdx, 560(%rsp)\n	movq %rdx, 568(%rsp)\n"
+	"	movl uintr_xsave_states(%rip), %eax\n"
+	"	xsave64 (%rsp)\n"
+	"	fninit\n"
+	"	jmp 2b\n"
 	".size uintr_entry, . - uintr_entry\n");
-_Static_assert(XSAVE_SIZE == 2688 && XSAVE_SIZE % 64 == 0, "as in uintr_entry");
 
 __attribute__((visibility("hidden"), used)) void uintr_run_handler(unsigned int vector)
 {
@@ -128,17 +149,22 @@ static int can_start(char *why, size_t size)
 	return fd < 0 ? -1 : close(fd);
 }
 
-static int start(char *why, size_t size)
+static void looks_at_registers(void)
 {
 	unsigned int a, b, c, d;
 
-	device = opens(why, size);
-	if (device < 0)
-		return -1;
 	/* The kernel has XSAVE on wherever it is, and so wherever these are. */
 	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
 	uintr_xsave_states = a & XSAVE_STATES;
-	uintr_has_xsavec = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 1 << 1;
+	uintr_xsave_tells = __get_cpuid_count(0xd, 1, &a, &b, &c, &d) && (a >> 1 & 3) == 3;
+}
+
+static int start(char *why, size_t size)
+{
+	device = opens(why, size);
+	if (device < 0)
+		return -1;
+	looks_at_registers();
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,31 +20,16 @@ struct watched {
 	unsigned int vector;
 	/* Ours: a copy of the eventfd, and what others would be given of the vector. */
 	int eventfd, end;
-	struct connection *connection;
+	struct connection connection;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct watched *all;
+/* Those that are over are used again: a handler that revokes may have interrupted malloc(). */
+static struct watched *all, *spare;
 static uint64_t numbers;
 static int loop = -1;
 /* Under the lock: of who forks. */
 static sigset_t before_fork;
-
-/* No signal's handler, which may be one of ours, finds the lock taken by its own thread. */
-static void enters(sigset_t *before)
-{
-	sigset_t every;
-
-	sigfillset(&every);
-	pthread_sigmask(SIG_SETMASK, &every, before);
-	pthread_mutex_lock(&lock);
-}
-
-static void leaves(const sigset_t *before)
-{
-	pthread_mutex_unlock(&lock);
-	pthread_sigmask(SIG_SETMASK, before, NULL);
-}
 
 static void *watches(void *nothing)
 {
@@ -58,7 +42,7 @@ static void *watches(void *nothing)
 		for (int i = 0; i < count; i++)
 			for (struct watched *each = all; each; each = each->next)
 				if (each->number == events[i].data.u64)
-					uintr_signals_send_apart(each->connection);
+					uintr_signals_send_apart(&each->connection);
 		pthread_mutex_unlock(&lock);
 	}
 	return nothing;
@@ -99,12 +83,33 @@ static int is_eventfd(int fd)
 	return strcmp(name, "anon_inode:[eventfd]") ? refuse(EINVAL) : 0;
 }
 
+/* Under the lock. */
 static void ends(struct watched *watched)
 {
-	if (watched->connection)
-		uintr_signals_disconnect_apart(watched->connection);
+	uintr_signals_disconnect_apart(&watched->connection);
 	close(watched->eventfd);
+	watched->next = spare;
+	spare = watched;
+}
+
+/* Under the lock. One that is no part of any list; NULL with errno. */
+static struct watched *begins(int eventfd, int end)
+{
+	struct watched *watched = spare ? spare : malloc(sizeof(*watched));
+	int error;
+
+	if (!watched)
+		return NULL;
+	spare = watched == spare ? watched->next : spare;
+	watched->eventfd = fcntl(eventfd, F_DUPFD_CLOEXEC, 0);
+	if (watched->eventfd >= 0 && !uintr_signals_connect_apart(end, &watched->connection))
+		return watched;
+	error = errno;
+	if (watched->eventfd >= 0)
+		close(watched->eventfd);
 	free(watched);
+	errno = error;
+	return NULL;
 }
 
 int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, unsigned int vector)
@@ -112,32 +117,29 @@ int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, u
 	/* Each write is an edge, read or not; but the loop finds nothing where somebody else has read before it looks. */
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
 	struct watched *watched;
-	sigset_t before;
-	int failed, error;
+	int error;
 
 	if (is_eventfd(eventfd))
 		return -1;
-	watched = malloc(sizeof(*watched));
-	if (!watched)
-		return -1;
-	*watched = (struct watched){ .receiver = receiver, .vector = vector, .end = end, .eventfd = fcntl(eventfd, F_DUPFD_CLOEXEC, 0) };
-	if (watched->eventfd < 0) {
-		free(watched);
-		return -1;
+	pthread_mutex_lock(&lock);
+	watched = begins(eventfd, end);
+	if (watched) {
+		watched->receiver = receiver;
+		watched->vector = vector;
+		watched->end = end;
+		watched->number = event.data.u64 = ++numbers;
+		if (starts() || epoll_ctl(loop, EPOLL_CTL_ADD, watched->eventfd, &event)) {
+			error = errno;
+			ends(watched);
+			watched = NULL;
+			errno = error;
+		} else {
+			watched->next = all;
+			all = watched;
+		}
 	}
-	watched->connection = uintr_signals_connect_apart(end);
-	enters(&before);
-	watched->number = event.data.u64 = ++numbers;
-	failed = !watched->connection || starts() || epoll_ctl(loop, EPOLL_CTL_ADD, watched->eventfd, &event);
-	error = errno;
-	if (!failed) {
-		watched->next = all;
-		all = watched;
-	}
-	leaves(&before);
-	if (failed)
-		ends(watched);
-	return failed ? refuse(error) : 0;
+	pthread_mutex_unlock(&lock);
+	return watched ? 0 : -1;
 }
 
 void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
@@ -145,7 +147,8 @@ void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
 	struct watched **link = &all, *watched;
 	sigset_t before;
 
-	enters(&before);
+	blocks_signals(&before);
+	pthread_mutex_lock(&lock);
 	while ((watched = *link)) {
 		if (watched->receiver != receiver || !(vectors >> watched->vector & 1)) {
 			link = &watched->next;
@@ -157,14 +160,16 @@ void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
 		close(watched->end);
 		ends(watched);
 	}
-	leaves(&before);
+	pthread_mutex_unlock(&lock);
+	sets_signals(&before);
 }
 
 void uintr_signals_lock_watched(void)
 {
 	sigset_t before;
 
-	enters(&before);
+	blocks_signals(&before);
+	pthread_mutex_lock(&lock);
 	before_fork = before;
 }
 
@@ -172,7 +177,8 @@ void uintr_signals_unlock_watched(void)
 {
 	sigset_t before = before_fork;
 
-	leaves(&before);
+	pthread_mutex_unlock(&lock);
+	sets_signals(&before);
 }
 
 /* In a child of fork, which has neither the thread nor the pages. */
@@ -182,7 +188,7 @@ void uintr_signals_forget_watched(void)
 		struct watched *watched = all;
 
 		all = watched->next;
-		uintr_signals_forget_apart(watched->connection);
+		close(watched->connection.bell);
 		close(watched->eventfd);
 		close(watched->end);
 		free(watched);

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,15 +16,6 @@
 /* Of @uses: it may be sent; it holds something. Below them who is about to send, and one as long as it is connected. */
 #define CONNECTED	(1u << 31)
 #define OCCUPIED	(1u << 30)
-
-struct connection {
-	uint32_t uses;
-	uint32_t vector, generation;
-	/* NULL: @bell is the eventfd of a vector that is polled. */
-	uint32_t *post;
-	const struct status *status;
-	int bell;
-};
 
 static struct connection connections[UINTR_CONNECTIONS];
 /* Of who connects and disconnects. */
@@ -173,28 +163,14 @@ void uintr_signals_forget(void)
 	pthread_mutex_unlock(&table);
 }
 
-struct connection *uintr_signals_connect_apart(int fd)
+int uintr_signals_connect_apart(int fd, struct connection *connection)
 {
-	struct connection *connection = malloc(sizeof(*connection));
-
-	if (connection && connects_to_card(fd, connection)) {
-		free(connection);
-		return NULL;
-	}
-	return connection;
+	return connects_to_card(fd, connection);
 }
 
 void uintr_signals_disconnect_apart(struct connection *connection)
 {
 	empties(connection);
-	free(connection);
-}
-
-/* In a child of fork. */
-void uintr_signals_forget_apart(struct connection *connection)
-{
-	close(connection->bell);
-	free(connection);
 }
 
 /* ---- sending: from handlers too, which may have to keep all but the general registers ---- */

@@ -686,27 +686,30 @@ static int takes_back(unsigned int vector)
 	if (!receiver || !(receiver->live & bit(vector)))
 		return refuse(EINVAL);
 	revokes(receiver, vector);
-	if (receiver->watched & bit(vector))
+	if (__atomic_fetch_and(&receiver->watched, ~bit(vector), __ATOMIC_RELAXED) & bit(vector))
 		uintr_signals_unwatch(receiver, bit(vector));
-	receiver->watched &= ~bit(vector);
 	closes(receiver, vector);
 	return 0;
 }
 
 static int takes_eventfd(unsigned int vector, int eventfd)
 {
-	int end = vector_fd(vector), error;
+	int end, failed, error;
+	sigset_t before;
 
-	if (end < 0)
-		return -1;
-	if (!uintr_signals_watch(eventfd, end, own, vector)) {
-		own->watched |= bit(vector);
-		return 0;
-	}
+	/* A handler that revokes, or ends the receiver, finds nothing of it or all. */
+	blocks_signals(&before);
+	end = vector_fd(vector);
+	failed = end < 0 || uintr_signals_watch(eventfd, end, own, vector);
 	error = errno;
-	takes_back(vector);
-	close(end);
-	return refuse(error);
+	if (!failed)
+		__atomic_fetch_or(&own->watched, bit(vector), __ATOMIC_RELAXED);
+	if (failed && end >= 0) {
+		takes_back(vector);
+		close(end);
+	}
+	sets_signals(&before);
+	return failed ? refuse(error) : 0;
 }
 
 static int timer(unsigned int vector, uint64_t first, uint64_t period)

@@ -22,6 +22,7 @@
 #ifndef UINTR_SIGNALS_H
 #define UINTR_SIGNALS_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -102,9 +103,18 @@ static inline long bare_call(long number, long a, long b, long c, long d, long e
 }
 
 struct receiver;
-struct connection;
 
-/* signals-eventfd.c, for signals.c; the first has taken @end, if it returns 0 */
+struct connection {
+	/* signals-send.c's, of one that has an index. */
+	uint32_t uses;
+	uint32_t vector, generation;
+	/* NULL: @bell is the eventfd of a vector that is polled. */
+	uint32_t *post;
+	const struct status *status;
+	int bell;
+};
+
+/* signals-eventfd.c, for signals.c, with all signals blocked; the first has taken @end, if it returns 0 */
 int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, unsigned int vector);
 void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors);
 void uintr_signals_lock_watched(void);
@@ -119,9 +129,22 @@ void uintr_signals_lock(void);
 void uintr_signals_unlock(void);
 void uintr_signals_forget(void);
 /* and for signals-eventfd.c: a connection that has no index */
-struct connection *uintr_signals_connect_apart(int fd);
+int uintr_signals_connect_apart(int fd, struct connection *connection);
 void uintr_signals_disconnect_apart(struct connection *connection);
-void uintr_signals_forget_apart(struct connection *connection);
 void uintr_signals_send_apart(struct connection *connection);
+
+/* No signal's handler, which may be one of ours, comes until they are set again. */
+static inline void blocks_signals(sigset_t *before)
+{
+	sigset_t every;
+
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, before);
+}
+
+static inline void sets_signals(const sigset_t *before)
+{
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 #endif

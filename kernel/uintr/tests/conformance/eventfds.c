@@ -144,6 +144,42 @@ static void has_one_sender(void)
 	FAILS(uintr_vector_eventfd(KNOCK, other, 0), EBUSY);
 }
 
+static void revokes_what_was_given(unsigned int number, void *argument)
+{
+	handler(number, argument);
+	CHECK(!uintr_revoke(KNOCK, 0) || errno == EINVAL);
+	FAILS(uintr_unregister_handler(0), EBUSY);
+}
+
+/* Handlers that come in the middle of it, and revoke. */
+static void is_revoked_while_it_is_given(void)
+{
+	pthread_t sender;
+	int before;
+
+	begins();
+	event = eventfd(1, EFD_NONBLOCK);
+	CHECK(uintr_handle(revokes_what_was_given, NULL, 0) == 0);
+	own_index = uintr_register_self(5, 0);
+	uintr_unmask();
+	/* The first makes what stays. */
+	CHECK(uintr_vector_eventfd(KNOCK, event, 0) == 0);
+	await(1);
+	before = open_descriptors();
+	sender = on_thread(sends_until_enough, NULL);
+	for (int i = 0; i < 300 || handled < 300; i++) {
+		CHECK(uintr_vector_eventfd(KNOCK, event, 0) == 0);
+		CHECK(!uintr_revoke(KNOCK, 0) || errno == EINVAL);
+	}
+	enough = true;
+	CHECK(!pthread_join(sender, NULL));
+	/* Nothing is left of any, and the vector is free. */
+	CHECK(open_descriptors() == before);
+	uintr_mask();
+	CHECK(uintr_vector_eventfd(KNOCK, event, 0) == 0);
+	FAILS(uintr_vector_eventfd(KNOCK, event, 0), EBUSY);
+}
+
 static void in_a_child(void)
 {
 	int before = handled;
@@ -328,6 +364,7 @@ const struct item eventfds[] = {
 	{ "an eventfd keeps its count for those who read it", keeps_its_count, 0 },
 	{ "a vector has a descriptor or one eventfd, until it is revoked", has_one_sender, 0 },
 	{ "an eventfd sends as long as its vector is there, and to no child", lives_as_long_as_its_vector, 0 },
+	{ "a handler revokes while an eventfd is given, and nothing is left", is_revoked_while_it_is_given, 0 },
 	{ "each vector may have an eventfd", serves_as_many_as_there_are, 0 },
 	{ "receivers end while their eventfd is written to", ends_under_writes, 0 },
 	{ "processes die while their eventfd is written to", dies_under_writes, 0 },

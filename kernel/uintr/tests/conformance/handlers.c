@@ -3,15 +3,6 @@
 #include "shared.h"
 #include <math.h>
 
-static volatile bool enough;
-
-static void *sends_until_enough(void *nothing)
-{
-	while (!enough)
-		uintr_send(own_index);
-	return nothing;
-}
-
 /* All of the processor's kinds of registers are in use where it interrupts, and by it. */
 static void uses_everything(unsigned int number, void *argument)
 {

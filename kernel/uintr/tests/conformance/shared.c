@@ -106,6 +106,15 @@ void sends_to_me_asleep(void)
 	once_i_sleep(sends);
 }
 
+volatile bool enough;
+
+void *sends_until_enough(void *nothing)
+{
+	while (!enough)
+		uintr_send(own_index);
+	return nothing;
+}
+
 void *shared(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

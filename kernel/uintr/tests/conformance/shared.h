@@ -52,6 +52,9 @@ pid_t on_child(void (*run)(void));
 void once_i_sleep(void (*act)(void));
 /* Sends @own_index once the thread that called this is asleep. */
 void sends_to_me_asleep(void);
+/* A thread that sends @own_index until @enough. */
+extern volatile bool enough;
+void *sends_until_enough(void *nothing);
 /* Shared with children made later. */
 void *shared(size_t size);
 void passes_some_time(void);

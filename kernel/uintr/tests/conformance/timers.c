@@ -51,16 +51,52 @@ static void stops(void)
 	CHECK(handled == 0);
 }
 
+/* How often an expiry was late by less than 2^n ns, for who ran and for who waited. */
+enum found { RAN, WAITED, FOUND };
+static unsigned int late[FOUND][64];
+static volatile int64_t due, came;
+
+static void looks_at_the_clock(unsigned int number, void *argument)
+{
+	came = now();
+	handler(number, argument);
+}
+
+/* In octaves of time. */
+static void tells_how_late(const char *name, const unsigned int *late)
+{
+	static const struct { const char *name; double part; } quantiles[] = { { "half", 0.5 }, { "99 %", 0.99 }, { "99.9 %", 0.999 }, { "all", 1 } };
+	unsigned int total = 0, below = 0, q = 0;
+
+	for (int n = 0; n < 64; n++)
+		total += late[n];
+	printf("# late, of %u that found it %s:", total, name);
+	for (int n = 0; n < 64; n++) {
+		below += late[n];
+		for (; total && q < 4 && below >= quantiles[q].part * total; q++)
+			printf("%s %s by less than %.1f us", q ? "," : "", quantiles[q].name, (double)(1ull << n) / 1000);
+	}
+	printf("\n");
+}
+
 /* Each is due when the last was handled: one that is lost stands still. */
 static void comes_each_time(void)
 {
 	uint64_t random = 88172645463325252ull;
 
-	receives();
+	begins();
+	CHECK(uintr_handle(looks_at_the_clock, NULL, 0) == 0);
+	uintr_unmask();
 	for (int i = 1; i <= times; i++) {
+		uint64_t first;
+		int how;
+
 		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-		CHECK(uintr_timer(TICK, UINTR_TIMER_LEAST + random % 50000, 0) == 0);
-		switch (random >> 32 & 3) {
+		first = UINTR_TIMER_LEAST + random % 50000;
+		how = random >> 32 & 3;
+		due = now() + first;
+		CHECK(uintr_timer(TICK, first, 0) == 0);
+		switch (how) {
 		case 0:
 			uintr_mask();
 			while (handled < i && uintr_wait_until(-1, 0))
@@ -76,8 +112,13 @@ static void comes_each_time(void)
 			sched_yield();
 		}
 		await(i);
+		CHECK(came >= due);
+		if (how != 1)
+			late[how ? RAN : WAITED][64 - __builtin_clzll((came - due) | 1)]++;
 	}
 	CHECK(handled == times);
+	tells_how_late("running", late[RAN]);
+	tells_how_late("waiting", late[WAITED]);
 }
 
 static void is_kept_while_masked(void)
