@@ -52,6 +52,12 @@ passes "$scratch/pong" "$scratch/socket"
 wait $ping
 cat "$scratch/said"
 
+step "a handler that returns keeps the registers that its thread uses, in no longer a frame than they need"
+entry() { compile "${@:2}" "$1/user/tests/entry.c" "$1"/user/{uintr,ipi,message,signals,signals-send,signals-eventfd}.c; }
+entry kernel/uintr -o "$scratch/entry"
+passes "$scratch/entry"
+grep "^#" "$scratch/said"
+
 step "user-level threads take turns, and each finds its registers as they were"
 compile kernel/uintr/examples/turns.c "$library" -o "$scratch/turns"
 UINTR_BACKEND=signals passes "$scratch/turns" 5 5000
@@ -74,31 +80,39 @@ moments kernel/uintr -o "$scratch/moments"
 passes "$scratch/moments"
 tail -1 "$scratch/said"
 
-# plant FILE SED CASE...: a mistake in a copy, and the cases that must find it.
+# plant moments|entry FILE SED CASE...: a mistake in a copy, and the cases of that program that must find it.
 plant() {
-    local copy=$scratch/planted file=$1 edit=$2
+    local copy=$scratch/planted program=$1 file=$2 edit=$3
     rm -rf "$copy"
     cp -r kernel/uintr "$copy"
     sed -i "$edit" "$copy/user/$file"
     ! cmp -s "kernel/uintr/user/$file" "$copy/user/$file" || fail "nothing to plant: $edit"
-    moments "$copy" -O0 -DLOST_AFTER=2 -o "$scratch/mistaken"
+    "$program" "$copy" -O0 -DLOST_AFTER=2 -o "$scratch/mistaken"
     "$scratch/mistaken" >"$scratch/said" 2>&1 && fail "not found: $edit"
-    for case in "${@:3}"; do
+    for case in "${@:4}"; do
         grep -q "^not ok [0-9]* - $case$" "$scratch/said" || fail "'$case' passed: $edit"
     done
 }
+step "a frame that leaves something out, or is longer than what is in use"
+if grep -qw avx512f /proc/cpuinfo; then
+    plant entry hardware.c 's|andl uintr_xsave_states(%rip), %eax|andl $3, %eax|' "a thread that uses AVX finds it as it was" "a thread that uses AVX-512 finds it as it was"
+    plant entry hardware.c 's|leaq -832(%rsp)|leaq -2688(%rsp)|' "a thread that uses AVX finds it as it was"
+else
+    ci/skipped "no AVX-512: two planted mistakes in what a frame keeps were not tried"
+fi
+plant entry hardware.c 's|orl $2, %eax|andl $~2, %eax|' "a thread that uses SSE finds it as it was"
 step "a sender that says it rang before it did; that looks before it posts; receivers that do not look once more"
-plant signals-send.c 's|^\tmode = __atomic_load_n|\t__atomic_fetch_or(connection->post, RUNG, __ATOMIC_SEQ_CST);\n&|' \
+plant moments signals-send.c 's|^\tmode = __atomic_load_n|\t__atomic_fetch_or(connection->post, RUNG, __ATOMIC_SEQ_CST);\n&|' \
     "another sends to one that runs, whose first sender was killed before the ring" \
     "another sends to one that sleeps in a wait, whose first sender was killed before the ring"
-plant signals-send.c 's|^\tmode = __atomic_load_n.*||; s|^\tuintr_moment(BEFORE_THE_POST);|\tmode = __atomic_load_n(\&connection->status->mode, __ATOMIC_SEQ_CST);\n&|' \
+plant moments signals-send.c 's|^\tmode = __atomic_load_n.*||; s|^\tuintr_moment(BEFORE_THE_POST);|\tmode = __atomic_load_n(\&connection->status->mode, __ATOMIC_SEQ_CST);\n&|' \
     "a receiver opens while its sender is before the post" "a receiver waits while its sender is before the post"
-plant signals.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
-plant signals.c 's|if (pending(own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
+plant moments signals.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
+plant moments signals.c 's|if (pending(own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
 # The handler of a signal that comes between the look and the poll takes what the poll is to find.
-plant signals.c 's|if (mode_of(receiver) == POLLING)|if (0)|' "one is sent to a receiver that loops masked, before it sleeps"
-plant signals.c 's|^\t\tfound = pending(receiver);|\t\tfound = 0;|' "one is sent to a receiver that loops masked, before it says that it waits"
-plant signals.c 's|^\tif (receiver->bell_rung) {|\tif (0) {|' "a thousand are sent to a receiver that loops masked, behind saying that it waits"
-plant signals.c '/^static void unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
+plant moments signals.c 's|if (mode_of(receiver) == POLLING)|if (0)|' "one is sent to a receiver that loops masked, before it sleeps"
+plant moments signals.c 's|^\t\tfound = pending(receiver);|\t\tfound = 0;|' "one is sent to a receiver that loops masked, before it says that it waits"
+plant moments signals.c 's|^\tif (receiver->bell_rung) {|\tif (0) {|' "a thousand are sent to a receiver that loops masked, behind saying that it waits"
+plant moments signals.c '/^static void unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
 
 echo "62-uintr-user: what was sent was heard, without the hardware"

@@ -10,7 +10,9 @@ mod hazard;
 pub mod polled;
 pub mod search;
 pub mod threads;
+mod trace;
 pub mod uintr;
 
 pub use chart::{Chart, Step};
 pub use search::{Fault, Outcome, Property, Protocol, Verdict};
+pub use trace::{ReplayError, Replayed};

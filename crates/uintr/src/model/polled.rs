@@ -34,9 +34,10 @@ mod replay;
 mod state;
 mod steps;
 
+pub use super::{ReplayError, Replayed};
 pub use config::{Config, Waiter};
 pub use hazard::Hazard;
-pub use replay::{ReplayError, Replayed, replay};
+pub use replay::replay;
 pub use state::State;
 pub use steps::{Action, Polled};
 

@@ -11,10 +11,11 @@ mod replay;
 mod rules;
 mod state;
 
+pub use super::{ReplayError, Replayed};
 pub use config::{Config, Interference, Patience, Resume, Sleep};
 pub use hazard::{ELSEWHERE, Hazard};
 pub use machine::{Action, Machine, Vector};
-pub use replay::{ReplayError, Replayed, replay};
+pub use replay::replay;
 pub use rules::{I1, I2, I3, I4, I5, ITEM_LEFT, NOT_QUIET, SLEEPS_FOREVER, STUCK, UNDELIVERED};
 pub use state::State;
 

@@ -40,7 +40,7 @@ fn a_recorded_trace_is_allowed() {
     assert_eq!(replayed.receivers, 2);
     assert_eq!(replayed.events.values().sum::<u64>(), lines().len() as u64);
     // Every way to leave the list, and states that were really open.
-    assert!(["uintr_wake", "uintr_rise"].iter().all(|event| replayed.events[event] > 10));
+    assert!(["wake", "rise"].iter().all(|event| replayed.events[event] > 10));
     assert!(replayed.widest > 8);
 }
 

@@ -43,37 +43,63 @@ fn faulty(hazard: Hazard) -> (Outcome, &'static str, Chart) {
     }
 }
 
+/// The property that each is known to break.
+fn known_for(hazard: Hazard) -> &'static str {
+    match hazard {
+        Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 | Hazard::H38 => UNDELIVERED.name,
+        Hazard::H4
+        | Hazard::H5
+        | Hazard::H10
+        | Hazard::H15
+        | Hazard::H18
+        | Hazard::H26
+        | Hazard::H27
+        | Hazard::H30
+        | Hazard::H31
+        | Hazard::H32
+        | Hazard::H33
+        | Hazard::H35 => SLEEPS_FOREVER.name,
+        Hazard::H6 | Hazard::H36 => NEVER_RESTS.name,
+        Hazard::H7 => "restores",
+        Hazard::H8 | Hazard::H17 => "sends",
+        Hazard::H11 => "table",
+        Hazard::H13 | Hazard::H14 | Hazard::H34 => "memory",
+        Hazard::H19 | Hazard::H29 => ITEM_LEFT.name,
+        Hazard::H20 => "tick",
+        Hazard::H37 => "handler",
+    }
+}
+
 #[test]
 fn every_hazard_is_found_and_shows_what_it_is_known_for() {
     for &hazard in Hazard::ALL {
         let (_, property, chart) = faulty(hazard);
-        let expected = match hazard {
-            Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 | Hazard::H38 => UNDELIVERED.name,
-            Hazard::H4
-            | Hazard::H5
-            | Hazard::H10
-            | Hazard::H15
-            | Hazard::H18
-            | Hazard::H26
-            | Hazard::H27
-            | Hazard::H30
-            | Hazard::H31
-            | Hazard::H32
-            | Hazard::H33
-            | Hazard::H35 => SLEEPS_FOREVER.name,
-            Hazard::H6 | Hazard::H36 => NEVER_RESTS.name,
-            Hazard::H7 => "restores",
-            Hazard::H8 | Hazard::H17 => "sends",
-            Hazard::H11 => "table",
-            Hazard::H13 | Hazard::H14 | Hazard::H34 => "memory",
-            Hazard::H19 | Hazard::H29 => ITEM_LEFT.name,
-            Hazard::H20 => "tick",
-            Hazard::H37 => "handler",
-        };
-        assert_eq!(property, expected, "{}: {:#?}", hazard.name(), chart);
+        assert_eq!(property, known_for(hazard), "{}: {:#?}", hazard.name(), chart);
         assert!(!chart.steps.is_empty() && chart.lanes.len() >= 2, "{}", hazard.name());
         for step in &chart.steps {
             assert!(step.from < chart.lanes.len() && step.to.is_none_or(|to| to < chart.lanes.len()));
+        }
+    }
+}
+
+/// A second receiver, and less interference, hide none of them.
+#[test]
+fn the_drivers_hazards_are_found_with_two_receivers_as_well() {
+    for (config, hazards) in [
+        (Config::DRIVER_SHARED, &[Hazard::H5, Hazard::H26][..]),
+        (Config::DRIVER_SHARED_LIFE_CYCLE, &[Hazard::H34, Hazard::H37]),
+        (Config::DRIVER_SHARED_HOT_PLUG, &[Hazard::H30]),
+        (Config::DRIVER_SHARED_RUNNING, &[Hazard::H12, Hazard::H38]),
+        (Config::DRIVER_SHARED_DESCRIPTOR, &[Hazard::H31, Hazard::H32, Hazard::H33]),
+        (Config::DRIVER_SHARED_STACK, &[Hazard::H36]),
+    ] {
+        for &hazard in hazards {
+            let outcome = check(config, Some(hazard));
+            let Verdict::Fault(fault) = outcome.verdict else {
+                panic!("{}: {} was not found in {} states", config.name, hazard.name(), outcome.states)
+            };
+            assert_eq!(fault.property.name, known_for(hazard), "{}: {}", config.name, hazard.name());
+            println!("{}: {} in {} states", config.name, hazard.name(), outcome.states);
         }
     }
 }

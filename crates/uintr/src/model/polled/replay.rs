@@ -1,87 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Follows what the driver did with receivers that have no handler, by its trace events, through the model.
 //!
-//! The driver tells when it arms a receiver, notices requests, takes one for a reader, and puts it to rest. Posts it does not see:
-//! every state that agrees with what was told is kept, and a step that none of them can take is one that the model does not allow.
+//! The driver tells when it arms a receiver, notices requests, takes one for a reader, and puts it to rest. Posts it does not see.
 
 use super::config::{Config, Waiter};
 use super::state::{At, Irq, State, VECTORS};
 use super::steps::Polled;
+use crate::model::trace::{self, ReplayError, Replayed, Vectors, WAKE};
 use crate::upid::UpidValue;
-use std::collections::{BTreeMap, HashSet};
-use std::fmt;
 
 /// The driver's steps, by the names of its trace events behind `uintr_polled_`.
 const EVENTS: [&str; 6] = ["arm", "notice", "take", "rest", "throttle", "unthrottle"];
 
-/// `WAKE` of `kernel/uintr/driver.h`.
-const DRIVERS_WAKE: u8 = 0xF7;
-
-const CPUS: u64 = 2;
-
-#[derive(Clone, Debug)]
-struct Line {
-    event: &'static str,
-    step: u64,
-    to: i64,
-    low: u64,
-    requests: u64,
-    text: String,
-}
-
-/// Why a trace was not followed to its end.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReplayError {
-    /// A line that is none.
-    #[error("not a trace event of a receiver without a handler: {0:?}")]
-    Garbled(String),
-    /// Events are missing.
-    #[error("receiver {receiver}: step {step} is missing; give the trace a larger buffer")]
-    Missing {
-        /// The driver's number of the receiver.
-        receiver: u64,
-        /// The first step that is not there.
-        step: u64,
-    },
-    /// More than the model has.
-    #[error("receiver {receiver}: {what}; the model has {CPUS} processors and {VECTORS} vectors")]
-    TooLarge {
-        /// The driver's number of the receiver.
-        receiver: u64,
-        /// What there is too much of.
-        what: String,
-    },
-    /// The driver did what the model does not.
-    #[error("the model does not allow: {line} of receiver {receiver}; {states} states were possible")]
-    Forbidden {
-        /// The driver's number of the receiver.
-        receiver: u64,
-        /// The event.
-        line: String,
-        /// How many states agreed with everything up to there.
-        states: usize,
-    },
-}
-
-/// A trace that the model allows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replayed {
-    /// Receivers that were followed.
-    pub receivers: usize,
-    /// Steps of the driver, by event.
-    pub events: BTreeMap<&'static str, u64>,
-}
-
-impl fmt::Display for Replayed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: u64 = self.events.values().sum();
-        write!(f, "{total} steps of {} receivers without a handler, all allowed (", self.receivers)?;
-        for (i, (name, count)) in self.events.iter().enumerate() {
-            write!(f, "{}{name} {count}", if i == 0 { "" } else { ", " })?;
-        }
-        write!(f, ")")
-    }
-}
+type Line = trace::Line<&'static str>;
 
 /// Follows every receiver without a handler of a trace in the text form of the kernel's tracefs; other events are left alone.
 ///
@@ -98,61 +29,27 @@ impl fmt::Display for Replayed {
 /// # Ok::<(), doorbell_uintr::model::polled::ReplayError>(())
 /// ```
 pub fn replay(trace: &str) -> Result<Replayed, ReplayError> {
-    let mut receivers: BTreeMap<u64, Vec<Line>> = BTreeMap::new();
-    for text in trace.lines().filter(|text| !text.starts_with('#') && text.contains(": uintr_polled_")) {
-        let (receiver, line) = parse(text).ok_or_else(|| ReplayError::Garbled(text.to_owned()))?;
-        receivers.entry(receiver).or_default().push(line);
-    }
-    let mut replayed = Replayed { receivers: receivers.len(), events: BTreeMap::new() };
-    for (&receiver, lines) in &mut receivers {
-        lines.sort_by_key(|line| line.step);
-        for (line, step) in lines.iter().zip(0..) {
-            if line.step != step {
-                return Err(ReplayError::Missing { receiver, step });
-            }
-            *replayed.events.entry(line.event).or_default() += 1;
-        }
-        Follower::new(receiver, lines)?.follow(lines)?;
-    }
-    Ok(replayed)
-}
-
-fn parse(text: &str) -> Option<(u64, Line)> {
-    let (_, rest) = text.split_once(": uintr_polled_")?;
-    let (name, fields) = rest.split_once(": ")?;
-    let event = EVENTS.into_iter().find(|event| *event == name)?;
-    let fields: BTreeMap<&str, &str> =
-        fields.split_ascii_whitespace().filter_map(|field| field.split_once('=')).collect();
-    let hex = |name: &str| u64::from_str_radix(fields.get(name)?, 16).ok();
-    let line = Line {
-        event,
-        step: fields.get("step")?.parse().ok()?,
-        to: fields.get("to")?.parse().ok()?,
-        low: hex("low")?,
-        requests: hex("requests")?,
-        text: rest.trim_end().to_owned(),
-    };
-    Some((fields.get("receiver")?.parse().ok()?, line))
+    let kind = ("receivers without a handler", ": uintr_polled_");
+    trace::replay(trace, kind, &EVENTS.map(|name| (name, name)), |receiver, lines| {
+        let follower = Follower::new(Vectors::of(receiver, lines)?);
+        let start = follower.polled.initial();
+        trace::follow(
+            receiver,
+            lines,
+            start,
+            |state| follower.posts(state),
+            |state, i| follower.taken(*state, &lines[i]),
+        )
+    })
 }
 
 struct Follower {
     polled: Polled,
-    receiver: u64,
-    /// The vectors that occur, lowest first.
-    vectors: Vec<u32>,
+    vectors: Vectors,
 }
 
 impl Follower {
-    fn new(receiver: u64, lines: &[Line]) -> Result<Self, ReplayError> {
-        let used = lines.iter().fold(0, |used, line| used | line.requests);
-        let vectors: Vec<u32> = (0..64).filter(|v| used >> v & 1 == 1).collect();
-        let too_large = |what: String| ReplayError::TooLarge { receiver, what };
-        if vectors.len() > VECTORS {
-            return Err(too_large(format!("vectors {vectors:?} are used")));
-        }
-        if let Some(line) = lines.iter().find(|line| line.to >= CPUS as i64) {
-            return Err(too_large(format!("it is armed on CPU {}", line.to)));
-        }
+    fn new(vectors: Vectors) -> Self {
         // Whoever arms or reads; a waiter of the model for each processor.
         let config = Config {
             name: "replay",
@@ -166,64 +63,37 @@ impl Follower {
             throttles: false,
             limit: 0,
         };
-        Ok(Self { polled: Polled { config, hazard: None }, receiver, vectors })
+        Self { polled: Polled { config, hazard: None }, vectors }
     }
 
-    fn follow(&self, lines: &[Line]) -> Result<(), ReplayError> {
-        let mut states = HashSet::from([self.polled.initial()]);
-        for line in lines {
-            let possible = self.posted(&states);
-            let next: HashSet<State> = possible.iter().flat_map(|state| self.taken(*state, line)).collect();
-            if next.is_empty() {
-                return Err(ReplayError::Forbidden {
-                    receiver: self.receiver,
-                    line: line.text.clone(),
-                    states: possible.len(),
-                });
-            }
-            states = next;
-        }
-        Ok(())
-    }
-
-    /// The states behind any number of posts.
-    fn posted(&self, states: &HashSet<State>) -> HashSet<State> {
-        let mut all = states.clone();
-        let mut new: Vec<State> = states.iter().copied().collect();
-        while let Some(state) = new.pop() {
-            for vector in 0..self.vectors.len() as u8 {
-                let mut posted = state;
-                posted.post(vector);
-                posted.posted = [0; VECTORS];
-                if all.insert(posted) {
-                    new.push(posted);
-                }
-            }
-        }
-        all
-    }
-
-    fn requests(&self, bits: u64) -> u8 {
-        self.vectors.iter().zip(0..).map(|(&v, bit)| ((bits >> v & 1) as u8) << bit).sum()
+    /// The states behind one post.
+    fn posts(&self, state: &State) -> Vec<State> {
+        let posted = |vector| {
+            let mut posted = *state;
+            posted.post(vector);
+            posted.posted = [0; VECTORS];
+            posted
+        };
+        self.vectors.all().map(posted).collect()
     }
 
     /// Whether the UPID's low half is the one that was seen. Before it is armed for the first time it names nobody.
     fn shows(state: &State, line: &Line) -> bool {
         let upid = UpidValue { low: line.low, pir: 0 };
-        upid.on() == state.on && upid.sn() == state.sn && (state.sn || upid.nv() == DRIVERS_WAKE)
+        upid.on() == state.on && upid.sn() == state.sn && (state.sn || upid.nv() == WAKE)
     }
 
     fn taken(&self, mut state: State, line: &Line) -> Vec<State> {
         if !Self::shows(&state, line) {
             return Vec::new();
         }
-        let requests = self.requests(line.requests);
+        let requests = self.vectors.bits(line.requests);
         match line.event {
             "arm" if !state.armed => {
                 let Ok(w) = usize::try_from(line.to) else { return Vec::new() };
                 state.waiters[w].at = At::Arm;
                 self.polled.wait(&mut state, w);
-                let looked = self.posted(&HashSet::from([quiet(state)]));
+                let looked = trace::closure([quiet(state)], |state| self.posts(state));
                 looked.into_iter().filter(|state| state.pir == requests).collect()
             }
             "notice" if state.armed && !state.throttled && i64::from(state.to) == line.to && state.on => {
@@ -256,7 +126,7 @@ impl Follower {
 
     /// The states behind the handler's look at PIR, which found `requests`.
     fn noticed(&self, state: State, c: usize, requests: u8) -> Vec<State> {
-        self.posted(&HashSet::from([state]))
+        trace::closure([state], |state| self.posts(state))
             .into_iter()
             .filter(|state| state.pir == requests)
             .map(|mut state| {

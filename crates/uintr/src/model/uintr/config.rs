@@ -284,12 +284,39 @@ impl Config {
     /// The same with processors that go off-line and come back.
     pub const DRIVER_SHARED_HOT_PLUG: Self = Self {
         name: "driver, shared, hot-plug",
-        interference: Interference { hot_plug: true, limit: Some(1), ..Self::DRIVER_SHARED.interference },
+        interference: Interference { hot_plug: true, ..Self::DRIVER_SHARED.interference },
         ..Self::DRIVER_SHARED
     };
 
+    /// Two that never block, and have both processors until a tick takes one away for who waits.
+    pub const DRIVER_SHARED_RUNNING: Self = Self {
+        name: "driver, shared, running",
+        patience: Patience::Spins,
+        interference: Interference { signal: true, ..Self::DRIVER_SHARED.interference },
+        ..Self::DRIVER_SHARED
+    };
+
+    /// Two that wait with their flag shut, one of them for a descriptor as well.
+    pub const DRIVER_SHARED_DESCRIPTOR: Self = Self {
+        name: "driver, shared, descriptor",
+        interference: Interference { limit: Some(1), ..Self::DRIVER_DESCRIPTOR.interference },
+        receivers: 2,
+        posts: 2,
+        ..Self::DRIVER_DESCRIPTOR
+    };
+
+    /// Two whose handlers' stacks have pages that may be late.
+    pub const DRIVER_SHARED_STACK: Self = Self {
+        name: "driver, shared, stack",
+        interference: Interference { limit: Some(1), ..Self::DRIVER_STACK.interference },
+        receivers: 2,
+        senders: 2,
+        posts: 1,
+        ..Self::DRIVER_STACK
+    };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 18] = [
+    pub const SMALL: [Self; 21] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -308,6 +335,9 @@ impl Config {
         Self::DRIVER_SHARED,
         Self::DRIVER_SHARED_LIFE_CYCLE,
         Self::DRIVER_SHARED_HOT_PLUG,
+        Self::DRIVER_SHARED_RUNNING,
+        Self::DRIVER_SHARED_DESCRIPTOR,
+        Self::DRIVER_SHARED_STACK,
     ];
 
     /// Receiver and vector of a sender's n-th post.

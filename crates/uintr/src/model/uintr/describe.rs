@@ -95,6 +95,10 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             lane_of(running(core), core),
             format!("preempts {}", task(running(core))),
         ),
+        Action::Tick(core, s) => {
+            let text = format!("the tick takes {} off, for one that waits", task(running(core)));
+            Step::towards(cpu(core), SENDER + usize::from(s), text)
+        }
         Action::TimeOut(r) => Step::local(RECEIVER + usize::from(r), "time-out ends the wait"),
         Action::Block(core) => Step::local(lane_of(running(core), core), "sleeps in a system call"),
         Action::Signal(core) => {

@@ -34,6 +34,9 @@ pub enum Action {
     Reuse(u8),
     /// The scheduler takes a processor away from its task.
     Preempt(u8),
+    /// The scheduler's tick takes a processor away from who would never give it up, for a sender that waits for one: what a
+    /// fair scheduler does sooner or later, and so no interference.
+    Tick(u8, u8),
     /// The time-out of a sleeping receiver.
     TimeOut(u8),
     /// The task of a processor sleeps in some system call.
@@ -204,6 +207,12 @@ impl Machine {
             Action::PickSender(core, s) => self.pick_sender(&mut state, usize::from(core), s),
             Action::Reuse(r) => self.hand_over(&mut state, usize::from(r)),
             Action::Preempt(core) => self.preempt(&mut state, usize::from(core)),
+            Action::Tick(core, s) => {
+                self.preempt(&mut state, usize::from(core));
+                if state.wrong == Wrong::Nothing {
+                    self.pick_sender(&mut state, usize::from(core), s);
+                }
+            }
             Action::TimeOut(r) if self.config.sleep == Sleep::AtSwitch => {
                 // It is on the list until it has a processor.
                 state.receivers[usize::from(r)].place = Place::Ready;

@@ -100,12 +100,7 @@ impl Machine {
                 let ready = |place: Place| place == Place::Ready;
                 let receivers = (0..).zip(&state.receivers).filter(|(_, r)| ready(r.place));
                 actions.extend(receivers.map(|(r, _)| Action::PickReceiver(id, r)));
-                // A sender registers with descriptors that the receivers hand out.
-                let present =
-                    || state.receivers.iter().take(self.config.receivers.into()).all(|r| r.registered());
-                let senders = (0..).zip(&state.senders).filter(|(_, s)| ready(s.place));
-                let able = senders.filter(|(_, s)| s.next != Send::Register || present());
-                actions.extend(able.map(|(s, _)| Action::PickSender(id, s)));
+                actions.extend(self.waiting_senders(state).map(|s| Action::PickSender(id, s)));
             }
             At::User => {
                 let can_go_on = match c.running {
@@ -120,10 +115,21 @@ impl Machine {
                 };
                 if can_go_on {
                     actions.push(Action::Run(id));
+                } else if !state.cores.iter().any(|c| c.at == At::Idle && c.plug != Plug::OffLine) {
+                    actions.extend(self.waiting_senders(state).map(|s| Action::Tick(id, s)));
                 }
             }
             _ => actions.push(Action::Run(id)),
         }
+    }
+
+    /// Those that want a processor: a sender registers with descriptors that the receivers hand out.
+    fn waiting_senders(&self, state: &State) -> impl Iterator<Item = u8> {
+        let present = state.receivers.iter().take(self.config.receivers.into()).all(|r| r.registered());
+        let senders = (0..).zip(state.senders);
+        senders
+            .filter(move |(_, s)| s.place == Place::Ready && (s.next != Send::Register || present))
+            .map(|(s, _)| s)
     }
 
     /// A sender's SENDUIPI has read its entry or has posted, and is not complete.
