@@ -5,7 +5,7 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 ./compilers oldest aarch64-unknown-linux-gnu aarch64-unknown-linux-musl riscv64gc-unknown-linux-gnu \
-    x86_64-unknown-linux-musl x86_64-pc-windows-gnu aarch64-apple-darwin miri
+    x86_64-unknown-linux-musl i686-unknown-linux-gnu x86_64-pc-windows-gnu aarch64-apple-darwin miri
 ./processors
 ./machines
 exit 0

@@ -4,6 +4,10 @@
 const SOURCES: &str = env!("CARGO_MANIFEST_DIR");
 
 fn main() {
+    // The crate says that it is of 64 bits: nobody could tell from what the C compiler says.
+    if std::env::var("CARGO_CFG_TARGET_POINTER_WIDTH").is_ok_and(|width| width != "64") {
+        return;
+    }
     let mut build = cc::Build::new();
     build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true).include(format!("{SOURCES}/include"));
     for name in ["uintr", "ipi", "message", "hardware", "signals", "signals-send", "signals-eventfd"] {

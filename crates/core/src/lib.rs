@@ -31,7 +31,7 @@ extern crate std;
 
 // Offsets of the layout, `sem_t`'s room, counts that never wrap: all are those of 64 bits.
 #[cfg(not(target_pointer_width = "64"))]
-compile_error!("doorbell shares memory between processes of 64 bits; there is no port to 32 bits yet");
+compile_error!("doorbell is of 64 bits; there is no port to 32 bits yet");
 
 pub mod channel;
 #[cfg(all(test, not(loom)))]

@@ -32,6 +32,9 @@
 //! # }
 //! ```
 
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("user-interrupts is of 64 bits; there is no port to 32 bits yet");
+
 mod backend;
 mod polled;
 mod receiver;
