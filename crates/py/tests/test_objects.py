@@ -146,6 +146,14 @@ def test_a_worker_that_never_comes_is_told_of() -> None:
     scheduler.close()
 
 
+def test_the_first_message_waits_for_workers_no_longer_than_it_may() -> None:
+    """It waited for minutes, and raised."""
+    scheduler, _steps = doorbell.broadcast(2)
+    assert not scheduler.send(b"step", 0.05)
+    assert not scheduler.send_object("step", 0.05)
+    scheduler.close()
+
+
 @pytest.mark.parametrize("lengths", [[0.004] * 30, [0.002, 0.02] * 12, [0.003] * 10 + [0.0] * 20 + [0.003] * 10])
 def test_a_worker_that_expects_the_next_step_misses_none_whatever_the_pace(lengths: list[float]) -> None:
     import threading

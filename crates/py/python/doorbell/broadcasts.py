@@ -4,6 +4,7 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
@@ -13,6 +14,15 @@ from .objects import load, parts
 
 # How long a worker that was started may take until it is there.
 PATIENCE = 300.0
+
+
+def _end(timeout: float | None) -> float | None:
+    """When `timeout` seconds from now are over."""
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _left(end: float | None) -> float | None:
+    return None if end is None else max(0.0, end - time.monotonic())
 
 
 class BroadcastSender:
@@ -27,8 +37,9 @@ class BroadcastSender:
 
     def wait_for_workers(self, timeout: float | None = PATIENCE) -> bool:
         """Waits until all are there, which the first message does too. False if `timeout` seconds went by first."""
+        end = _end(timeout)
         while self._missing and self._host is not None:
-            connection = self._host.accept(Segment(lanes=1, lane_capacity=4096), timeout)
+            connection = self._host.accept(Segment(lanes=1, lane_capacity=4096), _left(end))
             if connection is None:
                 return False
             self._publisher.admit(connection, 0)
@@ -37,22 +48,28 @@ class BroadcastSender:
         return True
 
     def send(self, message: Any, timeout: float | None = None) -> bool:
-        """Sends a copy of `message`. False if `timeout` seconds went by before there was room."""
-        self._all_there()
-        return self._publisher.publish(message, timeout)
+        """Sends a copy of `message`. False if `timeout` seconds went by before all workers were there and there was room."""
+        end = _end(timeout)
+        return self._all_there(end) and self._publisher.publish(message, _left(end))
 
     def send_object(self, object: Any, timeout: float | None = None) -> bool:
-        """Sends `object`, pickled; large buffers in it are copied once, into shared memory."""
-        self._all_there()
-        return self._publisher._publish_parts(*parts(object), timeout)
+        """Sends `object`, pickled; large buffers in it are copied once, into shared memory. Waits as `send` does."""
+        end = _end(timeout)
+        return self._all_there(end) and self._publisher._publish_parts(*parts(object), _left(end))
 
     def ended(self) -> list[tuple[int, str]]:
         """Which workers have gone since the last call, by their numbers in the order of their coming, and how."""
         return list(self._publisher.ended())
 
-    def _all_there(self) -> None:
-        if self._missing and not self.wait_for_workers():
-            raise RendezvousError(f"{self._missing} workers did not come within {PATIENCE:.0f} seconds")
+    def _all_there(self, end: float | None) -> bool:
+        if not self._missing or self.wait_for_workers(PATIENCE if end is None else _left(end)):
+            return True
+        if end is None:
+            raise RendezvousError(
+                f"{self._missing} workers did not come within {PATIENCE:.0f} seconds; one is there when it first receives, "
+                "in a process or thread of its own"
+            )
+        return False
 
     def _stop_listening(self) -> None:
         if self._host is not None:
