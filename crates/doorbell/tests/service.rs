@@ -310,7 +310,7 @@ fn a_client_that_never_stops_sending_keeps_neither_clients_nor_callers_out() {
 fn a_client_is_told_when_its_service_dies_and_finds_the_next() {
     let path = scratch("again");
     let first = doorbell::listen(&path).unwrap();
-    assert_eq!(doorbell::listen(&path).map(drop).unwrap_err(), RendezvousError::Owned);
+    assert_eq!(doorbell::listen(&path).map(drop).unwrap_err(), RendezvousError::Owned { path: path.clone() });
     let serve = |mut service: doorbell::service::Service| {
         thread::spawn(move || {
             let (client, message) = service.recv_timeout(FOREVER).unwrap().expect("hung");
@@ -325,7 +325,10 @@ fn a_client_is_told_when_its_service_dies_and_finds_the_next() {
     serving.join().unwrap();
     let told = client.recv().unwrap_err();
     assert!(matches!(told, RecvError::Closed | RecvError::PeerGone(_)), "{told:?}");
-    assert_eq!(doorbell::connect(&path).map(drop).unwrap_err(), RendezvousError::NoOwner);
+    assert_eq!(
+        doorbell::connect(&path).map(drop).unwrap_err(),
+        RendezvousError::NoOwner { path: path.clone() }
+    );
     let later = thread::spawn({
         let path = path.clone();
         move || doorbell::connect_timeout(path, FOREVER).map(|mut client| client.send(b"second"))

@@ -270,8 +270,8 @@ impl From<RendezvousError> for Failure {
                 (DOORBELL_OTHER_USER, 0)
             }
             RendezvousError::TooMany { .. } => (DOORBELL_TOO_MANY, 0),
-            RendezvousError::Owned => (DOORBELL_OWNED, 0),
-            RendezvousError::NoOwner => (DOORBELL_NO_OWNER, 0),
+            RendezvousError::Owned { .. } => (DOORBELL_OWNED, 0),
+            RendezvousError::NoOwner { .. } => (DOORBELL_NO_OWNER, 0),
             RendezvousError::NothingInherited => (DOORBELL_NOTHING_INHERITED, 0),
             // The enum may grow; its message says what it is.
             _ => (DOORBELL_SYSTEM, 0),

@@ -6,7 +6,7 @@ use crate::channel::{Receiver, RecvError, SendError, Sender};
 use crate::descriptor;
 use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
-use crate::rendezvous::{Connection, Greeted, Join, RendezvousError, connect_by, try_connect};
+use crate::rendezvous::{Connection, Greeted, Join, RendezvousError, connect_by, no_owner, try_connect};
 use crate::service::{Duplex, paths};
 use rustix::io::Errno;
 use std::path::Path;
@@ -107,13 +107,14 @@ pub async fn connect_async(name: impl AsRef<Path>) -> Result<AsyncDuplex, Rendez
 /// # Panics
 /// As [`Async::new`].
 pub async fn connect_async_by(name: impl AsRef<Path>, join: &Join) -> Result<AsyncDuplex, RendezvousError> {
-    for path in paths(name.as_ref())? {
-        let socket = match try_connect(&path) {
-            Err(RendezvousError::NoOwner) => continue,
+    let paths = paths(name.as_ref())?;
+    for path in &paths {
+        let socket = match try_connect(path) {
+            Err(RendezvousError::NoOwner { .. }) => continue,
             Ok(Some(socket)) => socket,
             // Nobody tells when its queue of callers has room: that alone is waited for by a thread.
             Ok(None) => {
-                let join = join.clone();
+                let (join, path) = (join.clone(), path.clone());
                 let waiting = tokio::task::spawn_blocking(move || connect_by(&join, &path));
                 waiting.await.map_err(|_| RendezvousError::NoAnswer(Errno::CONNRESET))??
             }
@@ -125,7 +126,7 @@ pub async fn connect_async_by(name: impl AsRef<Path>, join: &Join) -> Result<Asy
             error => RendezvousError::Wait(error),
         });
     }
-    Err(RendezvousError::NoOwner)
+    Err(no_owner(paths))
 }
 
 /// Joins a host once it has answered.

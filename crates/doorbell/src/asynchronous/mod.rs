@@ -16,8 +16,6 @@ mod subscriber;
 mod turn;
 #[cfg(feature = "zerocopy")]
 mod typed;
-#[cfg(feature = "serde")]
-mod value;
 
 pub use bell::AsyncBell;
 pub use duplex::{AsyncDuplex, connect_async, connect_async_by};
@@ -43,7 +41,7 @@ use turn::{Turn, take_turns};
 /// | [`Popper`](crate::queue::Popper), [`Pusher`](crate::queue::Pusher) of a queue | [`pop`](Self::pop), [`push`](Self::push) |
 /// | [`NotifyWaiter`](crate::NotifyWaiter) | [`wait`](#method.wait-1) |
 ///
-/// With features `zerocopy` and `serde`, ends for values too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
+/// With feature `zerocopy`, ends for values too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
 /// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
 ///
 /// A [`Service`](crate::service::Service) is awaited by [`AsyncService`](crate::AsyncService). In other runtimes register an end's
@@ -123,7 +121,7 @@ pub trait Listen {
 }
 
 /// An end for values, which is waited for as the end for bytes within it is.
-#[cfg(any(feature = "zerocopy", feature = "serde"))]
+#[cfg(feature = "zerocopy")]
 pub trait OverBytes {
     /// That end.
     type Bytes: Listen;
@@ -132,7 +130,7 @@ pub trait OverBytes {
     fn over(&mut self) -> &mut Self::Bytes;
 }
 
-#[cfg(any(feature = "zerocopy", feature = "serde"))]
+#[cfg(feature = "zerocopy")]
 impl<E: OverBytes> Listen for E {
     fn check_ours(&mut self) -> Result<(), WaitError> {
         self.over().check_ours()

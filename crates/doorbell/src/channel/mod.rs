@@ -45,10 +45,29 @@
 //! | receiving: copying, in place, in an event loop | [`Receiver`] |
 //! | many senders, one receiver | [`mpsc`], whose senders are cloned; [`senders`] of which a fixed number may be there; [`Gather`] |
 //! | one sender, many receivers | [`broadcast`] |
-//! | values of one type | `Typed` (feature `zerocopy`) |
+//! | values of one type, as they lie in memory | `Typed` (feature `zerocopy`) |
 //! | any of these ends in a tokio task | `Async` (feature `tokio`) |
 //! | what lies where in memory | [`doorbell_core::channel::layout`] |
 //! | how a message travels, and what a killed or hostile peer can do | [`doorbell_core::channel::lane`] |
+//!
+//! What has strings, lists and variants is written by a serializer of your choice:
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Debug, PartialEq)]
+//! enum Order {
+//!     Buy { symbol: String, shares: u32 },
+//!     Cancel(Vec<u64>),
+//! }
+//!
+//! let (mut sender, mut receiver) = doorbell::channel(4096)?;
+//! sender.send(&postcard::to_allocvec(&Order::Cancel(vec![7, 8]))?)?;
+//! // A copy is read, which no sender can change any more.
+//! let order: Order = postcard::from_bytes(&receiver.recv()?.to_vec())?;
+//! assert_eq!(order, Order::Cancel(vec![7, 8]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Trust
 //!
@@ -95,8 +114,6 @@ mod senders;
 mod slot;
 #[cfg(feature = "zerocopy")]
 mod typed;
-#[cfg(feature = "serde")]
-mod value;
 
 pub use crate::attach_error::AttachError;
 pub use doorbell_core::channel::layout::Lanes;
@@ -114,8 +131,6 @@ pub use senders::{CloneSender, Senders, mpsc, senders};
 pub use slot::Slot;
 #[cfg(feature = "zerocopy")]
 pub use typed::{Typed, TypedBatch, TypedReceiver, TypedSender};
-#[cfg(feature = "serde")]
-pub use value::{ValueError, ValueReceiver, ValueSender};
 
 pub use crate::directory::Ends;
 

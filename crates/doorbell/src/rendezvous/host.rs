@@ -369,7 +369,7 @@ impl Door {
                     return Err(RendezvousError::NoSocket { path: path.to_owned() });
                 }
                 if is_served(path)? {
-                    return Err(RendezvousError::Owned);
+                    return Err(RendezvousError::Owned { path: path.to_owned() });
                 }
                 unlink(path).map_err(os("unlink"))?;
                 rustix::net::bind(&listener, &address).map_err(os("bind"))?;
@@ -750,9 +750,7 @@ mod tests {
             told.send((joined, Host::bind(&there).map(drop))).unwrap();
         });
         let answers = tells.recv_timeout(Duration::from_secs(60)).expect("hung");
-        assert_eq!(
-            answers,
-            (Err(RendezvousError::TimedOut { after: Duration::from_millis(1) }), Err(RendezvousError::Owned))
-        );
+        let late = RendezvousError::TimedOut { after: Duration::from_millis(1) };
+        assert_eq!(answers, (Err(late), Err(RendezvousError::Owned { path })));
     }
 }

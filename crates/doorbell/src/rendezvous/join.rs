@@ -296,18 +296,24 @@ pub(crate) fn join_one_of<T: Trust>(
 ) -> Result<Connection<T>, RendezvousError> {
     let patience = join.patience_of(whole.unwrap_or(join.patience));
     loop {
-        for path in paths()? {
-            match join.within(&path, &patience) {
-                Err(RendezvousError::NoOwner) => {}
+        let paths = paths()?;
+        for path in &paths {
+            match join.within(path, &patience) {
+                Err(RendezvousError::NoOwner { .. }) => {}
                 result => return result,
             }
         }
         // A service that comes tells nobody: a folder can be watched, a path in several not.
         if whole.is_none() || patience.is_over() {
-            return Err(RendezvousError::NoOwner);
+            return Err(no_owner(paths));
         }
         pause(AGAIN_AFTER, &patience)?;
     }
+}
+
+/// Nobody listens at any of `paths`.
+pub(crate) fn no_owner(paths: Vec<PathBuf>) -> RendezvousError {
+    RendezvousError::NoOwner { path: paths.into_iter().next().unwrap_or_default() }
 }
 
 /// Joins the host at `path`, which need not be trusted: [`Join::at`] with nothing said.
@@ -337,7 +343,7 @@ pub(super) fn connect(path: &Path, patience: &Patience<'_>) -> Result<OwnedFd, R
         match rustix::net::connect(&socket, &address) {
             Ok(()) => return Ok(socket),
             Err(Errno::INTR) => patience.after_signal()?,
-            Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(RendezvousError::NoOwner),
+            Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(no_owner(vec![path.to_owned()])),
             Err(Errno::AGAIN) => return Err(patience.timed_out()),
             Err(errno) => return Err(os("connect")(errno)),
         }
@@ -361,7 +367,7 @@ pub(crate) fn try_connect(path: &Path) -> Result<Option<OwnedFd>, RendezvousErro
             Ok(Some(socket))
         }
         Err(Errno::AGAIN) => Ok(None),
-        Err(Errno::NOENT | Errno::CONNREFUSED) => Err(RendezvousError::NoOwner),
+        Err(Errno::NOENT | Errno::CONNREFUSED) => Err(no_owner(vec![path.to_owned()])),
         Err(errno) => Err(os("connect")(errno)),
     }
 }

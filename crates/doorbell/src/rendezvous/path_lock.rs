@@ -24,6 +24,7 @@ impl PathLock {
     /// # Errors
     /// [`RendezvousError::Owned`] if somebody holds it for too long.
     pub(super) fn take(path: &Path) -> Result<Self, RendezvousError> {
+        let served = path;
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
@@ -37,7 +38,7 @@ impl PathLock {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err(RendezvousError::Owned)
+        Err(RendezvousError::Owned { path: served.to_owned() })
     }
 }
 

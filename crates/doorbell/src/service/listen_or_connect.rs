@@ -36,12 +36,12 @@ pub fn listen_or_connect(name: impl AsRef<Path>) -> Result<Opened, RendezvousErr
     let name = name.as_ref();
     loop {
         match connect(name) {
-            Err(RendezvousError::NoOwner) => {}
+            Err(RendezvousError::NoOwner { .. }) => {}
             result => return result.map(Opened::Client),
         }
         match listen(name) {
             // Another was faster, and may have gone again.
-            Err(RendezvousError::Owned) => {}
+            Err(RendezvousError::Owned { .. }) => {}
             result => return result.map(Opened::Service),
         }
     }

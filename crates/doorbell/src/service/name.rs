@@ -158,7 +158,7 @@ pub(super) fn path_to_listen_at(name: &Path) -> Result<PathBuf, RendezvousError>
 pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousError> {
     for other in paths(name)?.into_iter().filter(|other| other != path) {
         if is_served(&other)? {
-            return Err(RendezvousError::Owned);
+            return Err(RendezvousError::Owned { path: other });
         }
     }
     Ok(())
@@ -169,7 +169,7 @@ pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousErro
 pub(super) fn check_first(name: &Path, path: &Path) -> Result<(), RendezvousError> {
     for other in paths(name)?.into_iter().take_while(|other| other != path) {
         if is_served(&other)? {
-            return Err(RendezvousError::Owned);
+            return Err(RendezvousError::Owned { path: other });
         }
     }
     Ok(())

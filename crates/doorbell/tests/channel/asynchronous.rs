@@ -887,7 +887,7 @@ fn a_client_connects_talks_and_waits_for_room_without_a_thread() {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("doorbell-async-{}-{number}", std::process::id()));
         let absent = connect_async(&path).await.map(drop);
-        assert_eq!(absent, Err(doorbell::rendezvous::RendezvousError::NoOwner));
+        assert_eq!(absent, Err(doorbell::rendezvous::RendezvousError::NoOwner { path: path.clone() }));
         let mut service = AsyncService::new(doorbell::listen(&path).unwrap()).unwrap();
         const EACH: u32 = 300;
         let client = tokio::spawn(async move {

@@ -22,8 +22,6 @@ mod smol;
 mod threads;
 #[cfg(feature = "zerocopy")]
 mod typed;
-#[cfg(feature = "serde")]
-mod value;
 
 /// Not a test: what the other process does.
 #[test]

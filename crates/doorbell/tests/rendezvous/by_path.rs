@@ -7,7 +7,7 @@ use super::*;
 fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
     let path = scratch("path");
     let host = socket::Host::bind(&path).unwrap();
-    assert_eq!(socket::Host::bind(&path).unwrap_err(), RendezvousError::Owned);
+    assert_eq!(socket::Host::bind(&path).unwrap_err(), RendezvousError::Owned { path: path.clone() });
     thread::scope(|scope| {
         scope.spawn(|| {
             let connection: Connection = socket::join(&path).unwrap();
@@ -28,7 +28,7 @@ fn processes_meet_at_a_path_and_the_path_goes_with_the_host() {
     });
     drop(host);
     assert!(!path.exists());
-    assert_eq!(socket::join(&path).unwrap_err(), RendezvousError::NoOwner);
+    assert_eq!(socket::join(&path).unwrap_err(), RendezvousError::NoOwner { path });
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn of_many_who_replace_a_dead_hosts_file_one_does_and_can_be_reached() {
             let binding: Vec<_> = (0..4).map(|_| scope.spawn(|| socket::Host::bind(&path))).collect();
             binding.into_iter().map(|host| host.join().unwrap()).collect()
         });
-        let refused = hosts.iter().filter(|host| matches!(host, Err(RendezvousError::Owned))).count();
+        let refused = hosts.iter().filter(|host| matches!(host, Err(RendezvousError::Owned { .. }))).count();
         assert_eq!((refused, hosts.iter().flatten().count()), (3, 1));
         let visitor = new_socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
         connect(&visitor, &address).unwrap();
