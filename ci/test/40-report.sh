@@ -51,7 +51,7 @@ for page in survey two all; do
     done
     ! grep -qF 'Copy the results' "$out/$page.txt" || fail "$page: a button that only the script makes"
 done
-has two.txt 'null (the harness)'
+has two.txt 'null (the harness itself)'
 for run in "$out"/runs/*.json; do
     name=$(basename "$run" .json)
     has all.html "id=\"$name-top\""
