@@ -41,9 +41,7 @@ fn comparison(
     what: &'static str,
 ) -> Comparison {
     let command = format!("bare-ping-pong {subject} {first} {second} 200");
-    // No loop in C stops for a reference.
-    let arguments =
-        format!("ping {subject} --gap 0 --cpus {first},{second} --time 200ms --alone");
+    let arguments = format!("ping {subject} --gap 0 --cpus {first},{second} --time 200ms --alone");
     Comparison {
         name,
         what,
