@@ -132,6 +132,31 @@ pub enum RendezvousError {
     EndsNotTaken,
 }
 
+impl RendezvousError {
+    /// What the other side is told of it.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Full { most } => Reason::Full { most: u32::try_from(*most).unwrap_or(u32::MAX) },
+            Self::OtherUser { uid } | Self::UnknownUser { uid } => Reason::OtherUser { uid: *uid },
+            Self::TimedOut { .. } => Reason::TooSlow,
+            Self::Map(MapError::TooMuch { .. }) => Reason::TooMuchMemory,
+            Self::TooMany { .. } => Reason::TooMany,
+            Self::Lent => Reason::Lent,
+            Self::HungUp => Reason::HungUp,
+            Self::Violation(_) => Reason::Violation,
+            Self::Os { call: "io_setup" | "io_submit", errno } => Reason::NoSignals { errno: *errno },
+            Self::Os { errno, .. } | Self::Map(MapError::Os { errno, .. }) => match *errno {
+                Errno::MFILE | Errno::NFILE => Reason::NoDescriptors,
+                Errno::NOMEM | Errno::NOBUFS => Reason::NoMemory,
+                errno => Reason::Os { errno },
+            },
+            Self::Map(_) => Reason::Unusable,
+            Self::Refused(reason) => *reason,
+            _ => Reason::Unsaid,
+        }
+    }
+}
+
 impl fmt::Display for RendezvousError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

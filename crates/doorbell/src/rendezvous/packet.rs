@@ -2,7 +2,7 @@
 //! The packets of a rendezvous, and what the kernel says of who sent them.
 
 use super::patience::{JOIN_PATIENCE, Patience};
-use super::{Connection, Reason, RendezvousError, os};
+use super::{Connection, RendezvousError, os};
 use crate::descriptor;
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{MAJOR, MINOR};
@@ -201,7 +201,7 @@ fn no_answer(call: &'static str) -> impl Fn(Errno) -> RendezvousError {
 
 /// Tells the other end why it is refused, if it takes that at once. Nothing is waited for.
 pub(super) fn refuse(socket: impl AsFd, magic: u64, error: &RendezvousError) {
-    let reason = Reason::of(error).word();
+    let reason = error.reason().word();
     let words =
         if magic == VERDICT { vec![VERDICT, reason] } else { vec![OFFER, our_version(), 0, 0, reason] };
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why one side of a rendezvous refused the other, as it says it to the other.
 
-use super::RendezvousError;
-use crate::mapping::MapError;
 use rustix::io::Errno;
 use std::fmt;
 
@@ -59,35 +57,6 @@ pub enum Reason {
 const TAG: u64 = 0xdbee << 48;
 
 impl Reason {
-    /// Of what went wrong on this side.
-    pub(crate) fn of(error: &RendezvousError) -> Self {
-        match error {
-            RendezvousError::Full { most } => Self::Full { most: u32::try_from(*most).unwrap_or(u32::MAX) },
-            RendezvousError::OtherUser { uid } | RendezvousError::UnknownUser { uid } => {
-                Self::OtherUser { uid: *uid }
-            }
-            RendezvousError::TimedOut { .. } => Self::TooSlow,
-            RendezvousError::Map(MapError::TooMuch { .. }) => Self::TooMuchMemory,
-            RendezvousError::TooMany { .. } => Self::TooMany,
-            RendezvousError::Lent => Self::Lent,
-            RendezvousError::HungUp => Self::HungUp,
-            RendezvousError::Violation(_) => Self::Violation,
-            RendezvousError::Os { call: "io_setup" | "io_submit", errno } => {
-                Self::NoSignals { errno: *errno }
-            }
-            RendezvousError::Os { errno, .. } | RendezvousError::Map(MapError::Os { errno, .. }) => {
-                match *errno {
-                    Errno::MFILE | Errno::NFILE => Self::NoDescriptors,
-                    Errno::NOMEM | Errno::NOBUFS => Self::NoMemory,
-                    errno => Self::Os { errno },
-                }
-            }
-            RendezvousError::Map(_) => Self::Unusable,
-            RendezvousError::Refused(reason) => *reason,
-            _ => Self::Unsaid,
-        }
-    }
-
     /// As it travels, which is never 0.
     pub(crate) fn word(self) -> u64 {
         let errno = |errno: Errno| errno.raw_os_error().unsigned_abs();

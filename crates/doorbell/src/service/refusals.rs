@@ -33,7 +33,7 @@ impl Refusals {
         if matches!(error, RendezvousError::NoAnswer(_)) {
             return;
         }
-        let reason = Reason::of(error);
+        let reason = error.reason();
         let mut told = self.told();
         told.count += 1;
         if told.last.len() == REMEMBERED {
