@@ -3,7 +3,7 @@
 
 use std::fmt::{Display, Formatter};
 
-use doorbell_verdict::judge::{ERROR, Family, Sample};
+use doorbell_verdict::slices::{ERROR, Levels, Sample};
 
 /// The value below which the share `q` of `values` lies. Sorts them. NaN if there are none.
 pub fn quantile(values: &mut [f64], q: f64) -> f64 {
@@ -34,16 +34,16 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// `upper` / `lower`, both of the same round, as the lab judges what alternates in one run ([`doorbell_verdict::judge`]). What both
+    /// `upper` / `lower`, both of the same round, as the lab judges what alternates in one run ([`doorbell_verdict::slices`]). What both
     /// sides of a round had in common is out of it.
     pub fn paired(upper: &[f64], lower: &[f64]) -> Self {
         let sample = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<Sample>();
-        let family = Family::alternated(&[sample(lower), sample(upper)]);
-        match family.ratios(&[(0, 1)], ERROR)[0] {
+        let levels = Levels::of_blocks(&[sample(lower), sample(upper)]);
+        match levels.ratios(&[(0, 1)], ERROR)[0] {
             Some(ratio) => Self { low: ratio.low, middle: ratio.estimate, high: ratio.high },
             // Too few rounds exclude nothing.
             None => {
-                let level = |sample| family.level(sample).unwrap_or(f64::NAN);
+                let level = |sample| levels.level(sample).unwrap_or(f64::NAN);
                 Self { low: 0.0, middle: level(1) / level(0), high: f64::INFINITY }
             }
         }
