@@ -41,7 +41,7 @@ pub enum RendezvousError {
         /// How long it was waited for.
         after: Duration,
     },
-    /// A signal handler ran in the thread that waited, and had asked to be told ([`Join::interruptible`]).
+    /// A signal handler ran in the thread that waited, and had asked to be told ([`Join::interruptible`](super::Join::interruptible)).
     Interrupted,
     /// As many clients are there as the service takes.
     Full {
@@ -68,14 +68,14 @@ pub enum RendezvousError {
         /// Bytes asked for in each.
         capacity: u64,
     },
-    /// An [`Offer`] has less than its lanes need.
+    /// An [`Offer`](super::Offer) has less than its lanes need.
     NoRoomForLanes {
         /// Bells they need.
         bells: u32,
         /// Payload bytes they need.
         payload: u64,
     },
-    /// The other side is a process of a user with whom this side does not share memory ([`Users`]). Nothing was sent to it.
+    /// The other side is a process of a user with whom this side does not share memory ([`Users`](super::Users)). Nothing was sent to it.
     OtherUser {
         /// Which.
         uid: u32,
