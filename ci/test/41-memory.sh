@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# A trial of millions of samples takes less than 50 MB: the command, the trial's host and its sides together, at any moment.
+# A trial of millions of samples takes less than 50 MB of its own: the command, the trial's host and its sides together, at any moment.
 # Samples are counted in histograms and never kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -31,10 +31,13 @@ def family(pid):
     return [pid] + [found for child in children for found in family(int(child))]
 
 def share_kb(pid):
-    """What it holds now, what it shares divided among those that share it; none if it is gone or a zombie."""
+    """What it holds now, what it shares divided among those that share it; none if it is gone or a zombie.
+
+    Without pages of files: how much of a program just built is in memory is the kernel's affair."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("Pss:")), None)
+            held = [int(line.split()[1]) for line in file if line.startswith(("Pss_Anon:", "Pss_Shmem:"))]
+            return sum(held) if held else None
     except OSError:
         return None
 
