@@ -8,7 +8,9 @@
 #include <sys/mman.h>
 #include <uintr.h>
 
+#ifndef QUANTUM
 #define QUANTUM	50000	// ns
+#endif
 #define STACK	65536	// bytes; a handler's frame takes less than 4096 of them
 
 enum { TICK = 1 };

@@ -792,10 +792,14 @@ static void unmask(void)
 	uintr_moment(BEHIND_OPENING);
 	if (!pending(receiver))
 		return;
-	if (receiver->handler.uiret)
+	if (receiver->handler.uiret) {
 		bare_call(SYS_tgkill, bare_call(SYS_getpid, 0, 0, 0, 0, 0, 0), bare_call(SYS_gettid, 0, 0, 0, 0, 0, 0), SIGURG, 0, 0, 0);
-	else
+	} else {
 		runs(receiver);
+		/* Its handler may have left this stack, and a handler that a signal ran have come back to it: nobody returns from that signal here. */
+		if (own == receiver && receiver->in_signal)
+			bare_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&ours, 0, sizeof(ours), 0, 0);
+	}
 }
 
 static int unmasked(void)
