@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 ci/install/44-book.sh
 # The table of what runs where is as the program that fills it writes it.
 ci/everywhere --check
+mkdir -p target
 rm -rf target/book
 "$(ci/mdbook)/bin/mdbook" build 2>target/book.log || fail "$(cat target/book.log)"
 ! grep -E 'WARN|ERROR' target/book.log || fail "mdBook complains"
