@@ -53,7 +53,7 @@ wait $ping
 cat "$scratch/said"
 
 step "a handler that returns keeps the registers that its thread uses, in no longer a frame than they need"
-entry() { compile "${@:2}" "$1/user/tests/entry.c" "$1"/user/{uintr,ipi,message,signals,signals-send,signals-eventfd}.c; }
+entry() { compile "${@:2}" "$1/user/tests/entry.c" "$1"/user/{uintr,ipi,message}.c "$1"/user/signals*.c; }
 entry kernel/uintr -o "$scratch/entry"
 passes "$scratch/entry"
 grep "^#" "$scratch/said"
@@ -110,12 +110,12 @@ plant moments signals-send.c 's|^\tmode = __atomic_load_n|\t__atomic_fetch_or(co
     "another sends to one that sleeps in a wait, whose first sender was killed before the ring"
 plant moments signals-send.c 's|^\tmode = __atomic_load_n.*||; s|^\tuintr_moment(BEFORE_THE_POST);|\tmode = __atomic_load_n(\&connection->status->mode, __ATOMIC_SEQ_CST);\n&|' \
     "a receiver opens while its sender is before the post" "a receiver waits while its sender is before the post"
-plant moments signals.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
-plant moments signals.c 's|if (pending(own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
+plant moments signals-handlers.c 's|} while (pending(receiver));|} while (0);|' "one is sent to a receiver that runs, before it opens"
+plant moments signals-handlers.c 's|if (pending(uintr_signals_own))|if (0)|' "one is sent to a receiver whose handler ends by UIRET, before it opens"
 # The handler of a signal that comes between the look and the poll takes what the poll is to find.
 plant moments signals.c 's|if (mode_of(receiver) == POLLING)|if (0)|' "one is sent to a receiver that loops masked, before it sleeps"
-plant moments signals.c 's|^\t\tfound = pending(receiver);|\t\tfound = 0;|' "one is sent to a receiver that loops masked, before it says that it waits"
-plant moments signals.c 's|^\tif (receiver->bell_rung) {|\tif (0) {|' "a thousand are sent to a receiver that loops masked, behind saying that it waits"
-plant moments signals.c '/^static void unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
+plant moments signals-wait.c 's|^\t\tfound = pending(receiver);|\t\tfound = 0;|' "one is sent to a receiver that loops masked, before it says that it waits"
+plant moments signals-wait.c 's|^\tif (receiver->bell_rung) {|\tif (0) {|' "a thousand are sent to a receiver that loops masked, behind saying that it waits"
+plant moments signals.c '/^void uintr_signals_unmask/,/^}/s|if (!pending(receiver))|if (1)|' "one is sent to a receiver that unmasks, before it opens"
 
 echo "62-uintr-user: what was sent was heard, without the hardware"

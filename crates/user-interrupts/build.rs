@@ -10,8 +10,11 @@ fn main() {
     }
     let mut build = cc::Build::new();
     build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true).include(format!("{SOURCES}/include"));
-    for name in ["uintr", "ipi", "message", "hardware", "signals", "signals-send", "signals-eventfd"] {
+    for name in ["uintr", "ipi", "message", "hardware", "signals"] {
         build.file(format!("{SOURCES}/user/{name}.c"));
+    }
+    for part in ["handlers", "vectors", "timer", "wait", "send", "eventfd"] {
+        build.file(format!("{SOURCES}/user/signals-{part}.c"));
     }
     build.compile("uintr");
     println!("cargo:rerun-if-changed={SOURCES}/user");

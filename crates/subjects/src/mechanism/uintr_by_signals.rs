@@ -30,7 +30,7 @@ impl Mechanism for UintrBySignals {
             limits: "The waiter keeps its CPU. A vector is one bit: what is sent twice before it is taken is one. SIGURG belongs to it. 64 vectors, \
                      256 connections of a process.",
             sources: &[
-                "kernel/uintr/user/signals.h, signals.c, signals-send.c; uintr(3)",
+                "kernel/uintr/user/signals.h, signals-handlers.c, signals-send.c; uintr(3)",
                 "fcntl(2), F_SETOWN_EX and F_SETSIG; signal(7)",
             ],
         }

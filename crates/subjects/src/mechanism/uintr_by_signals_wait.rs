@@ -27,7 +27,7 @@ impl Mechanism for UintrBySignalsWait {
             limits: "A vector is one bit. The timed wait is futex_waitv's own deadline; a signal ends it, and it is entered again. 64 vectors, 256 \
                      connections of a process.",
             sources: &[
-                "kernel/uintr/user/signals.h, signals.c, signals-send.c; uintr(3)",
+                "kernel/uintr/user/signals.h, signals-wait.c, signals-send.c; uintr(3)",
                 "futex_waitv: Documentation/userspace-api/futex2.rst",
             ],
         }

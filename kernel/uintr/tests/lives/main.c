@@ -6,7 +6,8 @@
  */
 #include "shared.h"
 
-static const struct life *const themes[] = { ends, children, vectors, sleeps, signals, stops, again, stack, polls };
+static const struct life *const themes[] = { ends, children, vectors, sleeps, signals, stops, again, stack,
+	polls, polled_rings, polled_ends, polled_loops, polled_floods };
 #define THEMES	((int)(sizeof(themes) / sizeof(*themes)))
 
 /* The driver's count of who uses it. */

@@ -43,7 +43,8 @@ struct life {
 };
 
 /* One table a file, ended by one without a name. */
-extern const struct life ends[], children[], vectors[], sleeps[], signals[], stops[], again[], stack[], polls[];
+extern const struct life ends[], children[], vectors[], sleeps[], signals[], stops[], again[], stack[],
+	polls[], polled_rings[], polled_ends[], polled_loops[], polled_floods[];
 
 #define CHECK(statement) \
 	do { \

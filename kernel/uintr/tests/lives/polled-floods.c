@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/* What senders can take of the CPU of a loop. */
+#include "polled.h"
+
+#define FLOODED		64
+
+static volatile bool flood_ends;
+static volatile uint64_t flooded, worked;
+
+static void *floods(void *on)
+{
+	runs_on((long)on);
+	for (; !flood_ends; flooded++)
+		for (int index = 0; index < FLOODED; index++)
+			_senduipi(index);
+	return NULL;
+}
+
+/* Keeps the CPU from being idle, where it would need no tick. */
+static void *works(void *on)
+{
+	runs_on((long)on);
+	while (!flood_ends)
+		worked++;
+	return NULL;
+}
+
+/* Timer interrupts of a CPU so far. */
+static long ticks_of(int cpu)
+{
+	char line[4096], *next = NULL;
+	FILE *file = fopen("/proc/interrupts", "r");
+	long ticks = -1;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, "LOC:");
+
+		if (!at)
+			continue;
+		for (at += 4; cpu >= 0; at = next, cpu--)
+			ticks = strtol(at, &next, 10);
+	}
+	fclose(file);
+	CHECK(ticks >= 0);
+	return ticks;
+}
+
+/* How often receivers were throttled, as only root is told; 0 where nobody is. */
+static unsigned long throttled(void)
+{
+	static const char path[] = "/sys/kernel/debug/uintr/receivers";
+	unsigned long all = 0;
+	char line[1024];
+	FILE *file;
+
+	if (geteuid())
+		return 1;
+	file = fopen(path, "r");
+	if (!file)
+		skip("there is no /sys/kernel/debug/uintr/receivers");
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, " throttled ");
+
+		all += at ? strtoul(at + strlen(" throttled "), NULL, 10) : 0;
+	}
+	fclose(file);
+	return all;
+}
+
+/*
+ * A sender needs one instruction for each interrupt, whose vector comes before the
+ * timer's: the CPU whose loop it keeps busy goes on, and none that it sends last is lost.
+ */
+static void a_flood_leaves_the_cpu_its_tick(void)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, told[FLOODED];
+	int loop = epoll_create1(0), files[FLOODED], seen = 0;
+	uint64_t before, number;
+	long ticks;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
+		skip("there are fewer than three CPUs");
+	CHECK(loop >= 0);
+	runs_on(1);
+	for (int i = 0; i < FLOODED; i++) {
+		int each = polled();
+
+		CHECK(each >= 0);
+		files[i] = call(each, UINTR_VECTOR, 5 | UINTR_NONBLOCK);
+		CHECK(files[i] >= 0 && call(files[i], UINTR_CONNECT, 0) == i);
+		event.data.fd = i;
+		CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, files[i], &event));
+	}
+	runs_on(0);
+	on_thread(works, (void *)1);
+	on_thread(floods, (void *)2);
+	while (flooded < 1000)
+		sched_yield();
+	ticks = ticks_of(1);
+	before = worked;
+	while (flooded < 5000 || ticks_of(1) < ticks + 100 || worked == before || !throttled())
+		sched_yield();
+	flood_ends = true;
+	/* Everything that was sent was noticed before this is over, or is noticed now. */
+	for (int i = 0; i < FLOODED; i++)
+		while (read(files[i], &number, sizeof(number)) == sizeof(number))
+			;
+	while (epoll_wait(loop, told, FLOODED, 0) > 0)
+		;
+	for (int i = 0; i < FLOODED; i++)
+		_senduipi(i);
+	while (seen < FLOODED) {
+		int n = epoll_wait(loop, told, FLOODED, -1);
+
+		CHECK(n > 0);
+		for (int i = 0; i < n; i++)
+			seen += read(files[told[i].data.fd], &number, sizeof(number)) == sizeof(number);
+	}
+}
+
+const struct life polled_floods[] = {
+	{ .name = "a flood leaves the CPU its tick", .run = a_flood_leaves_the_cpu_its_tick },
+	{ 0 },
+};
