@@ -92,7 +92,8 @@ int uintr_create_fd(uint64_t vector, unsigned int flags);
  * What is written to the eventfd @eventfd sends @vector to the calling thread: whoever writes, the kernel too, which does it for an
  * io_uring(7) at each completion once the eventfd is registered there. What was written before is sent at once. The vector keeps it open until
  * uintr_revoke() or the receiver's end, and has no descriptor besides. Its count stays for those who read it. By signals a thread of
- * the library's own waits for it first, and what somebody else has read before that thread looks is not sent.
+ * the library's own waits for it first, and what somebody else has read before that thread looks is not sent; the first call of a process
+ * begins that thread, and is not for a handler.
  * EBADF: no descriptor. EINVAL: no eventfd's; the thread has no handler. ENOSPC: not below UINTR_VECTORS. EBUSY: the vector has a descriptor or an eventfd.
  */
 int uintr_vector_eventfd(uint64_t vector, int eventfd, unsigned int flags);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 struct handler {
 	/* Ends by UIRET; or NULL, and */
@@ -49,6 +50,13 @@ extern const struct backend uintr_hardware, uintr_signals;
 
 /* The calling thread's handlers that have not returned yet, of those that return. Each interrupted what may be looking at the receiver. */
 extern __thread unsigned int uintr_handlers_running __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* In a child of fork. One that a handler made, which may have interrupted malloc(), keeps it for good. */
+static inline void frees_in_child(void *memory)
+{
+	if (!uintr_handlers_running)
+		free(memory);
+}
 
 /* Of ipi.c: which descriptor a connection to an own vector was made by. */
 void uintr_ipi_keep(int index, int fd);

@@ -185,7 +185,7 @@ static void forget(struct receiver **list)
 
 		*list = receiver->next;
 		close(receiver->descriptor);
-		free(receiver);
+		frees_in_child(receiver);
 	}
 }
 

@@ -7,9 +7,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include "signals.h"
 
 struct watched {
@@ -24,7 +24,7 @@ struct watched {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Those that are over are used again: a handler that revokes may have interrupted malloc(). */
+/* No memory of these comes from the heap or goes there: a handler that gives or revokes may have interrupted malloc(). */
 static struct watched *all, *spare;
 static uint64_t numbers;
 static int loop = -1;
@@ -83,31 +83,53 @@ static int is_eventfd(int fd)
 	return strcmp(name, "anon_inode:[eventfd]") ? refuse(EINVAL) : 0;
 }
 
-/* Under the lock. */
-static void ends(struct watched *watched)
+/* Under the lock, as these. */
+static void is_spare(struct watched *watched)
 {
-	uintr_signals_disconnect_apart(&watched->connection);
-	close(watched->eventfd);
 	watched->next = spare;
 	spare = watched;
 }
 
-/* Under the lock. One that is no part of any list; NULL with errno. */
+/* NULL with errno */
+static struct watched *takes_spare(void)
+{
+	struct watched *taken;
+
+	if (!spare) {
+		struct watched *more = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (more == MAP_FAILED)
+			return NULL;
+		for (size_t i = 0; i < PAGE / sizeof(*more); i++)
+			is_spare(&more[i]);
+	}
+	taken = spare;
+	spare = taken->next;
+	return taken;
+}
+
+static void ends(struct watched *watched)
+{
+	uintr_signals_disconnect_apart(&watched->connection);
+	close(watched->eventfd);
+	is_spare(watched);
+}
+
+/* One that is no part of any list; NULL with errno. */
 static struct watched *begins(int eventfd, int end)
 {
-	struct watched *watched = spare ? spare : malloc(sizeof(*watched));
+	struct watched *watched = takes_spare();
 	int error;
 
 	if (!watched)
 		return NULL;
-	spare = watched == spare ? watched->next : spare;
 	watched->eventfd = fcntl(eventfd, F_DUPFD_CLOEXEC, 0);
 	if (watched->eventfd >= 0 && !uintr_signals_connect_apart(end, &watched->connection))
 		return watched;
 	error = errno;
 	if (watched->eventfd >= 0)
 		close(watched->eventfd);
-	free(watched);
+	is_spare(watched);
 	errno = error;
 	return NULL;
 }
@@ -191,7 +213,7 @@ void uintr_signals_forget_watched(void)
 		close(watched->connection.bell);
 		close(watched->eventfd);
 		close(watched->end);
-		free(watched);
+		is_spare(watched);
 	}
 	if (loop >= 0)
 		close(loop);

@@ -103,7 +103,7 @@ static void in_child(void)
 		close(receiver->bell);
 		close(receiver->bell_given);
 		close(receiver->status_given);
-		free(receiver);
+		frees_in_child(receiver);
 	}
 	uintr_signals_forget();
 	uintr_signals_forget_watched();

@@ -2,15 +2,19 @@
 /*
  * User interrupts by signals, step by step: somebody sends between two steps of a receiver, where a storm comes by
  * once in a million, and a sender is killed between two of its own. What was sent must be handled without a further
- * send. Compiled with the library's sources and -DUINTR_MOMENTS. Each case is a process. Prints TAP.
+ * send. And a handler that interrupted malloc() calls what takes or gives back memory. Compiled with the library's sources, -DUINTR_MOMENTS
+ * and -Wl,--wrap=malloc,--wrap=calloc,--wrap=free. Each case is a process. Prints TAP.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #ifdef __x86_64__
@@ -336,6 +340,87 @@ static void overtakes_a_sender(enum moment moment, enum mode mode)
 		;
 }
 
+/* ---- what handlers leave alone, which may have interrupted malloc() ---- */
+
+/* How often the library, or this, took memory of the heap in a handler, or gave it back. */
+static volatile int heap_calls;
+static int given;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t number, size_t size);
+void __real_free(void *memory);
+
+void *__wrap_malloc(size_t size)
+{
+	heap_calls += !!uintr_handlers_running;
+	return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t number, size_t size)
+{
+	heap_calls += !!uintr_handlers_running;
+	return __real_calloc(number, size);
+}
+
+void __wrap_free(void *memory)
+{
+	heap_calls += !!uintr_handlers_running;
+	__real_free(memory);
+}
+
+static void has_descriptors_below(int number)
+{
+	CHECK(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ number, 1024 }));
+}
+
+/* With fewer descriptors than that takes it fails at each of its steps. */
+static void gives_an_eventfd(unsigned int vector, void *argument)
+{
+	int lowest = dup(given), failed = 0;
+
+	CHECK(lowest >= 0 && !close(lowest));
+	has_descriptors_below(lowest);
+	while (uintr_vector_eventfd(EXTRA, given, 0)) {
+		CHECK(errno == EMFILE);
+		has_descriptors_below(lowest + ++failed);
+	}
+	/* A page, two ends, a copy, and three that a sender takes. */
+	CHECK(failed > 3);
+	/* One behind it, of which there is none yet. */
+	has_descriptors_below(lowest + 20);
+	CHECK(!uintr_vector_eventfd(EXTRA + 1, given, 0) && !uintr_revoke(EXTRA, 0));
+	handler(vector, argument);
+}
+
+static void forks(unsigned int vector, void *argument)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(heap_calls);
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && !status);
+	handler(vector, argument);
+}
+
+static void leaves_the_heap_alone(void (*in_a_handler)(unsigned int vector, void *argument))
+{
+	int index;
+
+	CHECK(uintr_start(UINTR_SIGNALS) == UINTR_SIGNALS);
+	CHECK(!uintr_handle(in_a_handler, NULL, 0));
+	given = eventfd(0, 0);
+	/* The first begins the library's thread, and one is over. */
+	CHECK(given >= 0 && !uintr_vector_eventfd(EXTRA, given, 0) && !uintr_revoke(EXTRA, 0));
+	index = uintr_register_self(ORDINARY, 0);
+	CHECK(index >= 0);
+	uintr_unmask();
+	uintr_send(index);
+	while (!handled[ORDINARY])
+		;
+	CHECK(heap_calls == 0);
+}
+
 /* ---- all of them ---- */
 
 static const char *const names[] = {
@@ -356,14 +441,14 @@ static bool begins_case(void)
 	return true;
 }
 
-static void ends_case(const char *what, enum moment moment)
+static void ends_case(const char *what, const char *moment)
 {
 	int status;
 	bool good = wait(&status) > 0 && !status;
 
 	if (!good && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		printf("# LOST\n");
-	printf("%s %d - %s %s\n", good ? "ok" : "not ok", ++cases, what, names[moment]);
+	printf("%s %d - %s %s\n", good ? "ok" : "not ok", ++cases, what, moment);
 	wrong += !good;
 }
 
@@ -373,7 +458,7 @@ static void ends_case(const char *what, enum moment moment)
 			call; \
 			_exit(0); \
 		} \
-		ends_case(what, moment); \
+		ends_case(what, names[moment]); \
 	} while (0)
 
 int main(void)
@@ -416,6 +501,16 @@ int main(void)
 		CASE("a receiver waits while its sender is", overtakes_a_sender(sending[i], WAITING), sending[i]);
 		CASE("a receiver loops masked while its sender is", overtakes_a_sender(sending[i], POLLING), sending[i]);
 	}
+	if (begins_case()) {
+		leaves_the_heap_alone(gives_an_eventfd);
+		_exit(0);
+	}
+	ends_case("the heap is left alone by a handler", "that gives an eventfd");
+	if (begins_case()) {
+		leaves_the_heap_alone(forks);
+		_exit(0);
+	}
+	ends_case("the heap is left alone by a handler", "that forks");
 	printf("1..%d\n", cases);
 	return wrong != 0;
 }
