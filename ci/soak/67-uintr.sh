@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The long forms of ci/test/67-uintr.sh: ten million notifications on each kernel in each of three forms (nothing else ends a
-# sleep; signals and time-outs too; with waits between the driver's steps), ten thousand deaths in traffic, eleven million wrong
-# calls, ten minutes of two programs that wake each other while load moves them about, kernels that check themselves, and what it
+# sleep; signals and time-outs too; with waits between the driver's steps), ten thousand deaths in traffic and as many ends beside
+# a spawn, eleven million wrong calls, ten minutes of two programs that wake each other while load moves them about, kernels that check themselves, and what it
 # all costs. Ten million at each of sixteen shapes of loops are some eight hours a kernel (5,800 a second, alone), the rest some more; each step is a guest of its own, and SOAK_STEPS="storm deaths" takes only those, SOAK_KERNELS=7.3 only that
 # kernel's; SOAK_LOOPS=1 is how many runs of the loops there are, of half a million for each shape [20]; SOAK_SENDS=20000
 # is how often the kernel itself sends in each form [a million].
@@ -50,7 +50,9 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
         for case in 'each expiry' 'an eventfd of one that only runs' 'an eventfd of one that only waits' 'three eventfds'; do
             \$built/conformance hardware --times $sends --only \"\$case\" || fail \"\$case\"
         done
-        \$built/turns 8 $sends || fail turns"; }
+        for i in 1 2; do while :; do :; done & load=\"\$load \$!\"; done
+        \$built/turns 8 $sends || fail turns
+        kill \$load"; }
     for seed in $(seq "${SOAK_LOOPS:-20}"); do
         ! wanted loops || { step "$kernel: half a million in loops of each of sixteen shapes, and nothing else ends a wait, seed $seed"; guest --kernel $kernel --cpus 4 "\$built/loops --each 500000 --seed $seed || fail loops"; }
     done
@@ -63,6 +65,8 @@ for kernel in ${SOAK_KERNELS:-6.12 7.3}; do
     for seed in 1 2 3 4 5; do
         ! wanted deaths || { step "$kernel: 2000 deaths, seed $seed"; guest --kernel $kernel --cpus 2 "\$built/deaths 2000 $seed || fail deaths"; }
     done
+    ! wanted deaths || { step "$kernel: ten thousand receivers end while another thread spawns, and are sent to"; guest --kernel $kernel --cpus 2 '
+        $built/conformance hardware --times 400000 --only "a child has yet to execute" || fail spawns'; }
     ! wanted fuzz || { step "$kernel: a million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 1000000 || fail fuzz'; }
     [ $kernel = 6.12 ] || ! wanted fuzz || { step "$kernel: ten million wrong calls"; guest --kernel $kernel --cpus 2 '$built/fuzz 10000000 || fail fuzz'; }
     ! wanted pair || { step "$kernel: ten minutes there and back, of an ordinary user, under load"; guest --kernel $kernel --cpus 4 '

@@ -25,27 +25,6 @@ static void *works(void *on)
 	return NULL;
 }
 
-/* Timer interrupts of a CPU so far. */
-static long ticks_of(int cpu)
-{
-	char line[4096], *next = NULL;
-	FILE *file = fopen("/proc/interrupts", "r");
-	long ticks = -1;
-
-	CHECK(file);
-	while (fgets(line, sizeof(line), file)) {
-		char *at = strstr(line, "LOC:");
-
-		if (!at)
-			continue;
-		for (at += 4; cpu >= 0; at = next, cpu--)
-			ticks = strtol(at, &next, 10);
-	}
-	fclose(file);
-	CHECK(ticks >= 0);
-	return ticks;
-}
-
 /* How often receivers were throttled, as only root is told; 0 where nobody is. */
 static unsigned long throttled(void)
 {
@@ -97,9 +76,9 @@ static void a_flood_leaves_the_cpu_its_tick(void)
 	on_thread(floods, (void *)2);
 	while (flooded < 1000)
 		sched_yield();
-	ticks = ticks_of(1);
+	ticks = interrupts_of("LOC:", 1);
 	before = worked;
-	while (flooded < 5000 || ticks_of(1) < ticks + 100 || worked == before || !throttled())
+	while (flooded < 5000 || interrupts_of("LOC:", 1) < ticks + 100 || worked == before || !throttled())
 		sched_yield();
 	flood_ends = true;
 	/* Everything that was sent was noticed before this is over, or is noticed now. */

@@ -197,3 +197,24 @@ void runs_on(int cpu)
 	CPU_SET(cpu, &set);
 	CHECK(!sched_setaffinity(0, sizeof(set), &set));
 }
+
+/* Of the kind @name of /proc/interrupts, of a CPU so far. */
+long interrupts_of(const char *name, int cpu)
+{
+	char line[4096], *next = NULL;
+	FILE *file = fopen("/proc/interrupts", "r");
+	long number = -1;
+
+	CHECK(file);
+	while (fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, name);
+
+		if (!at)
+			continue;
+		for (at += strlen(name); cpu >= 0; at = next, cpu--)
+			number = strtol(at, &next, 10);
+	}
+	fclose(file);
+	CHECK(number >= 0);
+	return number;
+}

@@ -90,6 +90,7 @@ void runs_on(int cpu);
 int status_of(pid_t child);
 bool killed_by(int status, int signal);
 void on_signal(int signal);
+long interrupts_of(const char *name, int cpu);
 long line_of(const char *folder, const char *name_of_file, const char *name);
 
 void after_exec(char **files);

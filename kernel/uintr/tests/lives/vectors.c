@@ -170,6 +170,69 @@ static void passes_a_vector(void)
 	CHECK(status_of(child) == 0);
 }
 
+static volatile int there;
+static volatile bool leaves;
+
+/* On CPU 1, as one that sends through a connection of its process. */
+static void *sends_there(void *nothing)
+{
+	runs_on(1);
+	_senduipi(0);
+	for (there = 1; !leaves;)
+		;
+	there = 0;
+	return nothing;
+}
+
+static void is_a_stranger_there(void)
+{
+	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+	receives();
+	CHECK(write(pipe_ends[1], "", 1) == 1);
+	sends_there(NULL);
+}
+
+/* How many of CPU 1's interrupts by which a function is called come of so many revocations. */
+static long called_there(int revocations)
+{
+	long before = interrupts_of("CAL:", 1);
+
+	for (int i = 0; i < revocations; i++) {
+		int file = call(receiver, UINTR_VECTOR, 6);
+		long index = call(file, UINTR_CONNECT, 0);
+
+		CHECK(index >= 0 && call(receiver, UINTR_REVOKE, 6) == 0);
+		CHECK(call(device, UINTR_DISCONNECT, index) == 0 && !close(file));
+	}
+	return interrupts_of("CAL:", 1) - before;
+}
+
+/* Each waits for those who may be in the middle of a send to it, and takes nobody else's time. */
+static void is_waited_for_by_none_but_its_senders(void)
+{
+	pid_t stranger;
+	char byte;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip("there is one CPU");
+	CHECK(!pipe(pipe_ends));
+	stranger = fork();
+	if (!stranger)
+		is_a_stranger_there();
+	runs_on(0);
+	receives();
+	CHECK(read(pipe_ends[0], &byte, 1) == 1);
+	CHECK(called_there(500) < 100);
+	CHECK(!kill(stranger, SIGKILL) && killed_by(status_of(stranger), SIGKILL));
+	on_thread(sends_there, NULL);
+	while (!there)
+		sched_yield();
+	CHECK(called_there(500) > 400);
+	leaves = true;
+	while (there)
+		sched_yield();
+}
+
 const struct life vectors[] = {
 	{ .name = "SENDUIPI without a connection is an invalid instruction", .run = sends_without_a_connection, .signal = SIGILL },
 	{ .name = "SENDUIPI behind the table", .run = sends_beyond_its_table, .signal = SIGSEGV },
@@ -180,5 +243,6 @@ const struct life vectors[] = {
 	{ .name = "64 vectors at once, the highest first", .run = sends_all_vectors_at_once },
 	{ .name = "wrong calls", .run = is_wrong },
 	{ .name = "a vector passes over a socket", .run = passes_a_vector },
+	{ .name = "a revocation interrupts the CPUs of its senders, and no stranger's", .run = is_waited_for_by_none_but_its_senders },
 	{ 0 },
 };
