@@ -211,6 +211,7 @@ static void *sends_to_another_until_told(void *file)
 	CHECK(index >= 0);
 	for (; !may_stop; sent++)
 		uintr_send(index);
+	CHECK(uintr_unregister_sender(index, 0) == 0);
 	return NULL;
 }
 
