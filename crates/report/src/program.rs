@@ -6,6 +6,7 @@ use super::section::Section;
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
+use super::what_if;
 use crate::wording::counted;
 use doorbell_results::anatomy::Counts;
 use doorbell_results::anatomy::program::{
@@ -28,11 +29,13 @@ impl Section for WakeGraph {
     }
 
     fn subsections(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
-        recorded(result).flat_map(|(program, counts)| [graph(program, counts), threads(program)]).collect()
+        let parts = |(program, counts)| [graph(program, counts), what_if::first(result), threads(program)];
+        recorded(result).flat_map(parts).collect()
     }
 
     fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
-        recorded(result).map(|(program, counts)| graph(program, counts)).collect()
+        let graphs = recorded(result).map(|(program, counts)| graph(program, counts));
+        graphs.chain([what_if::first(result)]).collect()
     }
 }
 

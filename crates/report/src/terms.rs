@@ -239,7 +239,11 @@ const COLUMNS: &[(&str, &str)] = &[
     ("per s", "How many of them there were in a second."),
     ("woken per s", "How often threads of that name were woken in a second."),
     ("thread name", "The name of one or several threads of a recorded program."),
-    ("caught", "Wake-ups that would have come while the waiter still spins, or before it begins to wait."),
+    (
+        "sleeps spared",
+        "Wake-ups for which nobody would sleep any more: they come while the waiter still spins, or share one with others.",
+    ),
+    ("believe", "By what `doorbell trace` comes to a prediction, or why it makes none."),
     (
         "what if",
         "A change that `doorbell trace whatif` was asked about: median and CPU time as they would be, with 95 % intervals.",

@@ -4,47 +4,142 @@
 use std::time::Duration;
 
 use super::style::Style;
+use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
-use doorbell_verdict::what_if::{BUSY, FEWEST, Refusal, STEADY, WhatIf, Within};
+use doorbell_results::anatomy::program::Edge;
+use doorbell_results::record::ResultFile;
+use doorbell_verdict::what_if::{self, BUSY, Change, FEWEST, Kind, Refusal, STEADY, Tried, WhatIf, Within};
 
-/// What was found of a spin at the edge called `letter`, or why nothing was.
-pub fn told(letter: &str, spin: Duration, found: &Result<WhatIf, Refusal>, style: &Style) -> String {
-    let spin = time(spin.as_nanos() as f64 * 1e3);
+/// What was found of `change` at the edge called `letter`, or why nothing was.
+pub fn told(letter: &str, change: &Change, found: &Result<WhatIf, Refusal>, style: &Style) -> String {
     let what_if = match found {
         Ok(what_if) => what_if,
         Err(refusal) => {
             let line =
-                format!("What {spin} of spinning at edge {letter} would do is not known: {}.", why(refusal));
+                format!("What it would do if {} is not known: {}.", named(letter, change), why(refusal));
             return style.wrap(&line, 0);
         }
     };
-    let WhatIf { wakes, caught, p50_now_ns, p50_ns, cpu, busy } = what_if;
+    let WhatIf { wakes, spared, p50_now_ns, p50_ns, cpu, busy } = what_if;
     let Within { value, low, high } = p50_ns;
-    let ps = |ns: &f64| ns * 1e3;
-    let scale = Scale::for_ps([ps(p50_now_ns)]);
-    let show = |ns: &f64| scale.show(ps(ns));
+    let scale = Scale::for_ps([p50_now_ns * 1e3]);
+    let show = |ns: &f64| scale.show(ns * 1e3);
     let mut table = Table::new(vec![
         word("What if"),
         word(format!("p50, {}", scale.unit.sign())),
         word("CPU, cores"),
-        number("caught"),
+        number("sleeps spared"),
     ]);
-    let cores = |share: f64| format!("{share:+.3}");
     table.row(vec![
-        format!("{letter} spins {spin}"),
+        named(letter, change),
         format!("{} → {} [{}, {}]", show(p50_now_ns), show(value), show(low), show(high)),
         format!("{} [{}, {}]", cores(cpu.value), cores(cpu.low), cores(cpu.high)),
-        format!("{:.0} %", 100.0 * caught),
+        format!("{:.0} %", 100.0 * spared),
     ]);
+    let how = match change {
+        Change::Spin(_) => "the waits gone through again, each as if the thread spun first",
+        Change::Pin(_) => {
+            "p50 is how long the waker stayed on its CPU after it woke; CPU is by this machine's round trips on one CPU and on two"
+        }
+        Change::Mechanism(_) => {
+            "both figures are those of the record and the difference between this machine's round trips by the two"
+        }
+        Change::Batch(_) => "each notification waits for the end of its batch",
+    };
     let believe = format!(
-        "Replayed: {}, of a thread that was awake for {:.0} % of the time; 95 % intervals from resampled stretches of the record. CPU is that of \
+        "{}, of a thread that was awake for {:.0} % of the time: {how}. 95 % intervals are from resampled stretches of the record. CPU is that of \
          waker and waiter together. p99 is not predicted: what comes while the thread is awake leaves no event.",
         counted(*wakes as u64, "wake-up"),
         100.0 * busy
     );
     table.render(style) + &style.wrap(&believe, 0)
+}
+
+/// The best spin, and one CPU for both, at the worst edges: a table for the first screen.
+pub fn first(result: &ResultFile) -> Subsection {
+    let tried = what_if::first(result);
+    let lead = match what_if::program(result) {
+        Some(program) if program.machine_costs.is_none() && !program.edges.is_empty() => vec![
+            "What if it spun, or ran on one CPU? `doorbell trace whatif` says so, once it has measured for ten seconds what that costs here."
+                .to_owned(),
+        ],
+        _ => Vec::new(),
+    };
+    let now = tried.iter().filter_map(|tried| Some(tried.found.as_ref().ok()?.1.p50_now_ns * 1e3));
+    let scale = Scale::for_ps(now);
+    let mut table = Table::new(vec![
+        word("What if"),
+        word(format!("p50, {}", scale.unit.sign())),
+        word("CPU, cores"),
+        word("believe"),
+    ]);
+    for Tried { place, kind, found } in &tried {
+        let letter = Edge::letter(*place);
+        let row = match found {
+            Ok((change, WhatIf { p50_now_ns, p50_ns, cpu, busy, .. })) => vec![
+                named(&letter, change),
+                format!("{} → {}", scale.show(p50_now_ns * 1e3), scale.show(p50_ns.value * 1e3)),
+                cores(cpu.value),
+                match kind {
+                    Kind::Spin => format!("replayed, {:.0} % busy", 100.0 * busy),
+                    Kind::Pin => "by when the waker leaves".to_owned(),
+                },
+            ],
+            Err(refusal) => {
+                let asked = match kind {
+                    Kind::Spin => "spins",
+                    Kind::Pin => "on one CPU",
+                };
+                vec![format!("{letter} {asked}"), "?".to_owned(), "?".to_owned(), in_short(refusal)]
+            }
+        };
+        table.row(row);
+    }
+    Subsection { lead, table: Some(table).filter(|table| !table.is_empty()), ..Subsection::default() }
+}
+
+/// A change at the edge called `letter`.
+fn named(letter: &str, change: &Change) -> String {
+    let told = |span: &Duration| time(span.as_nanos() as f64 * 1e3);
+    match change {
+        Change::Spin(spin) => format!("{letter} spins {}", told(spin)),
+        Change::Pin([one, other]) if one == other => format!("{letter} on CPU {one}"),
+        Change::Pin([one, other]) => format!("{letter} on CPUs {one} and {other}"),
+        Change::Mechanism(mechanism) => format!("{letter} by {mechanism}"),
+        Change::Batch(batch) => format!("{letter} in batches of {}", told(batch)),
+    }
+}
+
+fn cores(share: f64) -> String {
+    format!("{share:+.3}")
+}
+
+/// A refusal in a column.
+fn in_short(refusal: &Refusal) -> String {
+    let percent = |share: &f64| format!("{:.0} %", 100.0 * share);
+    match refusal {
+        Refusal::TooShort { wakes } => format!("too few: {}", counted(*wakes as u64, "wake-up")),
+        Refusal::Busy { share } => format!("thread {} busy", percent(share)),
+        Refusal::Unsteady { .. } => "the load changed".to_owned(),
+        Refusal::OneCpu => "there is one CPU".to_owned(),
+        Refusal::NoGain { longest } => {
+            format!("no gain up to {}", time(longest.as_nanos() as f64 * 1e3))
+        }
+        Refusal::NoThread => "woken from outside".to_owned(),
+        Refusal::WakerUnseen { .. } => "waker's leaving not seen".to_owned(),
+        Refusal::WakerGoesOn { ran_ns, .. } => format!("waker goes on for {}", time(ran_ns * 1e3)),
+        Refusal::TooBusyTogether { share } => format!("both {} busy", percent(share)),
+        Refusal::NotKept => "too rare".to_owned(),
+        Refusal::NoCosts | Refusal::NoPrice { .. } => "not measured here".to_owned(),
+        Refusal::NoProgram
+        | Refusal::NoEdge { .. }
+        | Refusal::Apart
+        | Refusal::NoCpu { .. }
+        | Refusal::NotListed
+        | Refusal::SameMechanism { .. } => "not known".to_owned(),
+    }
 }
 
 fn why(refusal: &Refusal) -> String {
@@ -79,6 +174,38 @@ fn why(refusal: &Refusal) -> String {
              `doorbell tune -o FILE` makes one"
                 .to_owned()
         }
+        Refusal::NoPrice { mechanism, same_cpu } => format!(
+            "what a wake-up by {mechanism} costs on {} was not measured; `doorbell pairs {mechanism} futex spin -o FILE` does, and \
+             `--costs FILE` reads it",
+            if *same_cpu { "one CPU" } else { "those two CPUs" }
+        ),
+        Refusal::NoGain { longest } => format!(
+            "no spin up to {} saves more waiting than it costs CPU time",
+            time(longest.as_nanos() as f64 * 1e3)
+        ),
+        Refusal::Apart => {
+            "where the two ran is not in the record, so only one CPU for both can be held against it: pin=0,0".to_owned()
+        }
+        Refusal::NoCpu { cpu } => format!("the machine has no CPU {cpu} that the recorder might use"),
+        Refusal::NoThread => {
+            "it is woken by the kernel or by another program, and pinning moves only threads of this one".to_owned()
+        }
+        Refusal::WakerUnseen { share } => format!(
+            "how long the waker stayed on its CPU was seen of {:.0} % of the wake-ups; record it again, with all its processes (-p, --children)",
+            100.0 * share
+        ),
+        Refusal::WakerGoesOn { ran_ns, wake_ns } => {
+            let [ran, wake] = alike([ran_ns * 1e3, wake_ns * 1e3]);
+            format!(
+                "the waker works on for {ran} after it woke, and whether the scheduler lets the waiter in before is not known (a wake-up on one \
+                 CPU takes {wake})"
+            )
+        }
+        Refusal::TooBusyTogether { share } => {
+            format!("both threads together would take {:.0} % of one CPU", 100.0 * share)
+        }
+        Refusal::NotListed => "by what it wakes is nothing that `doorbell list` has and could measure".to_owned(),
+        Refusal::SameMechanism { mechanism } => format!("it wakes by {mechanism} already"),
     }
 }
 
@@ -91,18 +218,19 @@ mod tests {
         let within = |value: f64| Within { value, low: value * 0.9, high: value * 1.1 };
         let what_if = WhatIf {
             wakes: 2000,
-            caught: 0.9,
+            spared: 0.9,
             p50_now_ns: 33_000.0,
             p50_ns: within(300.0),
             cpu: within(0.01),
             busy: 0.04,
         };
         let style = Style { width: 80, color: false, unicode: true };
-        let text = told("A", Duration::from_micros(18), &Ok(what_if), &style);
+        let text = told("A", &Change::Spin(Duration::from_micros(18)), &Ok(what_if), &style);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in
             ["A spins 18 µs", "33.0 → 0.300 [0.270, 0.330]", "+0.010 [+0.009, +0.011]", "90 %", "p99 is not"]
         {
-            assert!(text.contains(part), "{part}: {text}");
+            assert!(flat.contains(part), "{part}: {text}");
         }
         assert!(text.lines().all(|line| crate::style::width(line) <= 80), "{text}");
     }
@@ -118,11 +246,23 @@ mod tests {
             (Refusal::Unsteady { halves_ns: [1e3, 2e3] }, "factor of 1.5"),
             (Refusal::OneCpu, "one CPU"),
             (Refusal::NoCosts, "doorbell tune"),
+            (Refusal::NoPrice { mechanism: "pipe".to_owned(), same_cpu: true }, "doorbell pairs pipe"),
+            (Refusal::NoGain { longest: Duration::from_micros(500) }, "no spin up to 500"),
+            (Refusal::Apart, "pin=0,0"),
+            (Refusal::NoCpu { cpu: 9 }, "no CPU 9"),
+            (Refusal::NoThread, "only threads of this one"),
+            (Refusal::WakerUnseen { share: 0.1 }, "10 % of the wake-ups"),
+            (Refusal::WakerGoesOn { ran_ns: 4e4, wake_ns: 1500.0 }, "works on for 40"),
+            (Refusal::TooBusyTogether { share: 1.1 }, "110 % of one CPU"),
+            (Refusal::NotListed, "doorbell list"),
+            (Refusal::SameMechanism { mechanism: "futex".to_owned() }, "by futex already"),
         ] {
-            let text = told("B", Duration::from_micros(18), &Err(refusal), &Style::PLAIN);
+            let short = in_short(&refusal);
+            assert!(short.chars().count() <= 24, "a column has no room for it: {short}");
+            let text = told("B", &Change::Pin([0, 0]), &Err(refusal), &Style::PLAIN);
             // Wherever lines are broken.
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains("at edge B") && text.contains(part), "{text}");
+            assert!(text.contains("B on CPU 0") && text.contains(part), "{text}");
         }
     }
 }

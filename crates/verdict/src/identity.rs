@@ -21,11 +21,20 @@ pub fn standing(baseline: &ResultFile, candidate: &ResultFile) -> Standing {
     if run(baseline) == run(candidate) {
         return Standing::SameRun;
     }
-    let pairs = facts(&baseline.machine).into_iter().zip(facts(&candidate.machine));
-    let differing =
-        pairs.filter_map(|(before, after)| Some((before?, after?))).filter(|(before, after)| before != after);
-    let (before, after): (Vec<String>, Vec<String>) = differing.unzip();
+    let (before, after): (Vec<String>, Vec<String>) =
+        differing(&baseline.machine, &candidate.machine).unzip();
     if before.is_empty() { Standing::Alike } else { Standing::Elsewhere([before, after]) }
+}
+
+/// Whether nothing tells the two machines apart.
+pub fn alike(one: &Machine, other: &Machine) -> bool {
+    differing(one, other).next().is_none()
+}
+
+/// What is known of both and not the same.
+fn differing(one: &Machine, other: &Machine) -> impl Iterator<Item = (String, String)> {
+    let pairs = facts(one).into_iter().zip(facts(other));
+    pairs.filter_map(|(before, after)| Some((before?, after?))).filter(|(before, after)| before != after)
 }
 
 /// What tells machines apart, as far as it is known.

@@ -221,16 +221,7 @@ impl RunArgs {
         let plan = self.loaded(plan, &machine);
         bounds::check(&plan)?;
         self.writable()?;
-        let conditions = Conditions {
-            name: self.name.clone(),
-            command_line: command_line(),
-            interrupted: signals::listen()?,
-        };
-        let shown = !terminal.quiet && console::Term::stderr().is_term();
-        let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
-        let result = run::run(plan, machine, &conditions, &mut progress);
-        progress.end();
-        let mut result = result?;
+        let mut result = carry_out(plan, machine, self.name.clone(), terminal)?;
         // What was asked something is judged by that, once all that it is held against is at hand.
         result.verdict = result.plan.question.is_none().then(|| screen::verdict(&result));
         Ok(result)
@@ -327,6 +318,21 @@ impl RunArgs {
         }
         Ok(ended)
     }
+}
+
+/// Carries `plan` out, and judges nothing.
+pub fn carry_out(
+    plan: Plan,
+    machine: Machine,
+    name: Option<String>,
+    terminal: &Terminal,
+) -> anyhow::Result<ResultFile> {
+    let conditions = Conditions { name, command_line: command_line(), interrupted: signals::listen()? };
+    let shown = !terminal.quiet && console::Term::stderr().is_term();
+    let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
+    let result = run::run(plan, machine, &conditions, &mut progress);
+    progress.end();
+    Ok(result?)
 }
 
 /// The words of this command, for the result; bytes that are not UTF-8 are replaced, as JSON has none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell trace`.
 
+pub mod costs;
 pub mod starter;
 pub mod whatif;
 
@@ -41,7 +42,8 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace --time 5s -- ./server          or for five seconds; the command goes on\n  \
     doorbell trace -p 4711 --time 10s             record a program that runs already\n  \
     doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
-    doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n\n\
+    doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n  \
+    doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n\n\
     Needs the kernel's trace events: root, or a tracefs this user may write. The buffer is an instance of its own, and the\n  \
     program is left alone: nobody attaches to it. Exit status 4 where there are no trace events."
 )]
@@ -87,14 +89,14 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Step {
-    /// Say what spinning would change at an edge of a recorded program
+    /// Say what spinning, pinning, another mechanism or batches would change at an edge of a recorded program
     Whatif(whatif::Args),
 }
 
 /// Runs `doorbell trace`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if let Some(Step::Whatif(args)) = args.step {
-        return whatif::run(&args);
+        return whatif::run(&args, terminal);
     }
     if args.command.is_empty() && args.pid.is_empty() {
         let message =
@@ -120,6 +122,10 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
         Ok(recorded) => recorded,
     };
+    let mut recorded = recorded;
+    if let Some(program) = &mut recorded.anatomy.program {
+        program.machine_costs = costs::kept(&machine);
+    }
     let result = result(&args, machine, begun, recorded.anatomy);
     run_args(&args).deliver(&result, terminal)
 }

@@ -279,6 +279,26 @@ fn the_result_is_an_ordinary_one_and_answers_what_if() {
 }
 
 #[test]
+fn every_change_is_answered_or_refused_by_what_was_measured_here_once() {
+    with_events(|_| {
+        let recording = Recording::of("pipe");
+        let right = |edge: &Edge| edge.waiter == "waiter" && by_thread(edge, "waker");
+        let letter = Edge::letter(recording.program.edges.iter().position(right).unwrap());
+        let mut measured = None;
+        for change in ["mechanism=futex", "pin=0,0", "spin=20us", "batch=1ms"] {
+            let (status, text) = said(&recording, &["trace", "whatif", "FILE", "--edge", &letter, change]);
+            match status {
+                Some(4) => assert!(text.contains("is not known: "), "{change}: {text}"),
+                status => assert!(status == Some(0) && text.contains("p99"), "{change}: {text}"),
+            }
+            let costs = recording.stage.path().join("doorbell/wake-costs.json");
+            let when = std::fs::metadata(costs).unwrap().modified().unwrap();
+            assert_eq!(*measured.get_or_insert(when), when, "{change} measured again");
+        }
+    });
+}
+
+#[test]
 fn a_program_that_runs_already_is_recorded_by_its_number_and_goes_on() {
     with_events(|_| {
         let stage = Stage::new();
@@ -358,7 +378,10 @@ fn what_cannot_be_recorded_is_said_by_name() {
             (&["trace"][..], "doorbell trace -- COMMAND"),
             (&["trace", "-p", "4194304"], "no process 4194304"),
             (&["trace", "--", "/no/such/program"], "cannot start '/no/such/program'"),
-            (&["trace", "whatif", "/dev/null", "--edge", "A", "spin=1us"], "--costs"),
+            (&["trace", "whatif", "/dev/null", "--edge", "A", "spin=1us"], "/dev/null"),
+            (&["trace", "whatif", "x", "--edge", "A", "swim=1us"], "spin=18us"),
+            (&["trace", "whatif", "x", "--edge", "A", "pin=0"], "pin=0,0"),
+            (&["trace", "whatif", "x", "--edge", "A", "mechanism=spin"], "does not sleep"),
         ] {
             let output = Stage::new().doorbell(words).output().unwrap();
             let complaint = complaint(&output);

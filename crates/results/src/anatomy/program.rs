@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Series;
 
+/// The times of a recording end below this, nanoseconds: 104 days, which is what the histograms of its wake-ups reach to.
+pub const LONGEST_NS: u64 = 1 << 53;
+
 /// What the kernel's events showed of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -26,6 +29,9 @@ pub struct Program {
     pub incomplete: u64,
     /// What recording cost.
     pub cost: Cost,
+    /// What spinning, sleeping and waking cost on the machine, where that was measured before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_costs: Option<MachineCosts>,
     /// Its threads, by name.
     pub threads: Vec<Threads>,
     /// Who woke whom by what: those first whose wake-ups took longest together.
@@ -53,6 +59,35 @@ pub struct Cost {
     pub calls: u64,
     /// Events that were recorded.
     pub events: u64,
+}
+
+/// What spinning, sleeping and waking cost on a machine, as a run measured it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct MachineCosts {
+    /// From the waker's store to a spinning waiter's next step, nanoseconds.
+    pub hand_over_ns: f64,
+    /// CPU time of waker and waiter for one sleep and its wake-up, on two CPUs, nanoseconds.
+    pub sleep_ns: f64,
+    /// What a wake-up takes by each mechanism that was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wakes: Vec<WakeCost>,
+}
+
+/// What a wake-up takes by one mechanism in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct WakeCost {
+    /// The mechanism, as `doorbell list` calls it.
+    pub mechanism: String,
+    /// Whether both sides were on one CPU.
+    pub same_cpu: bool,
+    /// The time between two wake-ups, nanoseconds.
+    pub gap_ns: u64,
+    /// The median of half a round trip, nanoseconds.
+    pub wake_ns: f64,
+    /// CPU time of waker and waiter, nanoseconds.
+    pub cpu_ns: f64,
 }
 
 /// All threads of one name.
@@ -265,6 +300,10 @@ pub struct Sequence {
     pub took_ns: Vec<u64>,
     /// From running to the next sleep.
     pub awake_ns: Vec<u64>,
+    /// How long the waker stayed on its CPU after it began to wake; none where that was not seen, or it was no thread of the program. Empty
+    /// where the recorder did not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waker_ran_ns: Vec<Option<u64>>,
 }
 
 impl Sequence {
@@ -281,7 +320,9 @@ impl Sequence {
     /// Whether its columns are of equal length.
     pub fn is_whole(&self) -> bool {
         let length = self.len();
-        [self.slept_ns.len(), self.took_ns.len(), self.awake_ns.len()].iter().all(|other| *other == length)
+        let ran = self.waker_ran_ns.len();
+        (ran == 0 || ran == length)
+            && [&self.slept_ns, &self.took_ns, &self.awake_ns].iter().all(|times| times.len() == length)
     }
 }
 

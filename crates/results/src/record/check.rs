@@ -6,7 +6,7 @@ use super::populations::Population;
 use super::question::{Limited, Question, Which};
 use super::{Environment, Histogram, Record, ResultFile, Series, Tally};
 use crate::anatomy::Path;
-use crate::anatomy::program::{Cost, Edge, Program, Sequence};
+use crate::anatomy::program::{Cost, Edge, LONGEST_NS, MachineCosts, Program, Sequence};
 
 /// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
 const CPUS: u32 = 8192;
@@ -168,11 +168,14 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
         |sequence: &Sequence| sequence.is_whole() && sequence.edge.iter().all(|edge| *edge as usize <= edges);
     let times = |sequence: &Sequence| {
         let all = [&sequence.slept_ns, &sequence.took_ns, &sequence.awake_ns];
-        all.into_iter().flatten().all(|ns| *ns < COUNTS)
+        let all = all.into_iter().flatten().chain(sequence.waker_ran_ns.iter().flatten());
+        all.into_iter().all(|ns| *ns < LONGEST_NS)
     };
     let Cost { recorder_ns, call_ns, calls, events } = program.cost;
     let further = [program.wakes, program.ended_by_action, program.incomplete, program.further_wakes];
-    let threads = program.threads.iter().flat_map(|one| [one.count, one.ran_ns, one.wakes]);
+    let threads = program.threads.iter().flat_map(|one| [one.count, one.wakes]);
+    // Many threads of one name run longer together than they were recorded.
+    let mut ran = program.threads.iter().map(|one| one.ran_ns / one.count.max(1));
     let of_edges = program.edges.iter().flat_map(|edge| [edge.wakes, edge.ran_out, edge.rescued]);
     let herds = program.herds.iter().flat_map(|herd| [herd.calls, herd.woken]);
     let mut counts = further.into_iter().chain(threads).chain(of_edges).chain(herds);
@@ -183,13 +186,23 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
     } else if !program.sequences.iter().all(times) {
         Some("a wake-up of a thread takes longer than any recording")
     } else if counts.any(|count| count >= COUNTS)
-        || [recorder_ns, calls, events, program.recorded_ns].iter().any(|count| *count >= COUNTS)
+        || [calls, events].iter().any(|count| *count >= COUNTS)
+        || ran.any(|ns| ns >= LONGEST_NS)
+        || [recorder_ns, program.recorded_ns].iter().any(|ns| *ns >= LONGEST_NS)
         || !(0.0..1e9).contains(&call_ns)
+        || !program.machine_costs.as_ref().is_none_or(affordable)
     {
         Some("its wake graph counts more than any recording can")
     } else {
         None
     }
+}
+
+/// Whether costs are of this world: none is less than nothing, or takes a minute.
+fn affordable(costs: &MachineCosts) -> bool {
+    let wakes = costs.wakes.iter().flat_map(|wake| [wake.wake_ns, wake.cpu_ns]);
+    let mut all = wakes.chain([costs.hand_over_ns, costs.sleep_ns]);
+    all.all(|ns| (0.0..6e10).contains(&ns)) && costs.wakes.iter().all(|wake| wake.gap_ns < COUNTS)
 }
 
 /// Checks a record and returns the occupied buckets of its histograms.
@@ -238,7 +251,8 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
         }
     }
     let interrupts = record.environment.interrupts.values().copied();
-    below("counter", COUNTS, &mut interrupts.chain([record.environment.wall_ns]))?;
+    below("counter", COUNTS, &mut interrupts.into_iter())?;
+    below("time", LONGEST_NS, &mut std::iter::once(record.environment.wall_ns))?;
     let program = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref());
     if let Some(what) = program.and_then(misdrawn) {
         return Err(Nonsense::Graph { record: index, what });

@@ -474,6 +474,31 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_of_days_is_read_again() {
+        use crate::anatomy::Anatomy;
+        use crate::anatomy::program::{LONGEST_NS, Program, Sequence};
+        let read = |ns: u64| {
+            let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
+            let times = || vec![ns];
+            let sequence = Sequence {
+                edge: vec![0],
+                slept_ns: times(),
+                took_ns: times(),
+                awake_ns: times(),
+                waker_ran_ns: vec![Some(ns)],
+                ..Sequence::default()
+            };
+            let program = Program { recorded_ns: ns, sequences: vec![sequence], ..Program::default() };
+            result.records[0].anatomy = Some(Anatomy { program: Some(program), ..Anatomy::default() });
+            result.records[0].environment.wall_ns = ns;
+            read_bytes(write::to_json(&result).into(), "x.json")
+        };
+        let days = 7 * 24 * 60 * 60 * 1_000_000_000;
+        read(days).unwrap();
+        assert!(matches!(read(LONGEST_NS), Err(ReadError::Nonsense { .. })));
+    }
+
+    #[test]
     fn a_hostile_histogram_is_named_with_its_record() {
         let error = refused(with("/records/1/series/wake/histogram", "HISTFAAAAAEA".into()));
         assert!(error.to_string().contains("record 1, Wake"), "{error}");

@@ -36,6 +36,8 @@ pub enum Does {
     Closes(i32),
     /// Becomes another program, whose open files are not all that there were.
     Executes,
+    /// Goes on with the call that a stop or a signal cut off.
+    Restarts,
     /// Opens what the returned descriptor is of.
     Opens(Opened),
     Else,
@@ -115,6 +117,7 @@ impl Call {
             libc::SYS_exit | libc::SYS_exit_group => Does::Ends,
             libc::SYS_close => Does::Closes(fd),
             libc::SYS_execve | libc::SYS_execveat => Does::Executes,
+            libc::SYS_restart_syscall => Does::Restarts,
             old::EVENTFD | libc::SYS_eventfd2 => Does::Opens(Opened::Eventfd),
             old::EPOLL_CREATE | libc::SYS_epoll_create1 => Does::Opens(Opened::Epoll),
             libc::SYS_timerfd_create => Does::Opens(Opened::Timerfd),
@@ -143,6 +146,7 @@ impl Call {
             Does::Signals(_)
             | Does::Ends
             | Does::Executes
+            | Does::Restarts
             | Does::Closes(_)
             | Does::Opens(_)
             | Does::Else => Wait::Call { number: self.number },
@@ -168,6 +172,10 @@ impl Call {
         self.args[0] as u32 as i32
     }
 }
+
+/// What a call returns, seen from inside the kernel, that `restart_syscall` is to go on with: `ERESTART_RESTARTBLOCK` (kernel
+/// include/linux/errno.h).
+pub const CUT_OFF: i64 = -516;
 
 /// What a new socket is, before its address is known.
 pub fn socket(family: u64, kind: u64) -> File {

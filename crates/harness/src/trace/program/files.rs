@@ -18,10 +18,13 @@ impl Files {
         self.0.get(&(process, fd))
     }
 
-    /// Looks at the descriptors of `process`. One that is gone has none.
-    pub fn look(&mut self, process: i32) {
+    /// Looks at the descriptors of `process`, and says whether there is such a process. What was seen
+    /// of one that is gone stays.
+    pub fn look(&mut self, process: i32) -> bool {
         let folder = format!("/proc/{process}/fd");
-        let Ok(entries) = fs::read_dir(&folder) else { return };
+        let Ok(entries) = fs::read_dir(&folder) else {
+            return Path::new("/proc").join(process.to_string()).exists();
+        };
         let mut sockets: Option<HashMap<u64, File>> = None;
         for entry in entries.flatten() {
             let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -37,6 +40,7 @@ impl Files {
             };
             self.0.insert((process, fd), file);
         }
+        true
     }
 
     #[cfg(test)]
@@ -175,11 +179,12 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut files = Files::default();
         let process = i32::try_from(std::process::id()).unwrap();
-        files.look(process);
+        assert!(files.look(process));
         let of = |fd: &dyn std::os::fd::AsRawFd| files.of(process, fd.as_raw_fd()).cloned().unwrap();
         assert_eq!([of(&reader), of(&writer)], [File::Pipe, File::Pipe]);
         assert_eq!(of(&event), File::Eventfd);
         let address = listener.local_addr().unwrap().to_string();
         assert_eq!(of(&listener), File::Socket { family: "tcp".to_owned(), address: Some(address) });
+        assert!(!files.look(i32::MAX), "no process has such a number");
     }
 }

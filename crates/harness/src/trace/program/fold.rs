@@ -129,6 +129,7 @@ fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], cloc
         sequence.slept_ns.push(ns(one.waking.saturating_sub(one.slept)));
         sequence.took_ns.push(ns(one.came.saturating_sub(one.waking)));
         sequence.awake_ns.push(ns(next.slept.saturating_sub(one.came)));
+        sequence.waker_ran_ns.push(one.waker_ran.map(ns));
     }
     sequence
 }

@@ -6,12 +6,15 @@
 //! By what it was woken is settled at the next system call that the thread makes: a wait for several files shows then of which one it
 //! was, and a time-out that it was one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::call::{Call, Does, Opened, ran_out, socket};
+use super::call::{CUT_OFF, Call, Does, Opened, ran_out, socket};
 use super::files::Files;
 use super::seen::{Act, Context, Seen};
 use doorbell_results::anatomy::program::{By, File, Mechanism, Object, Wait};
+
+/// Wake-ups of a waker between its coming and its leaving that are remembered until it leaves.
+const WOKEN_AT_ONCE: usize = 64;
 
 /// Threads that one call must wake to be a herd's.
 const HERD: u64 = 3;
@@ -48,6 +51,10 @@ pub struct Passed {
     pub slept: u64,
     pub waking: u64,
     pub came: u64,
+    /// When its waking was told.
+    told: u64,
+    /// How long the waker stayed on its CPU after that.
+    pub waker_ran: Option<u64>,
 }
 
 /// What was found; tasks by their numbers.
@@ -75,6 +82,8 @@ struct Woken {
     call: Option<Call>,
     /// Whether it came before the kernel had told that the thread left its CPU.
     early: bool,
+    told: u64,
+    waker_ran: Option<u64>,
 }
 
 /// A wake-up that is over, and of which it is not settled yet by what it was.
@@ -101,6 +110,10 @@ struct Thread {
     passed: Vec<Passed>,
     /// The call by which it woke others last, the first of them, and how many.
     woke: Option<(u64, i32, u64)>,
+    /// Whom it woke since it came to its CPU, and when.
+    woken_by_it: VecDeque<(i32, u64)>,
+    /// The call that a stop or a signal cut off.
+    cut_off: Option<Call>,
 }
 
 /// Reads events in the order of time.
@@ -181,6 +194,11 @@ impl<'a> Weaver<'a> {
 
     fn enters(&mut self, event: &Seen, call: Call) {
         self.acts(event.task, event.at);
+        let cut_off = self.threads.get_mut(&event.task).and_then(|thread| thread.cut_off.take());
+        let call = match (call.does(), cut_off) {
+            (Does::Restarts, Some(cut_off)) => Call { at: call.at, ..cut_off },
+            _ => call,
+        };
         self.settle(event.task, Some(call));
         if let Some(thread) = self.threads.get_mut(&event.task) {
             thread.call = Some(call);
@@ -194,6 +212,8 @@ impl<'a> Weaver<'a> {
         let Some(thread) = self.threads.get_mut(&event.task) else { return };
         thread.known = true;
         let call = thread.call.take();
+        // Its very next call goes on with it, or none does.
+        thread.cut_off = call.filter(|_| value == CUT_OFF);
         if let Some(pending) = &mut thread.pending {
             pending.result.get_or_insert(value);
         }
@@ -245,7 +265,21 @@ impl<'a> Weaver<'a> {
             return;
         }
         let early = thread.slept.is_none();
-        thread.woken = Some(Woken { at: event.at, who: event.task, context: event.context, call, early });
+        thread.woken = Some(Woken {
+            at: event.at,
+            who: event.task,
+            context: event.context,
+            call,
+            early,
+            told: event.at,
+            waker_ran: None,
+        });
+        if let Some(waker) = self.threads.get_mut(&event.task) {
+            if waker.woken_by_it.len() == WOKEN_AT_ONCE {
+                waker.woken_by_it.pop_front();
+            }
+            waker.woken_by_it.push_back((task, event.at));
+        }
         if event.context == Context::Task
             && let Some(call) = call
             && let Some(waker) = self.threads.get_mut(&event.task)
@@ -273,6 +307,7 @@ impl<'a> Weaver<'a> {
             // Woken once more within one call.
             self.settle(task, None);
         }
+        self.waker_leaves(task, at);
         let Some(thread) = self.threads.get_mut(&task) else { return };
         if let Some(since) = thread.on_since.take() {
             thread.ran += at.saturating_sub(since);
@@ -285,6 +320,25 @@ impl<'a> Weaver<'a> {
             }
         } else {
             thread.woken = None;
+        }
+    }
+
+    /// Notes with each wake-up that `task` began since it came to its CPU how long it stayed there.
+    fn waker_leaves(&mut self, task: i32, at: u64) {
+        let Some(waker) = self.threads.get_mut(&task) else { return };
+        for (waiter, told) in std::mem::take(&mut waker.woken_by_it) {
+            let ran = Some(at.saturating_sub(told));
+            let Some(waiter) = self.threads.get_mut(&waiter) else { continue };
+            let pending = waiter.pending.as_mut().map(|pending| &mut pending.woken);
+            if let Some(woken) = pending.into_iter().chain(&mut waiter.woken).find(|woken| woken.told == told)
+            {
+                woken.waker_ran = ran;
+                continue;
+            }
+            let passed = waiter.passed.iter_mut().rev().take(WOKEN_AT_ONCE);
+            if let Some(passed) = passed.into_iter().find(|passed| passed.told == told) {
+                passed.waker_ran = ran;
+            }
         }
     }
 
@@ -339,7 +393,8 @@ impl<'a> Weaver<'a> {
         times.ran_out += u64::from(ended);
         times.rescued += u64::from(ended && next.is_some_and(other));
         if let Some(thread) = self.threads.get_mut(&task) {
-            thread.passed.push(Passed { edge, slept, waking: woken.at, came });
+            let Woken { at: waking, told, waker_ran, .. } = woken;
+            thread.passed.push(Passed { edge, slept, waking, came, told, waker_ran });
         }
     }
 

@@ -264,3 +264,40 @@ proptest::proptest! {
         proptest::prop_assert_eq!((on_edges as u64, passed), (graph.wakes, on_edges));
     }
 }
+
+#[test]
+fn a_call_that_goes_on_after_a_stop_keeps_its_name() {
+    let told = Told::default()
+        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
+        .sleeps(WORKER)
+        .wakes(MAIN, Context::Interrupt, WORKER)
+        .comes(WORKER)
+        .returns(WORKER, libc::SYS_futex, CUT_OFF)
+        .enters(WORKER, libc::SYS_restart_syscall, [ADDRESS, 0, 0])
+        .sleeps(WORKER)
+        .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
+        .wakes(MAIN, Context::Task, WORKER)
+        .comes(WORKER)
+        .returns(WORKER, libc::SYS_restart_syscall, 0);
+    let graph = told.graph(&Files::default());
+    let mechanism = made(Wait::Futex, Object::Futex { address: ADDRESS }, By::Call);
+    let named = graph.edges.iter().any(|(key, _)| key.mechanism == mechanism);
+    assert!(named, "{:?}", graph.edges);
+}
+
+#[test]
+fn how_long_the_waker_stays_is_known_whether_it_leaves_before_or_after_the_waiter_goes_on() {
+    let after = Told::default().futex_round().sleeps(MAIN);
+    let passed = |told: &Told| told.graph(&Files::default()).threads[&WORKER].1[0];
+    // Waking, coming, two returns, leaving.
+    assert_eq!(passed(&after).waker_ran, Some(4000));
+    let before = Told::default()
+        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
+        .sleeps(WORKER)
+        .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
+        .wakes(MAIN, Context::Task, WORKER)
+        .sleeps(MAIN)
+        .comes(WORKER);
+    assert_eq!(passed(&before).waker_ran, Some(1000));
+    assert_eq!(passed(&Told::default().futex_round()).waker_ran, None, "it has not left yet");
+}

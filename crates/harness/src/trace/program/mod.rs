@@ -26,7 +26,7 @@ use self::seen::{Act, EVENTS, Reader, Seen};
 use super::format::Place;
 use super::instance::Following;
 use super::{Instance, TraceError, Tracefs};
-use doorbell_results::anatomy::program::{Cost, Program};
+use doorbell_results::anatomy::program::{Cost, LONGEST_NS, Program};
 use doorbell_results::anatomy::{Anatomy, Counts};
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::cpu_list::CpuList;
@@ -41,6 +41,10 @@ const LEAST_KIB: u32 = 1024;
 
 /// How often the buffers are emptied.
 const EVERY: Duration = Duration::from_millis(20);
+
+/// How long a recording lasts at the most: its end is within what a result file may hold.
+const LONGEST: Duration = Duration::from_secs(100 * 24 * 60 * 60);
+const _: () = assert!(LONGEST.as_nanos() < LONGEST_NS as u128);
 
 /// Events that are kept: with them the recorder takes some 600 MB.
 const MOST_EVENTS: usize = 12_000_000;
@@ -80,7 +84,7 @@ pub struct Recorder {
     /// The events of each CPU, in order.
     seen: Vec<Vec<Seen>>,
     names: HashMap<i32, String>,
-    /// The processes of the program.
+    /// The processes of the program that may still be there.
     processes: HashSet<i32>,
     files: Files,
 }
@@ -170,7 +174,7 @@ impl Recorder {
         let ended = loop {
             std::thread::sleep(EVERY);
             let over = ended();
-            self.take()?;
+            self.take(children)?;
             if begun.elapsed() >= look_at {
                 self.look();
                 step = (step * 2).min(LOOK_EVERY);
@@ -180,6 +184,9 @@ impl Recorder {
             if events >= MOST_EVENTS {
                 cut_short = Some(format!("{MOST_EVENTS} events are as many as one recording keeps"));
             }
+            if begun.elapsed() >= LONGEST {
+                cut_short = Some("a recording lasts 100 days at the most".to_owned());
+            }
             let timed = time.is_some_and(|time| begun.elapsed() >= time);
             if over || timed || stop() || cut_short.is_some() {
                 break over;
@@ -188,7 +195,7 @@ impl Recorder {
         self.look();
         self.instance.stop()?;
         let recorded = begun.elapsed();
-        self.take()?;
+        self.take(children)?;
         let recorder_ns = ns(cpu_time().saturating_sub(spent));
         let lost = self.instance.lost();
         let events: usize = self.seen.iter().map(Vec::len).sum();
@@ -220,8 +227,8 @@ impl Recorder {
         Ok(Recorded { anatomy: Anatomy { counts, program: Some(program), ..Anatomy::default() }, ended })
     }
 
-    /// Takes out what lies in the buffers.
-    fn take(&mut self) -> Result<(), TraceError> {
+    /// Takes out what lies in the buffers; with `children` the processes that are made belong to the program.
+    fn take(&mut self, children: bool) -> Result<(), TraceError> {
         let Self { instance, reader, seen, names, processes, .. } = self;
         instance.drain(|place, at, record| {
             let mut named = |task: i32, anew: bool, name: &Place| {
@@ -231,7 +238,9 @@ impl Recorder {
                 }
             };
             let Some(event) = reader.read(at, record, &mut named) else { return };
-            if let Act::Born { task, thread: false } = event.act {
+            if let Act::Born { task, thread: false } = event.act
+                && children
+            {
                 processes.insert(task);
             }
             if let Some(cpu) = seen.get_mut(place) {
@@ -242,7 +251,7 @@ impl Recorder {
 
     fn look(&mut self) {
         let Self { files, processes, .. } = self;
-        processes.iter().for_each(|process| files.look(*process));
+        processes.retain(|process| files.look(*process));
     }
 }
 

@@ -4,23 +4,33 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::common::Exit;
+use super::costs;
+use crate::cli::common::{Exit, Terminal, machine_here};
 use crate::cli::kept;
 use crate::cli::out;
 use crate::cli::usage::Usage;
 use doorbell_report::style::Style;
 use doorbell_report::what_if;
+use doorbell_results::anatomy::program::{Edge, MachineCosts};
 use doorbell_results::quantity::{refused, span};
-use doorbell_results::record::read;
-use doorbell_verdict::what_if::{Costs, costs, what_if};
+use doorbell_results::record::{ResultFile, read};
+use doorbell_subjects::mechanism::{self, Waits};
+use doorbell_verdict::identity::alike;
+use doorbell_verdict::what_if::{Change, listed, program, what_if};
 
 /// Arguments of `doorbell trace whatif`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "EXAMPLES\n  \
-    doorbell tune -o costs.json && doorbell trace whatif t.json --edge A spin=18us --costs costs.json\n  \
+#[command(after_help = "CHANGES\n  \
+    spin=18us          the waiter spins for so long before it sleeps\n  \
+    pin=0,0            waker and waiter run on this CPU\n  \
+    mechanism=futex    another mechanism of `doorbell list` wakes\n  \
+    batch=200us        the waker gathers notifications for so long, and wakes once for all of them\n\n\
+    EXAMPLES\n  \
+    doorbell trace whatif t.json --edge A spin=18us\n  \
+    doorbell trace whatif t.json --edge A pin=0,0 --costs pairs.json\n  \
     doorbell trace whatif t.json --edge B spin=50us --hand-over 240ns --sleep-cost 5us\n\n\
-    The recorded sleeps are gone through again: each that is shorter than the spin becomes a hand-over at the price of\n  \
-    spinning, the others pay for the spin and the sleep. Where the record cannot know, no figure is given; exit status 4.")]
+    What a wake-up costs on this machine is measured once, in some ten seconds, unless it is given. Where the record cannot\n  \
+    know, no figure is given and the reason is; exit status 4.")]
 pub struct Args {
     /// The result of `doorbell trace`: a file, a baseline, or - for standard input
     #[arg(value_name = "RESULT")]
@@ -28,10 +38,10 @@ pub struct Args {
     /// The edge, by its letter
     #[arg(long, value_name = "LETTER")]
     edge: String,
-    /// What would be changed: the waiter spins for so long before it sleeps
-    #[arg(value_name = "spin=TIME", value_parser = spin)]
-    change: Duration,
-    /// What spinning and sleeping cost here: a result of `doorbell tune` or `doorbell survey` of the same machine
+    /// What would be changed: spin=TIME, pin=CPU,CPU, mechanism=NAME or batch=TIME
+    #[arg(value_name = "CHANGE", value_parser = change)]
+    change: Change,
+    /// What spinning and sleeping cost there: a result of `doorbell tune`, `pairs` or `survey` of the same machine
     #[arg(long, value_name = "RESULT", conflicts_with_all = ["hand_over", "sleep_cost"])]
     costs: Option<PathBuf>,
     /// Or told: from the waker's store to a spinning waiter's next step
@@ -42,30 +52,73 @@ pub struct Args {
     sleep_cost: Option<Duration>,
 }
 
-/// `spin=18us`.
-fn spin(text: &str) -> Result<Duration, String> {
-    match text.split_once('=') {
-        Some(("spin", time)) => span(time),
-        _ => Err(refused(format_args!("'{text}' is no change that can be answered for"), &["spin=18us"])),
+/// `spin=18us`, `pin=0,0`, `mechanism=futex`, `batch=200us`.
+fn change(text: &str) -> Result<Change, String> {
+    let forms = ["spin=18us", "pin=0,0", "mechanism=futex", "batch=200us"];
+    let unknown = || refused(format_args!("'{text}' is no change that can be answered for"), &forms);
+    match text.split_once('=').ok_or_else(unknown)? {
+        ("spin", time) => Ok(Change::Spin(span(time)?)),
+        ("batch", time) => Ok(Change::Batch(span(time)?)),
+        ("pin", cpus) => {
+            let (one, other) = cpus.split_once(',').ok_or_else(unknown)?;
+            let cpu = |text: &str| text.trim().parse().map_err(|_| unknown());
+            Ok(Change::Pin([cpu(one)?, cpu(other)?]))
+        }
+        ("mechanism", name) => {
+            let entry = mechanism::find(name).map_err(|unknown| unknown.to_string())?;
+            if entry.notification().waits != Waits::Blocks {
+                return Err(format!("{name}: its waiter does not sleep; for spinning ask spin=18us"));
+            }
+            Ok(Change::Mechanism(name.to_owned()))
+        }
+        _ => Err(unknown()),
     }
 }
 
-pub fn run(args: &Args) -> anyhow::Result<Exit> {
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let result = read::read(&kept::find(&args.result)?)?;
     let costs = match (&args.costs, args.hand_over.zip(args.sleep_cost)) {
-        (Some(named), _) => Some(costs(&read::read(&kept::find(named)?)?)),
+        (Some(named), _) => doorbell_verdict::what_if::costs(&read::read(&kept::find(named)?)?),
         (None, Some((hand_over, sleep))) => {
             let ns = |time: Duration| time.as_nanos() as f64;
-            Some(Ok(Costs { hand_over_ns: ns(hand_over), sleep_ns: ns(sleep) }))
+            Ok(MachineCosts { hand_over_ns: ns(hand_over), sleep_ns: ns(sleep), wakes: Vec::new() })
         }
-        (None, None) => None,
+        (None, None) => known(args, &result, terminal)?,
     };
-    let Some(costs) = costs else {
-        let message = "say what spinning and sleeping cost on that machine: `--costs FILE` with a result of `doorbell tune`, or \
-                       `--hand-over` with `--sleep-cost`";
-        return Err(Usage(message.to_owned()).into());
-    };
-    let result = read::read(&kept::find(&args.result)?)?;
-    let found = costs.and_then(|costs| what_if(&result, &args.edge, args.change, costs));
-    out::say(&what_if::told(&args.edge, args.change, &found, &Style::of_stdout()));
+    let found = costs.and_then(|costs| what_if(&result, &args.edge, &args.change, &costs));
+    out::say(&what_if::told(&args.edge, &args.change, &found, &Style::of_stdout()));
     Ok(if found.is_ok() { Exit::Done } else { Exit::Unfit })
+}
+
+/// What is known of the machine: with the record, from an earlier measurement, or from one that is made now.
+fn known(
+    args: &Args,
+    result: &ResultFile,
+    terminal: &Terminal,
+) -> anyhow::Result<Result<MachineCosts, doorbell_verdict::what_if::Refusal>> {
+    let place = |edges: usize| (0..edges).find(|place| Edge::letter(*place).eq_ignore_ascii_case(&args.edge));
+    let Some(program) = program(result) else { return Ok(Ok(MachineCosts::default())) };
+    let mut needed = vec!["futex"];
+    if let (Change::Mechanism(_) | Change::Pin(_), Some(place)) = (&args.change, place(program.edges.len())) {
+        needed.extend(listed(&program.edges[place].mechanism));
+    }
+    if let Change::Mechanism(wanted) = &args.change {
+        needed.push(wanted);
+    }
+    let has = |costs: &MachineCosts| {
+        needed.iter().all(|name| costs.wakes.iter().any(|wake| wake.mechanism == *name))
+    };
+    if let Some(costs) = program.machine_costs.clone().filter(has) {
+        return Ok(Ok(costs));
+    }
+    let machine = machine_here();
+    if !alike(&machine, &result.machine) {
+        let message = "it was recorded on another machine: say what a wake-up costs there, with `--costs FILE` and a result of `doorbell pairs` \
+                       of that machine";
+        return Err(Usage(message.to_owned()).into());
+    }
+    if let Some(costs) = costs::kept(&machine).filter(has) {
+        return Ok(Ok(costs));
+    }
+    Ok(doorbell_verdict::what_if::costs(&costs::measure(&needed, machine, terminal)?))
 }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a change would do at one edge of a program that was recorded: a pure function of the record and of what waking costs on the machine.
+//!
+//! Whatever a record cannot know is refused, with the reason as a type.
+
+mod batch;
+mod costs;
+mod mechanism;
+mod pin;
+mod record;
+mod spin;
+
+use std::time::Duration;
+
+use self::record::{Which, found, waits};
+use doorbell_results::anatomy::program::{By, Edge, MachineCosts, Program, Wait};
+use doorbell_results::record::ResultFile;
+
+pub use self::costs::{costs, listed};
+
+/// A thread that is awake for more than this share of the time has a queue that the record does not show.
+pub const BUSY: f64 = 0.30;
+/// Wake-ups of the edge below which its record is too short.
+pub const FEWEST: usize = 300;
+/// By what factor the median sleep of one half of the record may differ from that of the other.
+pub const STEADY: f64 = 1.5;
+
+/// Edges of which the first screen says what would be cheaper.
+const FIRST: usize = 2;
+
+/// What would be changed at an edge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The waiter spins for so long before it sleeps.
+    Spin(Duration),
+    /// Waker and waiter are pinned to these CPUs.
+    Pin([u32; 2]),
+    /// The waiter waits, and is woken, by this mechanism of `doorbell list`.
+    Mechanism(String),
+    /// The waker gathers notifications for so long, and wakes once for all of them.
+    Batch(Duration),
+}
+
+/// Why nothing can be said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The result is of no recorded program.
+    NoProgram,
+    /// It has no edge of that letter.
+    NoEdge { edges: usize },
+    /// The thread's wake-ups were not kept one by one.
+    NotKept,
+    /// Too few of the edge's wake-ups are there.
+    TooShort { wakes: usize },
+    /// The thread was awake for this share of the time.
+    Busy { share: f64 },
+    /// The median sleep of the first half and of the second, nanoseconds.
+    Unsteady { halves_ns: [f64; 2] },
+    /// Its waker ran on the only CPU.
+    OneCpu,
+    /// The result that was to say what spinning and sleeping cost has no round trips of a spinning and a sleeping waiter on two CPUs.
+    NoCosts,
+    /// It has none of this mechanism on one CPU, or on two.
+    NoPrice { mechanism: String, same_cpu: bool },
+    /// No spin up to the longest that was tried saves anything.
+    NoGain { longest: Duration },
+    /// Two different CPUs: where the two ran when they were recorded is not known.
+    Apart,
+    /// The machine has no such CPU.
+    NoCpu { cpu: u32 },
+    /// Its waker is no thread of the program.
+    NoThread,
+    /// It is known only of this share of the wake-ups how long the waker stayed on its CPU.
+    WakerUnseen { share: f64 },
+    /// The waker works on for so long after it woke, where a wake-up on one CPU takes so long, nanoseconds.
+    WakerGoesOn { ran_ns: f64, wake_ns: f64 },
+    /// Both would take this share of one CPU.
+    TooBusyTogether { share: f64 },
+    /// By what the edge wakes is no mechanism that can be measured apart.
+    NotListed,
+    /// It wakes by that already.
+    SameMechanism { mechanism: String },
+}
+
+/// What the change would make of the edge's waits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WhatIf {
+    /// Wake-ups that were gone through.
+    pub wakes: usize,
+    /// The share of them for which nobody would sleep any more.
+    pub spared: f64,
+    /// The median from waking to running as recorded, nanoseconds.
+    pub p50_now_ns: f64,
+    /// The median that is predicted, with its 95 % interval.
+    pub p50_ns: Within,
+    /// CPU time more, as a share of one CPU, with its 95 % interval.
+    pub cpu: Within,
+    /// The share of the time for which the thread was awake.
+    pub busy: f64,
+}
+
+/// A value within two bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Within {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A change that was tried at the edge in a place; without one where the best of its kind was sought and refused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    pub place: usize,
+    pub kind: Kind,
+    pub found: Result<(Change, WhatIf), Refusal>,
+}
+
+/// What kind of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Spin,
+    Pin,
+}
+
+/// What `change` would do at the edge called `letter`.
+pub fn what_if(
+    result: &ResultFile,
+    letter: &str,
+    change: &Change,
+    costs: &MachineCosts,
+) -> Result<WhatIf, Refusal> {
+    let program = program(result).ok_or(Refusal::NoProgram)?;
+    let edges = program.edges.len();
+    let place = (0..edges).find(|place| Edge::letter(*place).eq_ignore_ascii_case(letter));
+    changed(result, program, place.ok_or(Refusal::NoEdge { edges })?, change, costs)
+}
+
+fn changed(
+    result: &ResultFile,
+    program: &Program,
+    place: usize,
+    change: &Change,
+    costs: &MachineCosts,
+) -> Result<WhatIf, Refusal> {
+    let usable = &result.machine.topology.usable;
+    let ns = |time: &Duration| time.as_nanos() as f64;
+    match change {
+        Change::Spin(_) if usable.len() == 1 => Err(Refusal::OneCpu),
+        Change::Spin(spin) => {
+            let waits = waits(program, place, Which::Place)?;
+            found(&waits, |some| spin::replay(some, ns(spin), costs))
+        }
+        Change::Pin([one, other]) => match [one, other].into_iter().find(|cpu| !usable.contains(**cpu)) {
+            Some(cpu) => Err(Refusal::NoCpu { cpu: *cpu }),
+            None if one != other => Err(Refusal::Apart),
+            None => pin::pinned(program, place, costs),
+        },
+        Change::Mechanism(wanted) => mechanism::replaced(program, place, wanted, costs),
+        Change::Batch(batch) => {
+            let waits = waits(program, place, Which::Edge)?;
+            found(&waits, |some| batch::replay(some, ns(batch), costs))
+        }
+    }
+}
+
+/// What the best spin, and pinning waker and waiter to one CPU, would do at the worst edges, if the result has what that cost.
+pub fn first(result: &ResultFile) -> Vec<Tried> {
+    let Some(program) = program(result) else { return Vec::new() };
+    let Some(costs) = &program.machine_costs else { return Vec::new() };
+    let own_time = |edge: &Edge| edge.mechanism.wait == Wait::Sleep && edge.mechanism.by == By::Timer;
+    let worst =
+        program.edges.iter().enumerate().filter(|(_, edge)| !own_time(edge) && edge.sequence.is_some());
+    let tried = |(place, _): (usize, &Edge)| {
+        let with =
+            |change: Change| changed(result, program, place, &change, costs).map(|what_if| (change, what_if));
+        let spin = waits(program, place, Which::Place).and_then(|waits| spin::best(&waits, costs));
+        let pin = result.machine.topology.usable.iter().next().ok_or(Refusal::Apart);
+        [
+            Tried { place, kind: Kind::Spin, found: spin.and_then(|spin| with(Change::Spin(spin))) },
+            Tried { place, kind: Kind::Pin, found: pin.and_then(|cpu| with(Change::Pin([cpu, cpu]))) },
+        ]
+    };
+    worst.take(FIRST).flat_map(tried).collect()
+}
+
+/// The program in `result`, if it is of one.
+pub fn program(result: &ResultFile) -> Option<&Program> {
+    result.records.iter().find_map(|record| record.anatomy.as_ref()?.program.as_ref())
+}
+
+#[cfg(test)]
+mod tests;
