@@ -155,12 +155,8 @@ fn the_worst_edges_are_told_of_with_the_best_spin_and_one_cpu_for_both() {
         "{pin:?}"
     );
     let short = waits(1000, |_| 8000.0, 100.0);
-    assert_eq!(
-        spin::best(&short, &machine_costs()),
-        Ok(Duration::from_micros(50)),
-        "{:?}",
-        spun(&short, 5e4)
-    );
+    // Every second is caught then; longer spins would catch the others too, and cost more than those sleeps.
+    assert_eq!(spin::best(&short, &machine_costs()), Ok(Duration::from_micros(10)));
     let mut result = recorded(by_thread(), futex(), 2000);
     result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap().machine_costs = None;
     assert_eq!(first(&result), []);
