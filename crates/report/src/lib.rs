@@ -63,6 +63,7 @@ pub mod top;
 pub mod tune;
 pub mod unit;
 pub mod verdict_format;
+pub mod wake_export;
 pub mod warnings;
 pub mod what_if;
 pub mod why;

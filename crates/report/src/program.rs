@@ -10,15 +10,19 @@ use super::what_if;
 use crate::wording::counted;
 use doorbell_results::anatomy::Counts;
 use doorbell_results::anatomy::program::{
-    By, Cost, Edge, File, Herd, Mechanism, Object, Program, Wait, Waker,
+    By, Cost, Edge, File, Herd, Mechanism, Object, Program, Threads, Wait, Waker,
 };
 use doorbell_results::record::{ResultFile, Series};
 
 /// The name of the section, for plans.
 pub const WAKE_GRAPH: &str = "wake-graph";
 
-/// Herds that are told of, and threads on the first screen.
+/// What else the record shows, on a screen: so much of it.
+const NOTES: usize = 3;
+/// Herds that are told of.
 const HERDS: usize = 2;
+/// Calls in a second that found nothing, from which on a thread is told to spin.
+const SPINS: f64 = 1000.0;
 
 #[derive(Debug)]
 pub struct WakeGraph;
@@ -29,13 +33,18 @@ impl Section for WakeGraph {
     }
 
     fn subsections(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
-        let parts = |(program, counts)| [graph(program, counts), what_if::first(result), threads(program)];
+        let parts = |(program, counts)| {
+            [graph(program, counts, usize::MAX), what_if::first(result), threads(program)]
+        };
         recorded(result).flat_map(parts).collect()
     }
 
     fn answer(&self, result: &ResultFile, _: &Figures) -> Vec<Subsection> {
-        let graphs = recorded(result).map(|(program, counts)| graph(program, counts));
-        graphs.chain([what_if::first(result)]).collect()
+        let what_if = what_if::first(result);
+        // A table beside the one of edges takes room.
+        let notes = if what_if.table.is_some() { NOTES - 1 } else { NOTES };
+        let graphs = recorded(result).map(|(program, counts)| graph(program, counts, notes));
+        graphs.chain([what_if]).collect()
     }
 }
 
@@ -44,7 +53,7 @@ fn recorded(result: &ResultFile) -> impl Iterator<Item = (&Program, &Counts)> {
     anatomies.filter_map(|anatomy| Some((anatomy.program.as_ref()?, &anatomy.counts)))
 }
 
-fn graph(program: &Program, counts: &Counts) -> Subsection {
+fn graph(program: &Program, counts: &Counts, most: usize) -> Subsection {
     let edges = &program.edges;
     let scale = Scale::for_ps(edges.iter().map(|edge| edge.took.p50_ns * 1e3));
     let mut table = Table::new(vec![
@@ -69,7 +78,7 @@ fn graph(program: &Program, counts: &Counts) -> Subsection {
             p99(&edge.took, scale),
         ]);
     }
-    let notes = notes(program);
+    let notes = notes(program).into_iter().take(most);
     let lead = [first_line(program, counts)].into_iter().chain(notes).collect();
     Subsection { lead, table: Some(table).filter(|_| !edges.is_empty()), ..Subsection::default() }
 }
@@ -109,6 +118,25 @@ fn notes(program: &Program) -> Vec<String> {
         )
     };
     notes.extend(program.herds.iter().take(HERDS).map(herd));
+    notes.extend(program.convoys.first().map(|convoy| {
+        format!(
+            "Convoy: {} threads hand {} on, one to the next, {} times a second, {} most: each queues up behind the one it wakes.",
+            count(convoy.threads),
+            object_of(&Object::Futex { address: convoy.address }).unwrap_or_default(),
+            rate(convoy.wakes, program.recorded_ns),
+            convoy.waiter
+        )
+    }));
+    let spins = |threads: &&Threads| {
+        threads.asked_in_vain as f64 * 1e9 / (program.recorded_ns as f64).max(1.0) >= SPINS
+    };
+    notes.extend(program.threads.iter().filter(spins).take(1).map(|threads| {
+        format!(
+            "Spins: {} calls of {} a second asked whether there was something to do, and there was nothing.",
+            rate(threads.asked_in_vain, program.recorded_ns),
+            threads.name
+        )
+    }));
     let rescued = |(place, edge): (usize, &Edge)| {
         (edge.rescued > 0).then(|| {
             format!(
@@ -155,7 +183,8 @@ fn threads(program: &Program) -> Subsection {
     Subsection { title, table, ..Subsection::default() }
 }
 
-fn waker(waker: &Waker) -> &str {
+/// Who wakes.
+pub fn waker(waker: &Waker) -> &str {
     match waker {
         Waker::Thread { name } | Waker::Outside { name } => name,
         Waker::Kernel => "(kernel)",
@@ -249,7 +278,7 @@ mod tests {
     use crate::screen::{LINES, screen};
     use crate::style::{Style, width};
     use doorbell_results::anatomy::Anatomy;
-    use doorbell_results::anatomy::program::Threads;
+    use doorbell_results::anatomy::program::Convoy;
     use doorbell_results::record::sample;
 
     fn edge(waker: Waker, waiter: &str, mechanism: Mechanism) -> Edge {
@@ -269,7 +298,13 @@ mod tests {
 
     fn made(edges: Vec<Edge>) -> ResultFile {
         let mut result = sample::result(&[sample::configuration("server")], 1, |_, _| 16_000.0);
-        let threads = Threads { name: "worker".to_owned(), count: 6, ran_ns: 400_000_000, wakes: 3000 };
+        let threads = Threads {
+            name: "worker".to_owned(),
+            count: 6,
+            ran_ns: 400_000_000,
+            wakes: 3000,
+            asked_in_vain: 9000,
+        };
         let program = Program {
             name: "server".to_owned(),
             recorded_ns: 2_000_000_000,
@@ -278,6 +313,7 @@ mod tests {
             incomplete: 4,
             cost: Cost { recorder_ns: 42_000_000, call_ns: 400.0, calls: 9000, events: 50_000 },
             threads: vec![threads],
+            convoys: vec![Convoy { address: 0x1048, waiter: "worker".into(), threads: 4, wakes: 3000 }],
             herds: vec![Herd { waker: "main".into(), waiter: "worker".into(), calls: 10, woken: 60 }],
             edges,
             ..Program::default()
@@ -304,7 +340,14 @@ mod tests {
         assert_eq!(first, "server: 1,500 wake-ups/s, 6 threads, 2.0 s, 7 of 50,007 events lost");
         // Wherever lines are broken.
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        for told in ["recording took 2.1 % of a CPU", "futex 0x…040", "Herd: 10 calls of main", "and 2"] {
+        for told in [
+            "Convoy: 4 threads hand futex 0x…048",
+            "Spins: 4,500 calls",
+            "recording took 2.1 % of a CPU",
+            "futex 0x…040",
+            "Herd: 10 calls of main",
+            "and 2",
+        ] {
             assert!(flat.contains(told), "{told}: {text}");
         }
     }

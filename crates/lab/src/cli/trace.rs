@@ -2,6 +2,7 @@
 //! `doorbell trace`.
 
 pub mod costs;
+pub mod export;
 pub mod starter;
 pub mod whatif;
 
@@ -91,12 +92,16 @@ pub struct Args {
 enum Step {
     /// Say what spinning, pinning, another mechanism or batches would change at an edge of a recorded program
     Whatif(whatif::Args),
+    /// Write a recorded program for a flame graph, or for Perfetto
+    Export(export::Args),
 }
 
 /// Runs `doorbell trace`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    if let Some(Step::Whatif(args)) = args.step {
-        return whatif::run(&args, terminal);
+    match &args.step {
+        Some(Step::Whatif(args)) => return whatif::run(args, terminal),
+        Some(Step::Export(args)) => return export::run(args),
+        None => {}
     }
     if args.command.is_empty() && args.pid.is_empty() {
         let message =

@@ -242,6 +242,37 @@ fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
     });
 }
 
+#[test]
+fn threads_that_hand_a_lock_on_are_a_convoy_and_one_that_asks_in_vain_spins() {
+    with_events(|_| {
+        let recording = Recording::of("convoy");
+        let [convoy, ..] = &recording.program.convoys[..] else { panic!("{:#?}", recording.short()) };
+        assert_eq!((convoy.waiter.as_str(), convoy.threads), ("locker", recording.counts["threads"]));
+        let (_, text) = said(&recording, &["show", "FILE", "--details"]);
+        assert!(text.contains("Convoy: 4 threads"), "{text}");
+        let recording = Recording::of("spin");
+        let asker = recording.program.threads.iter().find(|threads| threads.name == "asker").unwrap();
+        let asked = recording.counts["asked"];
+        assert!(asker.asked_in_vain.abs_diff(asked) * 100 <= asked, "{asker:?} of {asked}");
+    });
+}
+
+#[test]
+fn a_recording_leaves_for_flame_graphs_and_perfetto() {
+    with_events(|_| {
+        let recording = Recording::of("futex");
+        let (status, text) = said(&recording, &["trace", "export", "folded", "FILE"]);
+        assert!(status == Some(0) && text.contains(";waiter;futex_0x…"), "{text}");
+        let (status, text) = said(&recording, &["trace", "export", "chrome", "FILE"]);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(status == Some(0) && value["traceEvents"].as_array().unwrap().len() > 100, "{text}");
+        const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+        let ping = ["trace", "export", "folded", DATA];
+        let output = recording.stage.doorbell(&ping).output().unwrap();
+        assert!(complaint(&output).contains("no recorded program"), "{}", complaint(&output));
+    });
+}
+
 /// `doorbell VERB WORDS` on the recording, and what it said.
 fn said(recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
     let file = Recording::file(&recording.stage);

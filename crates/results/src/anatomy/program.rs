@@ -42,6 +42,9 @@ pub struct Program {
     /// Calls that woke several threads each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub herds: Vec<Herd>,
+    /// Locks that threads hand on from one sleeper to the next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convoys: Vec<Convoy>,
     /// What single threads did, wake-up by wake-up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequences: Vec<Sequence>,
@@ -102,6 +105,9 @@ pub struct Threads {
     pub ran_ns: u64,
     /// Times that one of them was woken.
     pub wakes: u64,
+    /// Calls of theirs that asked whether there was something to do and came back with nothing, without having slept.
+    #[serde(default)]
+    pub asked_in_vain: u64,
 }
 
 /// One way in which threads were woken.
@@ -283,6 +289,20 @@ pub struct Herd {
     pub woken: u64,
 }
 
+/// A futex that three threads or more both wait on and wake: each that wakes another queues up behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Convoy {
+    /// The futex's address.
+    pub address: u64,
+    /// The name of the thread that was woken most.
+    pub waiter: String,
+    /// Threads that both waited and woke.
+    pub threads: u64,
+    /// Wake-ups among them.
+    pub wakes: u64,
+}
+
 /// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It has no gap but for what
 /// was lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -292,6 +312,9 @@ pub struct Sequence {
     pub task: i32,
     /// Its name.
     pub name: String,
+    /// When its first sleep began, nanoseconds after that of the earliest sequence.
+    #[serde(default)]
+    pub begins_ns: u64,
     /// The edge of each wake-up by its place in [`Program::edges`]; that of further ones is the number of edges.
     pub edge: Vec<u32>,
     /// How long it slept.

@@ -169,16 +169,17 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
     let times = |sequence: &Sequence| {
         let all = [&sequence.slept_ns, &sequence.took_ns, &sequence.awake_ns];
         let all = all.into_iter().flatten().chain(sequence.waker_ran_ns.iter().flatten());
-        all.into_iter().all(|ns| *ns < LONGEST_NS)
+        all.into_iter().chain([&sequence.begins_ns]).all(|ns| *ns < LONGEST_NS)
     };
     let Cost { recorder_ns, call_ns, calls, events } = program.cost;
     let further = [program.wakes, program.ended_by_action, program.incomplete, program.further_wakes];
-    let threads = program.threads.iter().flat_map(|one| [one.count, one.wakes]);
+    let threads = program.threads.iter().flat_map(|one| [one.count, one.wakes, one.asked_in_vain]);
+    let convoys = program.convoys.iter().flat_map(|convoy| [convoy.threads, convoy.wakes]);
     // Many threads of one name run longer together than they were recorded.
     let mut ran = program.threads.iter().map(|one| one.ran_ns / one.count.max(1));
     let of_edges = program.edges.iter().flat_map(|edge| [edge.wakes, edge.ran_out, edge.rescued]);
     let herds = program.herds.iter().flat_map(|herd| [herd.calls, herd.woken]);
-    let mut counts = further.into_iter().chain(threads).chain(of_edges).chain(herds);
+    let mut counts = further.into_iter().chain(threads).chain(of_edges).chain(herds).chain(convoys);
     if !program.edges.iter().all(known) {
         Some("an edge of its wake graph belongs to a thread that is not there")
     } else if !program.sequences.iter().all(in_step) {

@@ -58,7 +58,13 @@ fn recorded(waker: Waker, mechanism: Mechanism, waker_ran_ns: u64) -> ResultFile
         ..Sequence::default()
     };
     let recorded_ns = 132_000 * WAKES as u64;
-    let thread = |name: &str| Threads { name: name.to_owned(), count: 1, ran_ns: recorded_ns / 10, wakes: 1 };
+    let thread = |name: &str| Threads {
+        name: name.to_owned(),
+        count: 1,
+        ran_ns: recorded_ns / 10,
+        wakes: 1,
+        asked_in_vain: 0,
+    };
     let program = Program {
         recorded_ns,
         threads: vec![thread("waker"), thread("waiter")],

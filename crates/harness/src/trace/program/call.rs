@@ -162,6 +162,15 @@ impl Call {
         }
     }
 
+    /// Whether it asked if there was something to do, and there was nothing, as `value` says.
+    pub fn asks(&self, value: i64) -> bool {
+        match self.does() {
+            Does::Epoll | Does::Poll | Does::Select => value == 0,
+            Does::Reads(_) | Does::Opens(Opened::Accepted(_)) => value == -i64::from(libc::EAGAIN),
+            _ => self.number == libc::SYS_sched_yield,
+        }
+    }
+
     /// Whether it is the same wait as `other`.
     pub fn repeats(&self, other: &Self) -> bool {
         (self.number, self.args[0]) == (other.number, other.args[0])

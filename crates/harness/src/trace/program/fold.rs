@@ -2,17 +2,19 @@
 //! Makes what people read of a graph of tasks: threads of one name are one, times are picoseconds, and of all edges those stay that took
 //! most.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::graph::{Graph, Passed, Times, Who};
+use super::graph::{Graph, Lived, Passed, Times, Who};
 use doorbell_results::anatomy::program::{
-    By, Edge, Herd, Mechanism, Program, Sequence, Threads, Wait, Waker,
+    By, Convoy, Edge, Herd, Mechanism, Object, Program, Sequence, Threads, Wait, Waker,
 };
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::{Histogram, Series};
 
 /// Wake-ups below which an edge is a rare one.
 const FEW: usize = 10;
+/// Threads that must both wait on and wake a futex to be a convoy.
+const CONVOY: usize = 3;
 /// Edges that are kept.
 const EDGES: usize = 40;
 /// Edges of which the thread that they woke most is kept wake-up by wake-up.
@@ -38,6 +40,7 @@ impl Folded {
 
 /// The threads, edges, herds and sequences of `graph`; the rest of the program is the recorder's to say.
 pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Program {
+    let convoys = convoys(&graph, names);
     let name = |task: i32| names.get(&task).cloned().unwrap_or_else(|| format!("task {task}"));
     let mut folded: BTreeMap<(Waker, String, Mechanism), Folded> = BTreeMap::new();
     for (place, (key, times)) in graph.edges.iter_mut().enumerate() {
@@ -71,7 +74,7 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
         let sequence = busiest.filter(|_| number < SEQUENCES).and_then(|task| {
             let there = sequences.iter().position(|sequence| sequence.task == task);
             let place = there.unwrap_or_else(|| {
-                let passed = graph.threads.get(&task).map_or(&[][..], |thread| &thread.1);
+                let passed = graph.threads.get(&task).map_or(&[][..], |thread| &thread.passed);
                 sequences.push(sequence(task, name(task), passed, &place_of, clock));
                 sequences.len() - 1
             });
@@ -89,7 +92,10 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
             sequence,
         });
     }
+    let earliest = sequences.iter().map(|sequence| sequence.begins_ns).min().unwrap_or(0);
+    sequences.iter_mut().for_each(|sequence| sequence.begins_ns -= earliest);
     Program {
+        convoys,
         wakes: graph.wakes,
         ended_by_action: graph.ended_by_action,
         incomplete: graph.incomplete,
@@ -121,7 +127,8 @@ fn series(times: &Times, which: usize, clock: Clock) -> Series {
 
 fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], clock: Clock) -> Sequence {
     let ns = |ticks: u64| clock.ps(ticks) / 1000;
-    let mut sequence = Sequence { task, name, ..Sequence::default() };
+    let begins_ns = passed.first().map_or(0, |first| ns(first.slept));
+    let mut sequence = Sequence { task, name, begins_ns, ..Sequence::default() };
     // How long it was awake after the last is not known: the record ends there.
     for pair in passed.windows(2).take(PASSED) {
         let [one, next] = pair else { continue };
@@ -136,13 +143,14 @@ fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], cloc
 
 fn threads(graph: &Graph, name: impl Fn(i32) -> String, clock: Clock) -> Vec<Threads> {
     let mut by_name: BTreeMap<String, Threads> = BTreeMap::new();
-    for (task, (ran, passed)) in &graph.threads {
+    for (task, Lived { ran, passed, asked_in_vain }) in &graph.threads {
         let name = name(*task);
-        let none = || Threads { name: name.clone(), count: 0, ran_ns: 0, wakes: 0 };
+        let none = || Threads { name: name.clone(), count: 0, ran_ns: 0, wakes: 0, asked_in_vain: 0 };
         let all = by_name.entry(name.clone()).or_insert_with(none);
         all.count += 1;
         all.ran_ns += clock.ps(*ran) / 1000;
         all.wakes += passed.len() as u64;
+        all.asked_in_vain += asked_in_vain;
     }
     let mut all: Vec<Threads> = by_name.into_values().collect();
     all.sort_by_key(|threads| std::cmp::Reverse(threads.wakes));
@@ -159,5 +167,41 @@ fn herds(graph: &Graph, name: impl Fn(i32) -> String) -> Vec<Herd> {
     let herd = |((waker, waiter), (calls, woken))| Herd { waker, waiter, calls, woken };
     let mut all: Vec<Herd> = by_name.into_iter().map(herd).collect();
     all.sort_by_key(|herd| std::cmp::Reverse(herd.woken));
+    all
+}
+
+/// Futexes that threads both wait on and wake, those with most wake-ups first.
+fn convoys(graph: &Graph, names: &HashMap<i32, String>) -> Vec<Convoy> {
+    #[derive(Default)]
+    struct On {
+        wakers: BTreeSet<i32>,
+        /// Woken by another thread of the program, how often.
+        waiters: BTreeMap<i32, u64>,
+    }
+    let mut by_address: BTreeMap<u64, On> = BTreeMap::new();
+    for (key, times) in &graph.edges {
+        let Mechanism { wait: Wait::Futex, object: Object::Futex { address }, by: By::Call } = key.mechanism
+        else {
+            continue;
+        };
+        let Who::Task(waker) = key.waker else { continue };
+        let on = by_address.entry(address).or_default();
+        on.wakers.insert(waker);
+        *on.waiters.entry(key.waiter).or_default() += times.wakes.len() as u64;
+    }
+    let convoy = |(address, On { wakers, waiters }): (u64, On)| {
+        let both: Vec<(i32, u64)> = waiters.into_iter().filter(|(task, _)| wakers.contains(task)).collect();
+        let (most, _) = both.iter().max_by_key(|(_, wakes)| *wakes)?;
+        let waiter = names.get(most).cloned().unwrap_or_else(|| format!("task {most}"));
+        let wakes: u64 = both.iter().map(|(_, wakes)| wakes).sum();
+        (both.len() >= CONVOY && wakes >= FEW as u64).then(|| Convoy {
+            address,
+            waiter,
+            threads: both.len() as u64,
+            wakes,
+        })
+    };
+    let mut all: Vec<Convoy> = by_address.into_iter().filter_map(convoy).collect();
+    all.sort_by_key(|convoy| std::cmp::Reverse(convoy.wakes));
     all
 }

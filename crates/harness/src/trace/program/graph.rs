@@ -57,12 +57,23 @@ pub struct Passed {
     pub waker_ran: Option<u64>,
 }
 
+/// What a thread did while it was recorded.
+#[derive(Debug, Clone, Default)]
+pub struct Lived {
+    /// How long it ran, in ticks.
+    pub ran: u64,
+    /// Its wake-ups.
+    pub passed: Vec<Passed>,
+    /// Calls that asked whether there was something to do and came back with nothing at once.
+    pub asked_in_vain: u64,
+}
+
 /// What was found; tasks by their numbers.
 #[derive(Debug, Default)]
 pub struct Graph {
     pub edges: Vec<(Key, Times)>,
-    /// Every thread of the program: what it ran, in ticks, and its wake-ups.
-    pub threads: HashMap<i32, (u64, Vec<Passed>)>,
+    /// Every thread of the program.
+    pub threads: HashMap<i32, Lived>,
     pub wakes: u64,
     pub ended_by_action: u64,
     pub incomplete: u64,
@@ -108,6 +119,9 @@ struct Thread {
     on_since: Option<u64>,
     ran: u64,
     passed: Vec<Passed>,
+    asked_in_vain: u64,
+    /// Whether it left its CPU since it entered the call that it is in.
+    left_in_call: bool,
     /// The call by which it woke others last, the first of them, and how many.
     woke: Option<(u64, i32, u64)>,
     /// Whom it woke since it came to its CPU, and when.
@@ -170,7 +184,8 @@ impl<'a> Weaver<'a> {
             }
         }
         let threads = self.threads.into_iter();
-        self.graph.threads = threads.map(|(task, thread)| (task, (thread.ran, thread.passed))).collect();
+        let lived = |Thread { ran, passed, asked_in_vain, .. }| Lived { ran, passed, asked_in_vain };
+        self.graph.threads = threads.map(|(task, thread)| (task, lived(thread))).collect();
         self.graph
     }
 
@@ -181,7 +196,7 @@ impl<'a> Weaver<'a> {
         }
         // A number that is given again: what was found of its last holder stays.
         self.settle(task, None);
-        let Thread { ran, passed, .. } = self.threads.remove(&task).unwrap_or_default();
+        let Thread { ran, passed, asked_in_vain, .. } = self.threads.remove(&task).unwrap_or_default();
         let process = if thread {
             process
         } else {
@@ -189,7 +204,8 @@ impl<'a> Weaver<'a> {
             task
         };
         // Its whole life is recorded.
-        self.threads.insert(task, Thread { process, known: true, ran, passed, ..Thread::default() });
+        let thread = Thread { process, known: true, ran, passed, asked_in_vain, ..Thread::default() };
+        self.threads.insert(task, thread);
     }
 
     fn enters(&mut self, event: &Seen, call: Call) {
@@ -203,6 +219,7 @@ impl<'a> Weaver<'a> {
         if let Some(thread) = self.threads.get_mut(&event.task) {
             thread.call = Some(call);
             thread.known = true;
+            thread.left_in_call = false;
             self.graph.calls += 1;
         }
     }
@@ -216,6 +233,9 @@ impl<'a> Weaver<'a> {
         thread.cut_off = call.filter(|_| value == CUT_OFF);
         if let Some(pending) = &mut thread.pending {
             pending.result.get_or_insert(value);
+        }
+        if !thread.left_in_call && call.is_some_and(|call| call.asks(value)) {
+            thread.asked_in_vain += 1;
         }
         let process = thread.process;
         match (call.map(|call| call.does()), i32::try_from(value)) {
@@ -313,6 +333,7 @@ impl<'a> Weaver<'a> {
             thread.ran += at.saturating_sub(since);
         }
         if sleeps {
+            thread.left_in_call = true;
             thread.slept = Some(at);
             // The waker was quicker than the event: the kernel tells of a leaving when it is all but over.
             if let Some(woken) = &mut thread.woken {

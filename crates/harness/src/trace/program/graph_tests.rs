@@ -288,7 +288,7 @@ fn a_call_that_goes_on_after_a_stop_keeps_its_name() {
 #[test]
 fn how_long_the_waker_stays_is_known_whether_it_leaves_before_or_after_the_waiter_goes_on() {
     let after = Told::default().futex_round().sleeps(MAIN);
-    let passed = |told: &Told| told.graph(&Files::default()).threads[&WORKER].1[0];
+    let passed = |told: &Told| told.graph(&Files::default()).threads[&WORKER].passed[0];
     // Waking, coming, two returns, leaving.
     assert_eq!(passed(&after).waker_ran, Some(4000));
     let before = Told::default()
@@ -300,4 +300,19 @@ fn how_long_the_waker_stays_is_known_whether_it_leaves_before_or_after_the_waite
         .comes(WORKER);
     assert_eq!(passed(&before).waker_ran, Some(1000));
     assert_eq!(passed(&Told::default().futex_round()).waker_ran, None, "it has not left yet");
+}
+
+#[test]
+fn calls_that_ask_and_find_nothing_are_counted_and_those_that_slept_are_not() {
+    let asks = |told: Told| {
+        told.enters(WORKER, libc::SYS_epoll_pwait, [7, 0, 0]).returns(WORKER, libc::SYS_epoll_pwait, 0)
+    };
+    let told = (0..5).fold(Told::default(), |told, _| asks(told)).futex_round();
+    let slept = told
+        .enters(WORKER, libc::SYS_epoll_pwait, [7, 0, 0])
+        .sleeps(WORKER)
+        .wakes(MAIN, Context::Interrupt, WORKER)
+        .comes(WORKER)
+        .returns(WORKER, libc::SYS_epoll_pwait, 0);
+    assert_eq!(slept.graph(&Files::default()).threads[&WORKER].asked_in_vain, 5);
 }

@@ -42,6 +42,8 @@ pub(super) fn play(kind: &str) -> Vec<(String, u64)> {
         "chain" => chain(),
         "herd" => herd(),
         "rescue" => rescue(),
+        "convoy" => convoy(),
+        "spin" => vec![("asked".to_owned(), asks())],
         kind => panic!("no program is called {kind}"),
     }
 }
@@ -304,4 +306,41 @@ fn rescue() -> Vec<(String, u64)> {
         }
     });
     vec![("rescued".to_owned(), waiter.join().unwrap())]
+}
+
+/// Threads that fight over one lock.
+fn convoy() -> Vec<(String, u64)> {
+    const THREADS: usize = 4;
+    let lock = Arc::new(Mutex::new(()));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            named_thread("locker", move || {
+                for _ in 0..ROUNDS {
+                    let held = lock.lock().unwrap();
+                    // Whoever sleeps with it lets all others run into it.
+                    nap();
+                    drop(held);
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    vec![("threads".to_owned(), THREADS as u64)]
+}
+
+/// A thread that asks over and over whether there is something to do; how often.
+fn asks() -> u64 {
+    const TIMES: u64 = 20_000;
+    let asker = named_thread("asker", || {
+        // SAFETY: it takes a number; the descriptor it makes is nobody else's.
+        let set = unsafe { OwnedFd::from_raw_fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)) };
+        for _ in 0..TIMES {
+            let mut ready = libc::epoll_event { events: 0, u64: 0 };
+            // SAFETY: there is room for the one event that is asked for.
+            unsafe { libc::epoll_wait(set.as_raw_fd(), &raw mut ready, 1, 0) };
+        }
+        TIMES
+    });
+    asker.join().unwrap()
 }

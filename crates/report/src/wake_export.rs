@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A recorded program for other tools: folded stacks for flame graphs, and Chrome's trace format, which Perfetto reads.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::program::{mechanism, waker};
+use doorbell_results::anatomy::program::{Edge, Program, Sequence};
+
+/// One line for each edge, `program;waiter;mechanism;waker`, with the microseconds that its wake-ups took together.
+pub fn folded(program: &Program, out: &mut dyn Write) -> io::Result<()> {
+    // What ends a frame, and a stack, in this format.
+    let frame = |text: &str| text.replace([';', ' ', '\n'], "_");
+    for Edge { waker: by, waiter, mechanism: what, wakes, took, .. } in &program.edges {
+        let frames = [&program.name, waiter, &mechanism(what), waker(by)].map(frame);
+        let micros = (took.mean_ns * *wakes as f64 / 1e3).round();
+        writeln!(out, "{} {micros}", frames.join(";"))?;
+    }
+    Ok(())
+}
+
+/// What the threads did that were kept wake-up by wake-up: asleep, being woken, awake.
+pub fn chrome(program: &Program, out: &mut dyn Write) -> io::Result<()> {
+    let mut first = true;
+    write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
+    let mut event = |value: Value| {
+        let before = if std::mem::take(&mut first) { "" } else { "," };
+        write!(out, "{before}\n{value}")
+    };
+    for Sequence { task, name, begins_ns, edge, slept_ns, took_ns, awake_ns, .. } in &program.sequences {
+        event(json!({"ph": "M", "name": "thread_name", "pid": 1, "tid": task, "args": {"name": name}}))?;
+        let mut at = *begins_ns;
+        let times = slept_ns.iter().zip(took_ns).zip(awake_ns);
+        for (place, ((slept, took), awake)) in edge.iter().zip(times) {
+            let known = program.edges.get(*place as usize);
+            let what = known.map_or("unknown".to_owned(), |edge| mechanism(&edge.mechanism));
+            let args = json!({
+                "edge": known.map(|_| Edge::letter(*place as usize)),
+                "waker": known.map(|edge| waker(&edge.waker)),
+            });
+            for (name, lasted) in [(what.as_str(), slept), ("waking", took), ("awake", awake)] {
+                event(json!({
+                    "ph": "X", "pid": 1, "tid": task, "name": name, "args": args,
+                    "ts": micros(at), "dur": micros(*lasted),
+                }))?;
+                at = at.saturating_add(*lasted);
+            }
+        }
+    }
+    event(json!({"ph": "M", "name": "process_name", "pid": 1, "args": {"name": program.name}}))?;
+    writeln!(out, "\n]}}")
+}
+
+/// The format counts in microseconds.
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait, Waker};
+    use doorbell_results::record::{Series, sample};
+
+    fn program() -> Program {
+        let series = |low_ns| Series::from(&sample::histogram(low_ns, 2));
+        let edge = Edge {
+            waker: Waker::Kernel,
+            waiter: "a; b".to_owned(),
+            mechanism: Mechanism {
+                wait: Wait::Futex,
+                object: Object::Futex { address: 0x1048 },
+                by: By::Call,
+            },
+            wakes: 2,
+            ran_out: 0,
+            rescued: 0,
+            slept: series(8000.0),
+            took: series(3000.0),
+            sequence: Some(0),
+        };
+        let sequence = Sequence {
+            task: 7,
+            name: "a; b".to_owned(),
+            begins_ns: 500,
+            edge: vec![0, 1],
+            slept_ns: vec![8000, 9000],
+            took_ns: vec![3000, 4000],
+            awake_ns: vec![1000, 2000],
+            ..Sequence::default()
+        };
+        Program {
+            name: "server".to_owned(),
+            edges: vec![edge],
+            sequences: vec![sequence],
+            ..Program::default()
+        }
+    }
+
+    #[test]
+    fn a_folded_stack_has_no_blank_but_that_before_its_number() {
+        let mut text = Vec::new();
+        folded(&program(), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let (stack, number) = text.trim_end().split_once(' ').unwrap();
+        assert_eq!(stack, "server;a__b;futex_0x…048;(kernel)");
+        assert!(number.parse::<f64>().unwrap() >= 6.0, "{text}");
+    }
+
+    #[test]
+    fn slices_follow_one_another_and_name_edge_and_waker() {
+        let mut text = Vec::new();
+        chrome(&program(), &mut text).unwrap();
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+        let ends = slices.iter().map(|slice| slice["ts"].as_f64().unwrap() + slice["dur"].as_f64().unwrap());
+        let begins = slices.iter().map(|slice| slice["ts"].as_f64().unwrap());
+        assert_eq!(slices.len(), 6);
+        assert!(ends.zip(begins.skip(1)).all(|(end, next)| (end - next).abs() < 1e-9), "{value}");
+        assert_eq!(slices[0]["name"], "futex 0x…048");
+        assert_eq!(slices[0]["args"], json!({"edge": "A", "waker": "(kernel)"}));
+        assert_eq!(slices[3]["args"]["edge"], Value::Null, "an edge that is not in the table");
+    }
+}
