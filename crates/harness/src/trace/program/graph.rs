@@ -64,7 +64,7 @@ pub struct Lived {
     pub ran: u64,
     /// Its wake-ups.
     pub passed: Vec<Passed>,
-    /// Calls that asked whether there was something to do and came back with nothing at once.
+    /// Calls that asked whether there was something to do and came back with nothing at once, as the call before them had.
     pub asked_in_vain: u64,
 }
 
@@ -120,6 +120,8 @@ struct Thread {
     ran: u64,
     passed: Vec<Passed>,
     asked_in_vain: u64,
+    /// Whether its last call was such a one.
+    last_in_vain: bool,
     /// Whether it left its CPU since it entered the call that it is in.
     left_in_call: bool,
     /// The call by which it woke others last, the first of them, and how many.
@@ -234,9 +236,10 @@ impl<'a> Weaver<'a> {
         if let Some(pending) = &mut thread.pending {
             pending.result.get_or_insert(value);
         }
-        if !thread.left_in_call && call.is_some_and(|call| call.asks(value)) {
-            thread.asked_in_vain += 1;
-        }
+        // Whoever drains a file is told once that there is no more, and does not ask again.
+        let in_vain = !thread.left_in_call && call.is_some_and(|call| call.asks(value));
+        thread.asked_in_vain += u64::from(in_vain && thread.last_in_vain);
+        thread.last_in_vain = in_vain;
         let process = thread.process;
         match (call.map(|call| call.does()), i32::try_from(value)) {
             (Some(Does::Closes(fd)), _) => drop(self.opened.remove(&(process, fd))),

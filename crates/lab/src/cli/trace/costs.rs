@@ -46,6 +46,9 @@ pub fn measure(needed: &[&str], machine: Machine, terminal: &Terminal) -> anyhow
         aside!("doorbell: measuring what a wake-up costs on this machine, once, for some ten seconds");
     }
     let result = carry_out(plan(needed, &machine), machine, None, terminal)?;
+    if result.partial {
+        return Ok(result);
+    }
     let kept = place().map_err(anyhow::Error::from).and_then(|place| Ok(write(&result, &place)?));
     if let Err(error) = kept {
         aside!("doorbell: what was measured is used and not kept: {error}");
@@ -63,7 +66,7 @@ fn plan(needed: &[&str], machine: &Machine) -> Plan {
         .map(|[cpu, _]| Placement { relation: Relation::SameCore.name().to_owned(), cpus: Some([cpu, cpu]) });
     let ping = Ping {
         mechanisms,
-        placements: std::iter::once(apart).chain(same).collect(),
+        placements: std::iter::once(apart.clone()).chain(same.filter(|same| *same != apart)).collect(),
         patterns: [0, GAP_NS].map(|gap_ns| Pattern::PingPong { gap_ns }).to_vec(),
         blocks: Some(BLOCKS),
         ..Ping::default()
