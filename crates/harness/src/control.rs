@@ -65,6 +65,8 @@ pub enum Step {
     AwaitsTaken = 6,
     Finished = 7,
     Operates = 8,
+    /// Sleeps while another program has its turn.
+    AwaitsTurn = 9,
     /// Makes its report and waits for nobody any more.
     Reports = 10,
 }
@@ -82,6 +84,7 @@ impl Step {
             6 => "awaits the acknowledgement",
             7 => "finished",
             8 => "operates",
+            9 => "awaits its turn beside another program",
             10 => "reports",
             _ => "unknown",
         }

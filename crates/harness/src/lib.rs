@@ -43,6 +43,7 @@ pub mod fanout;
 pub mod fork;
 pub mod futex;
 pub mod host;
+pub mod in_turn;
 pub mod journal;
 pub mod latency_limit;
 pub mod launch;

@@ -12,6 +12,7 @@ use doorbell_results::record::load::LoadProof;
 use serde::{Deserialize, Serialize};
 
 use crate::any_path;
+use crate::in_turn::Section;
 use crate::side::SideReport;
 
 /// What a host is told on its standard input, as one line of JSON.
@@ -53,6 +54,9 @@ pub struct Bench {
     pub time_ns: Option<u64>,
     /// Of the order.
     pub seed: u64,
+    /// Where another program takes turns with this one, slice by slice.
+    #[serde(default)]
+    pub in_turn: Option<Section>,
 }
 
 /// How the time of two sides is cut into slices, nanoseconds.

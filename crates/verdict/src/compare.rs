@@ -47,7 +47,8 @@ pub struct ComparedConfiguration<'result> {
     pub blocks: [usize; 2],
     /// The ratio of the levels before the machine's own change is taken out; of what had trials of its own it is that of `p50`.
     pub measured: f64,
-    /// How much of it is the machine's own change: what all others that took turns changed by.
+    /// How much of it is the machine's own change: what all others that took turns changed by. None where nothing tells it
+    /// apart, and where both were measured at once.
     pub machine: Option<f64>,
     /// The medians, the machine's own change taken out; what the verdict is about. Its interval has no ends where there are too few
     /// blocks.
@@ -133,7 +134,7 @@ pub fn compare<'result>(
     relevant: f64,
 ) -> Comparison<'result> {
     let refused = apart(baseline, candidate).or_else(|| unlike(baseline, candidate));
-    judged([baseline, candidate], refused, relevant, ERROR, of_two_runs, slices::apart)
+    judged([baseline, candidate], refused, relevant, ERROR, When::Apart)
 }
 
 /// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
@@ -141,11 +142,29 @@ pub fn compare<'result>(
 pub fn compare_beside<'result>(
     baseline: &'result ResultFile,
     candidate: &'result ResultFile,
+    turns: Turns,
     relevant: f64,
     looks: usize,
 ) -> Comparison<'result> {
     let error = ERROR / looks.max(1) as f64;
-    judged([baseline, candidate], apart(baseline, candidate), relevant, error, in_turn, slices::beside)
+    judged([baseline, candidate], apart(baseline, candidate), relevant, error, When::Beside(turns))
+}
+
+/// What two programs that were measured beside each other took turns by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turns {
+    /// Slices: their turns and places are those of both, and each has the other's slices for neighbours.
+    Slices,
+    /// Whole blocks.
+    Blocks,
+}
+
+/// When two runs were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// One after the other.
+    Apart,
+    Beside(Turns),
 }
 
 /// How much longer the second of each pair takes, of runs one after the other.
@@ -175,8 +194,7 @@ fn judged<'result>(
     refused: Option<String>,
     relevant: f64,
     error: f64,
-    of_blocks: impl Fn(&[[Sample; 2]], f64) -> Vec<Option<Apart>>,
-    of_slices: impl Fn(&[&slices::Both], f64) -> Vec<Option<Apart>>,
+    when: When,
 ) -> Comparison<'result> {
     let [first, second] = files.map(ResultFile::variants);
     if let Some(reason) = refused {
@@ -200,6 +218,7 @@ fn judged<'result>(
         files,
         [&first[..], &second[..]],
         measured.iter().map(|pair| pair.variants.map(|variant| variant.configuration)),
+        when == When::Beside(Turns::Slices),
     );
     let took_turns: Vec<&slices::Both> = both.iter().flatten().collect();
     // Half is for the medians, each of the same share, and half for the 99th percentiles.
@@ -213,24 +232,45 @@ fn judged<'result>(
                 Some(Ratio::open(levels.level(1)? / levels.level(0)?))
             })
         };
-        of_blocks(&samples, error).into_iter().zip(&samples).map(ratio).collect::<Vec<_>>()
+        let aparts = match when {
+            When::Apart => of_two_runs(&samples, error),
+            When::Beside(_) => in_turn(&samples, error),
+        };
+        aparts.into_iter().zip(&samples).map(ratio).collect::<Vec<_>>()
     });
-    let mut aparts = of_slices(&took_turns, of_turns).into_iter();
+    let aparts = match when {
+        When::Apart => slices::apart(&took_turns, of_turns),
+        When::Beside(_) => slices::beside(&took_turns, of_turns),
+    };
+    let mut aparts = aparts.into_iter();
     let rows = measured.iter().zip(&both).zip(p50.into_iter().zip(p99));
     let rows = rows.filter_map(|((pair, both), (p50, p99))| {
         let Some(both) = both else {
             let [level_ns, _] = pair.levels_ns()?;
             let p50 = p50?;
-            return Some(pair.row(files, level_ns, [p50.estimate; 2], p50, p99, relevant));
+            let figures = Figures { level_ns, measured: p50.estimate, machine: None, p50, p99 };
+            return Some(pair.row(files, figures, true, relevant));
         };
         let p50 = aparts.next().flatten().map(Apart::ratio);
         let [before_ns, after_ns] = both.levels_ns()?;
         let measured = after_ns / before_ns;
+        let machine = p50.filter(|_| when == When::Apart).map(|p50| measured / p50.estimate);
         let p50 = p50.unwrap_or(Ratio::open(measured));
-        Some(pair.row(files, before_ns, [measured, p50.estimate], p50, p99, relevant))
+        let figures = Figures { level_ns: before_ns, measured, machine, p50, p99 };
+        // What took turns stands against others that met the same machine.
+        Some(pair.row(files, figures, false, relevant))
     });
     let rows = rows.collect();
     Comparison { files, rows, unmatched, refused: None, relevant }
+}
+
+/// What a row says in numbers.
+struct Figures {
+    level_ns: f64,
+    measured: f64,
+    machine: Option<f64>,
+    p50: Ratio,
+    p99: Option<Ratio>,
 }
 
 /// A configuration of both runs.
@@ -255,17 +295,14 @@ impl<'variant, 'result> Pair<'variant, 'result> {
         Some([levels.level(0)?, levels.level(1)?])
     }
 
-    /// `measured` and `without_the_machine` are the same where nothing tells them apart.
+    /// With what else explains it, by the machine's primitive costs, too, where they `may`.
     fn row(
         &self,
         files: [&ResultFile; 2],
-        level_ns: f64,
-        [measured, without_the_machine]: [f64; 2],
-        p50: Ratio,
-        p99: Option<Ratio>,
+        Figures { level_ns, measured, machine, p50, p99 }: Figures,
+        primitives_may: bool,
         relevant: f64,
     ) -> ComparedConfiguration<'result> {
-        let took_turns = measured != without_the_machine;
         let mut row = ComparedConfiguration {
             configuration: self.variants[0].configuration,
             candidate: self.variants[1].configuration,
@@ -273,7 +310,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             baseline_p50_ns: level_ns,
             blocks: self.samples(By::P50).map(|sample| sample.len()),
             measured,
-            machine: took_turns.then(|| measured / without_the_machine),
+            machine,
             p50,
             p99,
             missed: self.variants.map(|variant| Missed::of(variant)),
@@ -281,7 +318,7 @@ impl<'variant, 'result> Pair<'variant, 'result> {
             standing: Standing::Inconclusive,
             is_harness: self.variants[0].is_harness(),
         };
-        row.doubt = obstacle::found(&row, files, self.variants);
+        row.doubt = obstacle::found(&row, files, self.variants, primitives_may);
         let widened = |ratio: Ratio| row.doubt.as_ref().map_or(ratio, |doubt| doubt.widen(ratio));
         (row.p50, row.p99) = (widened(p50), p99.map(widened));
         row.standing = row.p50.standing(relevant);

@@ -11,7 +11,7 @@ use doorbell_results::record::slice::Slice as RecordedSlice;
 use doorbell_results::record::{Record, ResultFile, sample};
 use doorbell_verdict::answer::answer;
 use doorbell_verdict::best::Best;
-use doorbell_verdict::compare::{RELEVANT, compare, compare_beside};
+use doorbell_verdict::compare::{RELEVANT, Turns, compare, compare_beside};
 use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::slices::{ERROR, FEWEST_PAIRS, Levels, Slice};
 use doorbell_verdict::statistics::clopper_pearson;
@@ -234,9 +234,46 @@ fn between_two_runs_in_slices_what_the_whole_machine_did_is_no_slowdown_and_what
         machine > 1.0 && compared.rows.iter().all(|row| (row.machine.unwrap() / machine - 1.0).abs() < 0.03)
     );
     let slowed = run(0.08, 0.0, 1);
-    let live = compare_beside(&before, &slowed, RELEVANT, 1);
+    let live = compare_beside(&before, &slowed, Turns::Blocks, RELEVANT, 1);
     assert_eq!(live.rows[0].standing, Standing::Slower);
     assert!(live.rows[1..].iter().all(|row| matches!(row.standing, Standing::Same { .. })), "{live:?}");
+}
+
+/// A futex of two programs that took turns slice by slice, the second of which takes `slower` longer.
+fn two_programs(noise: Noise, slower: f64, seed: u64) -> [ResultFile; 2] {
+    let shape = Shape { classes: 1, things: 2, ..SURVEY };
+    let slices = survey(shape, noise, -slower, &mut fastrand::Rng::with_seed(seed));
+    [0, 1].map(|thing| {
+        let mut result = sample::result(&[sample::configuration("futex")], shape.pairs, |_, _| 4_000.0);
+        for slice in slices.iter().filter(|slice| slice.thing == thing) {
+            let Slice { pair, turn, place, middle_ns, .. } = *slice;
+            let slice = RecordedSlice { turn, place, rounds: 100, middle_ns, slept: None };
+            result.records.iter_mut().filter(|record| record.block == pair).for_each(|record| {
+                record.slices.push(slice);
+            });
+        }
+        result
+    })
+}
+
+#[test]
+fn of_two_programs_in_one_order_of_turns_the_machine_is_taken_out_and_the_slower_one_is_found() {
+    for noise in [QUIET, USUAL, SLOW, STORED] {
+        let standings = |slower: f64| -> Vec<Standing> {
+            let of = |seed: u64| {
+                let [before, after] = two_programs(noise, slower, seed);
+                let compared = compare_beside(&before, &after, Turns::Slices, RELEVANT, 1);
+                assert_eq!(compared.rows[0].machine, None, "both met the same machine");
+                compared.rows[0].standing
+            };
+            (0..100).map(of).collect()
+        };
+        let different = |standing: &&Standing| matches!(standing, Standing::Slower | Standing::Faster);
+        let wrong = standings(0.0).iter().filter(different).count() as u64;
+        assert!(within_the_error(wrong, 100), "{wrong} of 100 equal ones with {noise:?}");
+        let found = standings(0.05).iter().filter(|standing| **standing == Standing::Slower).count();
+        assert!(found >= 95, "{found} of 100 with {noise:?}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::course::{Course, Entry};
 use super::resident::{Resident, Span};
 use crate::bare;
 use crate::control::{Control, Step};
+use crate::in_turn::InTurn;
 use crate::mechanism::{Fault, Link, Notifier, Waiter};
 use crate::order::Bench;
 use crate::role::Role;
@@ -35,7 +36,7 @@ pub(super) struct Words {
 unsafe impl crate::arena::Zeroed for Words {}
 
 /// What comes after the last slice.
-const OVER: u32 = u32::MAX;
+pub(super) const OVER: u32 = u32::MAX;
 
 /// After so long at the latest another class of configurations has its turn.
 const TURN: Duration = Duration::from_millis(250);
@@ -59,33 +60,45 @@ pub(super) struct Told {
 /// One side of the bench.
 pub(super) struct Life<'links> {
     role: Role,
-    clock: Clock,
-    words: &'static Words,
+    pub(super) clock: Clock,
+    pub(super) words: &'static Words,
     /// Where the sides meet.
-    control: &'static Control,
-    members: Vec<Member<'links>>,
-    gate: (bare::Waiter, bare::Notifier),
+    pub(super) control: &'static Control,
+    pub(super) members: Vec<Member<'links>>,
+    pub(super) gate: (bare::Waiter, bare::Notifier),
     everywhere: Option<CpuList>,
     /// When nothing has another turn that had one.
-    ends: Ticks,
+    pub(super) ends: Ticks,
     /// The CPU it is kept on; none where it may run everywhere.
     kept_on: Option<u32>,
 }
 
 /// A configuration with this side's ends of it.
 pub(super) struct Member<'links> {
-    side: Side,
-    resident: Box<dyn Resident + 'links>,
+    pub(super) side: Side,
+    pub(super) resident: Box<dyn Resident + 'links>,
     error: Option<SideError>,
     /// What is still to be recorded.
-    left: Left,
+    pub(super) left: Left,
+    /// By which number another program knows it.
+    pub(super) known: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Left {
-    time: Ticks,
+pub(super) struct Left {
+    pub(super) time: Ticks,
     rounds: u64,
 }
+
+/// Of slices, ticks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lengths {
+    slice: Ticks,
+    head: Ticks,
+}
+
+/// What a side that takes turns went wrong at: which member, and how.
+pub(super) type Broken = (usize, SideError);
 
 impl Left {
     fn none(self) -> bool {
@@ -94,21 +107,21 @@ impl Left {
 }
 
 impl<'links> Member<'links> {
-    pub(super) fn new(mut side: Side, resident: Box<dyn Resident + 'links>) -> Self {
+    pub(super) fn new(mut side: Side, resident: Box<dyn Resident + 'links>, known: u64) -> Self {
         side.times = Times::of_slices(side.role);
         side.received = vec![u8::MAX; side.configuration.size as usize];
         let until = side.configuration.until;
         let time = until.time_ns.map_or(Ticks::MAX, |ns| side.clock.ticks(Duration::from_nanos(ns)));
         let left = Left { time, rounds: until.count.unwrap_or(u64::MAX) };
-        Self { side, resident, error: None, left }
+        Self { side, resident, error: None, left, known }
     }
 
-    fn is_broken(&self) -> bool {
+    pub(super) fn is_broken(&self) -> bool {
         self.side.control.broken.load(Acquire) != 0
     }
 
     /// Notes what came of taking an end; with an error neither side uses the mechanism.
-    fn took(&mut self, taken: Result<(), SideError>) {
+    pub(super) fn took(&mut self, taken: Result<(), SideError>) {
         if let Err(error) = taken {
             self.error = Some(error);
             self.side.control.broken.store(1, Release);
@@ -134,7 +147,7 @@ impl<'links> Life<'links> {
     }
 
     /// Its whole life.
-    pub(super) fn live(mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> Told {
+    pub(super) fn live(mut self, turns: Vec<Vec<usize>>, bench: &Bench, in_turn: Option<InTurn>) -> Told {
         let mut gave_up = None;
         let reading_ns = crate::usage::Usage::reading_ns();
         for member in &mut self.members {
@@ -150,9 +163,11 @@ impl<'links> Life<'links> {
             member.took(taken);
         }
         self.control.meet(2, 2);
-        let played = match self.role {
-            Role::Initiate => self.initiate(turns, bench),
-            _ => self.respond(),
+        let played = match (self.role, in_turn) {
+            (Role::Initiate, None) => self.initiate(turns, bench),
+            (Role::Initiate, Some(in_turn)) => self.initiate_in_turn(turns, bench, in_turn),
+            (_, None) => self.respond(),
+            (_, Some(_)) => self.respond_in_turn(),
         };
         if let Err((member, error)) = played {
             gave_up = Some((member as u32, error.to_string()));
@@ -166,7 +181,7 @@ impl<'links> Life<'links> {
     }
 
     /// Goes where the configuration of `member` is measured.
-    fn go(&mut self, member: usize) -> Result<(), SideError> {
+    pub(super) fn go(&mut self, member: usize) -> Result<(), SideError> {
         self.words.now[self.role.index()].store(member as u32, Release);
         let cpus = self.members[member].side.configuration.placement.cpus;
         let cpu = cpus.map(|cpus| cpus[self.role.index()]);
@@ -181,44 +196,55 @@ impl<'links> Life<'links> {
         Ok(())
     }
 
-    fn initiate(&mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> Result<(), (usize, SideError)> {
+    /// The way through all turns, which begins now.
+    pub(super) fn begin(&mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> (Course, Lengths) {
         let (clock, cut) = (self.clock, bench.cut);
         let ticks = |ns: u64| clock.ticks(Duration::from_nanos(ns));
         self.ends = bench.time_ns.map_or(Ticks::MAX, |ns| clock.now().saturating_add(ticks(ns)));
         let slice = ticks(cut.slice_ns);
-        let head = ticks(cut.head_ns).min(slice);
         let lengths = self.lengths(&turns, bench);
-        let mut course = Course::new(turns, bench.seed, ticks(cut.washout_ns), lengths);
+        let course = Course::new(turns, bench.seed, ticks(cut.washout_ns), lengths);
+        (course, Lengths { slice, head: ticks(cut.head_ns).min(slice) })
+    }
+
+    /// A slice of `member` but for its last round.
+    pub(super) fn play(&mut self, member: usize, at: Option<Place>, lengths: Lengths) -> Result<(), Broken> {
+        let here = |error| (member, error);
+        self.go(member).map_err(here)?;
+        let Lengths { slice, head } = lengths;
+        let Member { side, resident, left, .. } = &mut self.members[member];
+        let span = Span {
+            head: if at.is_some() { head } else { slice },
+            recorded: at.map(|_| (slice - head).min(left.time)),
+            longest: slice.saturating_mul(LONGEST.into()),
+            fewest: FEWEST,
+            most: left.rounds,
+        };
+        side.account.at = at.unwrap_or(Place { turn: 0, place: 0 });
+        let begun = self.clock.now();
+        let rounds = resident.run(side, &span).map_err(here)?;
+        if at.is_some() {
+            let took = self.clock.now().saturating_sub(begun).saturating_sub(head);
+            left.time = left.time.saturating_sub(took);
+            left.rounds = left.rounds.saturating_sub(rounds.into());
+        }
+        Ok(())
+    }
+
+    fn initiate(&mut self, turns: Vec<Vec<usize>>, bench: &Bench) -> Result<(), Broken> {
+        let (mut course, lengths) = self.begin(turns, bench);
         let mut entry = self.choose(&mut course);
         self.write_next(entry);
         // What comes first is written, and then read: where nobody answers what comes first, what comes second would be.
         self.control.meet(2, 3);
         self.control.meet(2, 4);
         while let Some(Entry { member, at }) = entry {
-            let here = |error| (member, error);
-            self.go(member).map_err(here)?;
-            let Member { side, resident, left, .. } = &mut self.members[member];
-            let span = Span {
-                head: if at.is_some() { head } else { slice },
-                recorded: at.map(|_| (slice - head).min(left.time)),
-                longest: slice.saturating_mul(LONGEST.into()),
-                fewest: FEWEST,
-                most: left.rounds,
-            };
-            side.account.at = at.unwrap_or(Place { turn: 0, place: 0 });
-            let begun = clock.now();
-            let rounds = resident.run(side, &span).map_err(here)?;
-            if at.is_some() {
-                let took = clock.now().saturating_sub(begun).saturating_sub(head);
-                left.time = left.time.saturating_sub(took);
-                left.rounds = left.rounds.saturating_sub(rounds.into());
-            }
-            let lonely = resident.is_lonely();
+            self.play(member, at, lengths)?;
             entry = self.choose(&mut course);
             self.write_next(entry);
             let Member { side, resident, .. } = &mut self.members[member];
-            resident.part(side).map_err(here)?;
-            if lonely {
+            resident.part(side).map_err(|error| (member, error))?;
+            if resident.is_lonely() {
                 self.gate
                     .1
                     .notify()
@@ -247,7 +273,7 @@ impl<'links> Life<'links> {
         passes.iter().map(length).collect()
     }
 
-    fn choose(&self, course: &mut Course) -> Option<Entry> {
+    pub(super) fn choose(&self, course: &mut Course) -> Option<Entry> {
         if self.members.iter().any(|member| member.side.interrupted()) {
             return None;
         }
@@ -262,13 +288,13 @@ impl<'links> Life<'links> {
         course.next(now, open)
     }
 
-    fn write_next(&self, entry: Option<Entry>) {
+    pub(super) fn write_next(&self, entry: Option<Entry>) {
         let next = entry.map_or(OVER, |entry| u32::try_from(entry.member).unwrap_or(OVER));
         // Pairs with the Acquire loads of the other side.
         self.words.next.store(next, Release);
     }
 
-    fn respond(&mut self) -> Result<(), (usize, SideError)> {
+    fn respond(&mut self) -> Result<(), Broken> {
         self.control.meet(2, 3);
         let mut next = self.words.next.load(Acquire);
         self.control.meet(2, 4);

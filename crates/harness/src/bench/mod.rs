@@ -5,8 +5,8 @@
 //! machine; what has a trial of its own, seconds from the next, does not.
 //!
 //! HOW: the host opens all links and forks two sides, which take all their ends. The side that notifies first chooses what comes
-//! next (`course`) and writes it down before the last notification of a slice, so that a change costs no meeting (`life`). A
-//! mechanism plays a slice by its `resident::Resident`, compiled for it as a trial's loop is.
+//! next (`course`) and writes it down before the last notification of a slice, so that a change costs no meeting (`life`). Where
+//! another program takes turns with this one, both sides sleep between its slices (`beside`). A mechanism plays a slice by its `resident::Resident`, compiled for it as a trial's loop is.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,6 +15,7 @@ use crate::bare;
 use crate::control::Control;
 use crate::entry::Links;
 use crate::family::{self, Families, OpenedSides, TrialContext};
+use crate::in_turn;
 use crate::mechanism::Link;
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
@@ -29,6 +30,7 @@ use life::{Life, Member, Told, Words};
 use resident::Resident;
 
 pub(crate) mod account;
+mod beside;
 mod counted;
 mod course;
 mod fits;
@@ -91,6 +93,9 @@ pub(crate) fn run(
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
     let words: &'static Words = arena.place().map_err(|error| error.to_string())?;
     let meeting = Control::place(arena).map_err(|error| error.to_string())?;
+    let in_turn = bench.in_turn.as_ref().map(|section| section.seat.take()).transpose();
+    let in_turn = in_turn.map_err(|error| error.to_string())?;
+    let known = in_turn::members(&bench.configurations);
     let site = Site::new(contexts, arena, run_dir);
     let line = || bare::Link::open(&site).map_err(|error| error.to_string());
     let gate = [line()?, line()?];
@@ -120,10 +125,10 @@ pub(crate) fn run(
     let life = |role: Role| {
         let members = opened.iter().filter_map(|one| {
             let (side, resident) = one.resident(order, &bench.configurations[one.place], role.index())?;
-            Some(Member::new(side, resident))
+            Some(Member::new(side, resident, known[one.place]))
         });
         let told = Life::new(role, words, meeting, &gate, members.collect())
-            .map(|life| life.live(turns.clone(), bench))
+            .map(|life| life.live(turns.clone(), bench, in_turn))
             .unwrap_or_else(|error| Told { sides: Vec::new(), gave_up: Some((0, error.to_string())) });
         serde_json::to_vec(&told).unwrap_or_default()
     };

@@ -2,13 +2,11 @@
 //! `doorbell compare`.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use anyhow::Context as _;
+use std::time::Duration;
 
 use super::common::{Exit, Terminal};
 use super::kept;
-use super::out::{self, aside};
+use super::out;
 use super::usage::Usage;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
@@ -19,10 +17,12 @@ use doorbell_report::verdict_format::FORMATS;
 use doorbell_report::wording::{beside, foreign};
 use doorbell_results::quantity::{percent, span};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
-use doorbell_results::record::{Record, ResultFile, read};
-use doorbell_verdict::compare::{apart, compare, compare_beside, unlike};
+use doorbell_results::record::{ResultFile, read};
+use doorbell_verdict::compare::{apart, compare, unlike};
 use doorbell_verdict::machines::machines;
 use doorbell_verdict::provisional::{Provisional, provisional};
+
+mod live;
 
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
@@ -43,14 +43,18 @@ pub struct Args {
     /// The results to compare, likewise; with --live one such command
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
-    /// Measure instead: both commands are run with the arguments behind `--` in turn, a block each, until every difference is decided
+    /// Measure instead: both commands are run with the arguments behind `--` and take turns in slices of a few milliseconds, until every
+    /// difference is decided
     #[arg(long, requires = "measured")]
     live: bool,
+    /// Let both take turns by whole blocks instead: for commands that change what both share
+    #[arg(long, requires = "live")]
+    in_blocks: bool,
     /// Lay the machines of all results side by side instead: types against each other, how far those of one type differ, which are odd
     #[arg(long, conflicts_with_all = ["live", "threshold"])]
     machines: bool,
     /// How long --live may take
-    #[arg(long, value_parser = span, value_name = "TIME", default_value = "2m", requires = "live")]
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "20s", requires = "live")]
     within: Duration,
     /// What both measure, with --live
     #[arg(last = true, value_name = "VERB AND ARGUMENTS", requires = "live")]
@@ -68,7 +72,7 @@ pub struct Args {
 /// Runs `doorbell compare`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if args.live {
-        return live(&args, terminal);
+        return live::run(&args, terminal);
     }
     let all = || std::iter::once(&args.baseline).chain(&args.candidates);
     if all().filter(|path| path.as_os_str() == "-").count() > 1 {
@@ -188,91 +192,6 @@ fn one(verdicts: Vec<Verdict>, names: &[String]) -> Verdict {
             .extend(findings.map(|found| Finding { configuration: of(found.configuration), ..found }));
     }
     whole
-}
-
-/// After how many blocks the runs are looked at.
-const LOOKS: [u32; 3] = [10, 20, 40];
-
-/// Both commands in turn, until every difference is decided or the time is over.
-fn live(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
-    let [candidate] = &args.candidates[..] else {
-        return Err(Usage("--live takes two commands and the arguments of both behind --".to_owned()).into());
-    };
-    let commands = [&args.baseline, candidate].map(|command| command.to_string_lossy().into_owned());
-    let relevant = f64::from(args.threshold) / 1e6;
-    let begun = Instant::now();
-    let mut both: [Option<ResultFile>; 2] = [None, None];
-    for block in 0..LOOKS[LOOKS.len() - 1] {
-        // A, B, B, A: what drifts falls on both alike.
-        let order = if block % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            let one = measure(&commands[side], &args.measured, block)?;
-            match &mut both[side] {
-                Some(whole) => join(whole, one, block),
-                first => *first = Some(ResultFile { name: Some(commands[side].clone()), ..one }),
-            }
-        }
-        if !terminal.quiet {
-            out::aside_bytes(format!("\r{} of {} blocks ", block + 1, LOOKS[LOOKS.len() - 1]).as_bytes());
-        }
-        let [Some(before), Some(after)] = &both else { continue };
-        let enough = LOOKS.contains(&(block + 1))
-            && (begun.elapsed() * 2 > args.within
-                || compare_beside(before, after, relevant, LOOKS.len()).is_decided());
-        if enough {
-            break;
-        }
-    }
-    if !terminal.quiet {
-        aside!();
-    }
-    let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
-    let compared = compare_beside(before, after, relevant, LOOKS.len());
-    let interfered = [before, after].into_iter().find_map(provisional);
-    let style = Style::of_stdout();
-    let doubts = doubts([before, after], interfered);
-    let text = doubts.iter().map(|doubt| style.wrap(doubt, 0)).collect::<String>()
-        + &comparison(&compared, &commands[0], &commands[1], &style);
-    out::say(&text);
-    Ok(Exit::from(compared.status(!doubts.is_empty())))
-}
-
-/// One block of `arguments` by `command`.
-fn measure(command: &str, arguments: &[String], block: u32) -> anyhow::Result<ResultFile> {
-    let seed = (block + 1).to_string();
-    let output = std::process::Command::new("sh")
-        .args(["-c", &format!("{command} \"$@\""), "sh"])
-        .args(arguments)
-        .args(["--blocks", "1", "--seed", &seed, "--quiet", "--output", "-"])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .with_context(|| command.to_owned())?;
-    // 4 is a verdict that one block leaves open.
-    anyhow::ensure!(
-        matches!(output.status.code(), Some(0 | 4)),
-        "{command} {} ended with {}; what it says stands above",
-        arguments.join(" "),
-        output.status
-    );
-    Ok(read::read_bytes(output.stdout, command)?)
-}
-
-/// Puts `one`, which is one block, behind `whole`.
-fn join(whole: &mut ResultFile, one: ResultFile, block: u32) {
-    let behind = |mut record: Record| {
-        record.block += block;
-        record
-    };
-    whole.records.extend(one.records.into_iter().map(behind));
-    whole.primitives.extend(one.primitives.into_iter().map(|mut reading| {
-        reading.block += block;
-        reading
-    }));
-    whole.warnings.extend(one.warnings);
-    whole.warnings.dedup();
-    whole.plan.blocks = block + 1;
-    whole.partial |= one.partial;
-    whole.finished_at_unix_ns = one.finished_at_unix_ns;
 }
 
 /// The run's own name and where it lies.

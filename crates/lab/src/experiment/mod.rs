@@ -6,6 +6,7 @@ pub mod bench;
 pub mod fanout;
 pub mod gate;
 pub mod idle;
+mod in_turn;
 pub mod io;
 pub mod live;
 pub mod net;

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::bench;
 use super::idle;
+use super::in_turn::Partner;
 use super::live::Told;
 use super::pace::Pace;
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::family::{self, Family};
+use doorbell_harness::in_turn::{self, Section};
 use doorbell_harness::launch::launch;
 use doorbell_harness::order::{Bench, Cut, Sliced};
 use doorbell_harness::order::{Report, Task};
@@ -76,12 +78,19 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> io::Result<ResultFile> {
     let started_at_unix_ns = unix_ns();
+    let partner = Partner::of_environment()?;
+    let partner = partner.as_ref();
+    let plan = match partner {
+        Some(partner) => partner.plan(plan),
+        None => plan,
+    };
     let run_dir = RunDir::create()?;
     transfer::prepare::prepare(&plan, &run_dir, &conditions.interrupted)?;
     let mut trials = Trials {
         machine: &machine,
         run_dir: &run_dir,
         interrupted: &conditions.interrupted,
+        partner,
         repeats: plan.repeats(),
         cut: bench::cut(&plan),
         pace: Pace::of(&plan),
@@ -92,7 +101,7 @@ pub fn run(
     };
     let most_blocks = plan.most_blocks();
     let total = plan.configurations.len() * most_blocks as usize;
-    let plan = with_bench(plan, &machine);
+    let plan = with_bench(plan, &machine, partner.is_none());
     let mut told = Told::begin(&run_dir, &plan, total, &conditions.command_line);
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
@@ -104,6 +113,8 @@ pub fn run(
     let mut witnesses: BTreeMap<usize, Primitives> = BTreeMap::new();
     let mut readings = Readings {
         machine: &machine,
+        partner,
+        interrupted: &conditions.interrupted,
         cpus: primitive_cpus(&machine),
         primitives: Vec::new(),
         last: Instant::now(),
@@ -112,7 +123,10 @@ pub fn run(
     let mut block = 0;
     'blocks: while block < most_blocks && !interrupted() {
         if block == 0 {
-            warnings.extend(readings.read(block));
+            warnings.extend(readings.read(block)?);
+        }
+        if let Some(partner) = partner {
+            random = partner.random(block);
         }
         let mut order = parties(&plan, &machine);
         trials.begin(block, &order);
@@ -142,7 +156,7 @@ pub fn run(
             break;
         }
         if trials_apart || block == most_blocks || plan.looks.contains(&block) || readings.are_old() {
-            warnings.extend(readings.read(block));
+            warnings.extend(readings.read(block)?);
         }
         if plan.looks.contains(&block) && block < most_blocks {
             let plan = Plan { blocks: block, ..plan.clone() };
@@ -205,6 +219,8 @@ fn primitive_cpus(machine: &Machine) -> [u32; 2] {
 /// The primitive costs as they were read during a run.
 struct Readings<'run> {
     machine: &'run Machine,
+    partner: Option<&'run Partner>,
+    interrupted: &'run AtomicBool,
     cpus: [u32; 2],
     primitives: Vec<Primitives>,
     last: Instant,
@@ -215,18 +231,25 @@ struct Readings<'run> {
 const READ_AGAIN: Duration = Duration::from_secs(4);
 
 impl Readings<'_> {
+    /// Two programs that take turns do the same, whatever their clocks say.
     fn are_old(&self) -> bool {
-        self.last.elapsed() > READ_AGAIN
+        self.partner.is_none() && self.last.elapsed() > READ_AGAIN
     }
 
     /// Reads them once more; a warning if they cannot be read.
-    fn read(&mut self, block: u32) -> Option<Warning> {
-        match primitives::measure(self.machine.clock, self.cpus, block) {
-            Ok(reading) => self.primitives.push(reading),
-            Err(error) => return Some(no_primitives(&error)),
+    fn read(&mut self, block: u32) -> io::Result<Option<Warning>> {
+        let read = || primitives::measure(self.machine.clock, self.cpus, block);
+        let read = match self.partner {
+            Some(partner) => partner.by_turns(&("costs", block), self.interrupted, read)?,
+            None => Some(read()),
+        };
+        match read {
+            Some(Ok(reading)) => self.primitives.push(reading),
+            Some(Err(error)) => return Ok(Some(no_primitives(&error))),
+            None => return Ok(None),
         }
         self.last = Instant::now();
-        None
+        Ok(None)
     }
 }
 
@@ -339,6 +362,8 @@ struct Trials<'run> {
     machine: &'run Machine,
     run_dir: &'run RunDir,
     interrupted: &'run AtomicBool,
+    /// Another program that takes turns with this one.
+    partner: Option<&'run Partner>,
     /// Repetitions of trials with interference the run can still afford.
     repeats: usize,
     cut: Cut,
@@ -384,12 +409,15 @@ fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
         && lacks(configuration, machine).is_none()
 }
 
-/// The plan, with what the result says of the bench.
-fn with_bench(plan: Plan, machine: &Machine) -> Plan {
+/// The plan, with what the result says of the bench; `accompanied` where nothing else takes turns with its configurations.
+fn with_bench(plan: Plan, machine: &Machine, accompanied: bool) -> Plan {
     if plan.bench.is_none() {
         return plan;
     }
-    let bench = bench::bench(&plan, |one| takes_turns(one, machine), subject);
+    let mut bench = bench::bench(&plan, |one| takes_turns(one, machine), subject);
+    if let Some(bench) = bench.as_mut().filter(|_| !accompanied) {
+        bench.beside.clear();
+    }
     Plan { bench, ..plan }
 }
 
@@ -407,6 +435,9 @@ fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
     alone.into_iter().map(Party::Alone).chain(benches).collect()
 }
 
+/// In a run that takes turns with another one the turns of a pair of sides have numbers so far from those of the next.
+const PAIRS_APART: u32 = 1 << 20;
+
 /// Most tries for a trial that meets interference.
 const TRIES: u32 = 3;
 
@@ -421,8 +452,13 @@ impl Trials<'_> {
 
     fn run(&mut self, party: &Party<'_>, block: u32, random: &mut fastrand::Rng) -> io::Result<Vec<Record>> {
         match party {
-            Party::Alone(configuration) => Ok(vec![self.alone(configuration, block)?]),
-            Party::Bench { members, asked } => Ok(self.bench(members, *asked, block, random)),
+            Party::Alone(configuration) => {
+                let Some(partner) = self.partner else { return Ok(vec![self.alone(configuration, block)?]) };
+                let what = ("trial", block, in_turn::members(&[(*configuration).clone()]));
+                let trial = partner.by_turns(&what, self.interrupted, || self.alone(configuration, block))?;
+                trial.into_iter().collect()
+            }
+            Party::Bench { members, asked } => self.bench(members, *asked, block, random),
         }
     }
 
@@ -433,8 +469,8 @@ impl Trials<'_> {
         asked: usize,
         block: u32,
         random: &mut fastrand::Rng,
-    ) -> Vec<Record> {
-        let records = self.between(members, asked, block, random);
+    ) -> io::Result<Vec<Record>> {
+        let records = self.between(members, asked, block, random)?;
         let is_asked = |record: &Record| members[..asked].contains(&&record.configuration);
         let (records, beside): (Vec<Record>, Vec<Record>) = records.into_iter().partition(is_asked);
         let beside = beside.into_iter().filter(|record| !record.slices.is_empty());
@@ -443,7 +479,7 @@ impl Trials<'_> {
             block,
             slices,
         }));
-        records
+        Ok(records)
     }
 
     /// Everything that `members` did between two sides.
@@ -453,15 +489,24 @@ impl Trials<'_> {
         asked: usize,
         block: u32,
         random: &mut fastrand::Rng,
-    ) -> Vec<Record> {
+    ) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
+        // What takes turns with another program does so once a block: the other does not know what became of it.
+        let once = self.partner.is_some();
+        let contexts = members.first().map(|member| member.contexts);
         let mut together: Vec<Vec<&Configuration>> =
             vec![members.iter().copied().filter(|one| !self.struck.contains(one)).collect()];
         while let Some(mut pair) = together.pop() {
-            if pair.is_empty() {
-                continue;
-            }
-            let (report, environment) = self.pair(&pair, random.u64(..));
+            let seed = random.u64(..);
+            let (report, environment) = match self.partner {
+                None if pair.is_empty() => continue,
+                None => self.pair(&pair, seed, None),
+                Some(partner) => {
+                    let about = in_turn::about(&("bench", block, contexts));
+                    let section = partner.section(about);
+                    partner.bench(about, self.interrupted, || self.pair(&pair, seed, Some(section)))?
+                }
+            };
             let ended = |configuration: &Configuration, outcome| Record {
                 environment: environment.clone(),
                 ..record(configuration, block, outcome)
@@ -469,7 +514,7 @@ impl Trials<'_> {
             let (at, outcome) = match report {
                 Report::Sliced { came, interrupted } => {
                     let outcome = if interrupted { Outcome::Partial } else { Outcome::Done };
-                    let alone = pair.len() == 1;
+                    let final_ = once || pair.len() == 1;
                     let before = self.turns;
                     for (configuration, came) in pair.into_iter().zip(came) {
                         match came {
@@ -492,12 +537,13 @@ impl Trials<'_> {
                                 records.push(record);
                             }
                             // What cannot be opened beside the others may be by itself.
-                            Sliced::NotOpened { .. } if !alone => together.push(vec![configuration]),
+                            Sliced::NotOpened { .. } if !final_ => together.push(vec![configuration]),
                             Sliced::NotOpened { cause } => {
                                 records.push(ended(configuration, Outcome::Failed { cause }));
                             }
                         }
                     }
+                    self.turns = if once { before + PAIRS_APART } else { self.turns };
                     continue;
                 }
                 Report::Hung { last_seen, at } => (at, Outcome::Hung { last_seen }),
@@ -521,28 +567,28 @@ impl Trials<'_> {
                         _ => (configuration, outcome),
                     };
                     records.push(ended(bearer, outcome));
-                    if !self.interrupted.load(Relaxed) {
+                    if !once && !self.interrupted.load(Relaxed) {
                         together.push(pair);
                     }
                 }
                 None => records.extend(pair.into_iter().map(|one| ended(one, outcome.clone()))),
             }
         }
-        records
+        Ok(records)
     }
 
     /// Runs `members` between two sides. Met by interference they are not run again: of slices as short as these it takes some, whose
     /// neighbours tell, and of a whole pair all.
-    fn pair(&self, members: &[&Configuration], seed: u64) -> (Report, Environment) {
+    fn pair(&self, members: &[&Configuration], seed: u64, in_turn: Option<Section>) -> (Report, Environment) {
         let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
         let share = self.pace.as_ref().map(|pace| pace.share(members.len(), self.taking_turns));
         let time_ns = share.and_then(|share| u64::try_from(share.as_nanos()).ok());
-        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns, seed });
-        let watch = Watch::begin(members, &self.machine.topology);
+        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns, seed, in_turn });
+        let watch = self.watch(members);
         let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
             .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
-        let mut environment = watch.end();
+        let mut environment = watch.map(Watch::end).unwrap_or_default();
         if members.len() > 1 {
             // Counted for all of them together, they are of none.
             environment.interrupts.clear();
@@ -552,6 +598,12 @@ impl Trials<'_> {
         (report, environment)
     }
 
+    /// Watches who else uses the CPUs of `members`. Of two programs that take turns the other would be seen: whoever
+    /// started both watches.
+    fn watch(&self, members: &[&Configuration]) -> Option<Watch> {
+        self.partner.is_none().then(|| Watch::begin(members, &self.machine.topology))
+    }
+
     /// Runs one configuration until it was left alone, or as often as the run can afford; the last try is kept, marked.
     fn alone(&mut self, configuration: &Configuration, block: u32) -> io::Result<Record> {
         if let Some(reason) = lacks(configuration, self.machine) {
@@ -559,11 +611,11 @@ impl Trials<'_> {
         }
         let mut attempts = 1;
         loop {
-            let watch = Watch::begin(&[configuration], &self.machine.topology);
+            let watch = self.watch(&[configuration]);
             let task = Task::Trial(Box::new(configuration.clone()));
             let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
                 .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
-            let environment = watch.end();
+            let environment = watch.map(Watch::end).unwrap_or_default();
             let interfered = interference(&environment);
             let whole = matches!(report, Report::Done { interrupted: false, .. });
             if whole && !interfered.is_empty() && attempts < TRIES && self.repeats > 0 {

@@ -86,25 +86,33 @@ fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
         .stderr("doorbell: standard input is not a result of doorbell but one of fio; `doorbell io --import FILE` reads it and writes a result that stands in the same tables\n");
 }
 
-/// The two programs of a change are measured in turn, a block each, so that what the machine does meanwhile falls on both.
+/// The two programs of a change are measured in turn, slice by slice, so that what the machine does meanwhile falls on both.
 #[test]
-fn two_programs_are_compared_while_they_are_measured_in_turn() {
+fn two_programs_are_compared_while_they_take_turns() {
     let stage = Stage::new();
     let program = env!("CARGO_BIN_EXE_doorbell");
     let slow = stage.path().join("slow");
     std::fs::write(&slow, format!("exec {program} \"$@\" --inject-slowdown 900%\n")).unwrap();
     let slow = format!("sh {}", slow.display());
-    let measured = ["--", "ping", "eventfd", "--gap", "0", "--placement", "same-core", "--count", "100"];
-    let live = ["compare", "--live", "--within", "1ms", program, &slow];
-    let output = doorbell(&stage, &[&live[..], &measured].concat()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    // A machine that others use in most trials leaves it open, and says so.
-    let open = text.starts_with("Provisional");
-    assert!(output.status.code() == Some(3) || open && output.status.code() == Some(4), "{text}");
-    assert!(
-        text.contains("eventfd") && String::from_utf8_lossy(&output.stderr).contains("10 of 40 blocks"),
-        "{text}"
-    );
+    let measured = ["--", "ping", "eventfd", "--gap", "0", "--placement", "same-core", "--count", "1000"];
+    let others = format!("true; {program}");
+    for (how, first, told, counted) in [
+        (None, program, "took turns in slices of 1 ms, between", " of 40 pairs"),
+        (Some("--in-blocks"), program, "took turns in blocks of about", "10 of 40 blocks"),
+        (None, others.as_str(), "`true` may change what both share", "10 of 40 blocks"),
+    ] {
+        let live = ["compare", "--live", "--within", "1ms", first, &slow].into_iter().chain(how);
+        let live: Vec<&str> = live.chain(measured).collect();
+        let output = doorbell(&stage, &live).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        // A machine that others use in most trials leaves it open, and says so.
+        let open = text.starts_with("Provisional");
+        assert!(output.status.code() == Some(3) || open && output.status.code() == Some(4), "{text}");
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("eventfd") && flat.contains(told), "{told}: {text}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(counted), "{counted}: {said}");
+    }
     let broken = doorbell(&stage, &["compare", "--live", "false", "false", "--", "ping", "futex"]);
     let complaint = { broken }.assert().code(1);
     assert!(String::from_utf8_lossy(&complaint.get_output().stderr).contains("ended with"));

@@ -63,11 +63,12 @@ impl Obstacle {
     }
 }
 
-/// What else explains a difference of the configuration.
+/// What else explains a difference of the configuration; that the machine's primitive costs moved only where they `may`.
 pub(super) fn found(
     row: &ComparedConfiguration,
     files: [&ResultFile; 2],
     variants: [&Variant; 2],
+    primitives_may: bool,
 ) -> Option<Obstacle> {
     let fewest = row.blocks[0].min(row.blocks[1]);
     if fewest < FEWEST_PAIRS {
@@ -77,11 +78,7 @@ pub(super) fn found(
     if after > before {
         return Some(Obstacle::Broken { trials: after, of: variants[1].records.len() });
     }
-    // What took turns stands against others that met the same machine.
-    if row.machine.is_some() {
-        return None;
-    }
-    let (primitive, ratio) = moved(files, variants[0])?;
+    let (primitive, ratio) = primitives_may.then(|| moved(files, variants[0]))??;
     Some(Obstacle::PrimitivesDrifted { primitive, ratio })
 }
 

@@ -28,16 +28,23 @@ impl Both {
     }
 }
 
-/// What each of `configurations` took in both runs; none of what did not take turns in both.
+/// What each of `configurations` took in both runs; none of what did not take turns in both. Slices of two programs that took turns
+/// with each other are, if `in_one`, those of one run.
 pub(super) fn both<'a>(
     files: [&ResultFile; 2],
     variants: [&[Variant<'a>]; 2],
     configurations: impl Iterator<Item = [&'a Configuration; 2]>,
+    in_one: bool,
 ) -> Vec<Option<Both>> {
-    let all = [0, 1].map(|side| {
-        let variants: Vec<&Variant> = variants[side].iter().collect();
-        levels(&variants, &files[side].beside).map(Rc::new)
-    });
+    let of = |side: usize| -> Vec<&Variant> { variants[side].iter().collect() };
+    let all = if in_one {
+        let levels = levels(&[of(0), of(1)].concat(), &[]).map(Rc::new);
+        [levels.clone(), levels]
+    } else {
+        [0, 1].map(|side| levels(&of(side), &files[side].beside).map(Rc::new))
+    };
+    // Those of the candidate stand behind those of the baseline.
+    let first = [0, if in_one { variants[0].len() } else { 0 }];
     let [before, after] = files.map(|file| companions(&file.beside));
     let shared = before.iter().enumerate().filter_map(|(place, companion)| {
         let other = after.iter().position(|other| other == companion)?;
@@ -46,6 +53,7 @@ pub(super) fn both<'a>(
     let shared: Rc<[[usize; 2]]> = shared.collect();
     let thing = |side: usize, configuration: &Configuration| {
         let place = variants[side].iter().position(|variant| variant.configuration == configuration)?;
+        let place = first[side] + place;
         let levels = all[side].as_ref().filter(|levels| levels.pairs(place) > 0)?;
         Some((Rc::clone(levels), place))
     };
@@ -99,7 +107,16 @@ pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
 /// How much longer the second takes, of runs whose pairs of one number were measured beside each other.
 pub(super) fn beside(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
     let of = |row: &&Both| [0, 1].map(|side| row.levels[side].of_thing(row.things[side]).clone());
-    let levels = Levels::known(rows.iter().flat_map(of).collect());
     let each = error / rows.len().max(1) as f64;
-    (0..rows.len()).map(|row| levels.apart(2 * row, 2 * row + 1, each)).collect()
+    let known = Levels::known(rows.iter().flat_map(of).collect());
+    (0..rows.len())
+        .map(|row| {
+            let Both { levels: [before, after], things: [first, second], .. } = rows[row];
+            // In one run they share turns, by which it is known what resembles what.
+            match Rc::ptr_eq(before, after) {
+                true => before.apart(*first, *second, each),
+                false => known.apart(2 * row, 2 * row + 1, each),
+            }
+        })
+        .collect()
 }

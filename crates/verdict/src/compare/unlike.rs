@@ -32,7 +32,7 @@ pub fn unlike(baseline: &ResultFile, candidate: &ResultFile) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::plain;
-    use super::super::{RELEVANT, compare, compare_beside};
+    use super::super::{RELEVANT, Turns, compare, compare_beside};
     use super::*;
     use doorbell_results::machine::scheduling::Scheduling;
 
@@ -49,7 +49,7 @@ mod tests {
         let compared = compare(&first, &second, RELEVANT);
         assert!(compared.rows.is_empty() && compared.unmatched[0].reason == why, "{compared:?}");
         // In turn, one beside the other, the difference may be what is asked about.
-        assert_eq!(compare_beside(&first, &second, RELEVANT, 1).rows.len(), 1);
+        assert_eq!(compare_beside(&first, &second, Turns::Blocks, RELEVANT, 1).rows.len(), 1);
     }
 
     #[test]

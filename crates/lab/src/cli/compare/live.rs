@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell compare --live`: two programs measured beside each other.
+//!
+//! HOW: both programs live at once and take turns in slices of a millisecond, for as many pairs of processes as a look
+//! is to have; a look joins what both have told so far. Where that cannot be, each is run for a block, in turn.
+
+use std::fmt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::super::common::{Exit, Terminal};
+use super::super::out::{self, aside};
+use super::super::usage::Usage;
+use super::super::{common, signals};
+use super::{Args, doubts};
+use doorbell_harness::environment::{Watch, interference};
+use doorbell_harness::in_turn::{Token, VARIABLE};
+use doorbell_harness::run_dir::RunDir;
+use doorbell_report::comparison::comparison;
+use doorbell_report::style::Style;
+use doorbell_results::machine::topology::Topology;
+use doorbell_results::record::{Record, ResultFile, read};
+use doorbell_verdict::compare::{Turns, compare_beside};
+use doorbell_verdict::provisional::provisional;
+
+/// After how many blocks, or pairs of processes, the runs are looked at.
+const LOOKS: [u32; 3] = [10, 20, 40];
+
+const MOST: u32 = LOOKS[LOOKS.len() - 1];
+
+/// A pair of processes lives at least so long, and no longer than so long, for a share of the time that there is.
+const PAIR: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
+
+/// How long a program may take until it says that it takes turns: one that does not know how to measures at once.
+const HEARD: Duration = Duration::from_secs(10);
+
+/// Why two programs take turns by whole blocks and not by slices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Whole {
+    /// It was asked for.
+    Asked,
+    /// A command does something before it starts the program, which may hold for the whole machine.
+    Prepares { first: String },
+    /// A program does not know how to take turns.
+    Deaf { command: String },
+    /// They are about to measure different things.
+    Differ,
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => write!(f, "--in-blocks asked for it"),
+            Self::Prepares { first } => {
+                write!(f, "`{first}` may change what both share, and cannot be done every few milliseconds")
+            }
+            Self::Deaf { command } => {
+                write!(
+                    f,
+                    "`{command}` does not take turns by slices: an older release, or none of this command"
+                )
+            }
+            Self::Differ => write!(f, "the two programs do not plan the same configurations"),
+        }
+    }
+}
+
+/// What both took turns by, and for how long at a time.
+enum Took {
+    Slices,
+    Blocks { each: Duration, because: Whole },
+}
+
+impl Took {
+    fn turns(&self) -> Turns {
+        match self {
+            Self::Slices => Turns::Slices,
+            Self::Blocks { .. } => Turns::Blocks,
+        }
+    }
+
+    /// As a sentence.
+    fn told(&self, of: &ResultFile) -> String {
+        let pairs = of.plan.blocks;
+        match self {
+            Self::Slices if of.records.iter().all(|record| record.slices.is_empty()) => {
+                format!("The two took turns by trials, in {pairs} blocks: what is measured has no slices.")
+            }
+            Self::Slices => {
+                let slice = of.plan.bench.as_ref().map_or(0, |bench| bench.slice_ns);
+                format!(
+                    "The two took turns in slices of {}, between {pairs} pairs of processes each.",
+                    doorbell_results::quantity::short(slice)
+                )
+            }
+            Self::Blocks { each, because } => format!(
+                "The two took turns in blocks of about {:.1} s, a run of the program each: {because}.",
+                each.as_secs_f64()
+            ),
+        }
+    }
+}
+
+/// The first part of a command of the shell that may change more than the program that it ends in.
+fn prepares(command: &str) -> Option<&str> {
+    let command = command.trim();
+    if ["|", "`", "$("].iter().any(|sign| command.contains(sign)) {
+        return Some(command);
+    }
+    let parts: Vec<&str> =
+        command.split([';', '\n']).flat_map(|part| part.split("&&")).map(str::trim).collect();
+    let (_, first) = parts.split_last()?;
+    first.iter().copied().find(|part| !part.is_empty() && !is_its_own(part))
+}
+
+/// Whether a part of a command changes nothing but the shell and what that starts.
+fn is_its_own(part: &str) -> bool {
+    let words: Vec<&str> = part.split_whitespace().collect();
+    let own_file = |path: &&str| {
+        ["/proc/self/", "/proc/$$/"].iter().any(|own| path.starts_with(own))
+            || ["/cgroup.procs", "/cgroup.threads"].iter().any(|own| path.ends_with(own))
+    };
+    match words.as_slice() {
+        ["cd" | "export" | "unset" | "ulimit" | "umask" | "set" | "exec" | ":", ..] => true,
+        // A process that moves itself takes what it starts along.
+        ["echo", .., target] => own_file(&target.trim_start_matches('>')),
+        _ => false,
+    }
+}
+
+/// What was measured so far.
+type Both = [Option<ResultFile>; 2];
+
+/// Both commands in turn, until every difference is decided or the time is over.
+pub(super) fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    let [candidate] = &args.candidates[..] else {
+        return Err(Usage("--live takes two commands and the arguments of both behind --".to_owned()).into());
+    };
+    let commands = [&args.baseline, candidate].map(|command| command.to_string_lossy().into_owned());
+    let live = Live { args, terminal, commands, interrupted: signals::listen()? };
+    let prepared = || live.commands.iter().find_map(|command| prepares(command));
+    let because = match (args.in_blocks, prepared()) {
+        (true, _) => Some(Whole::Asked),
+        (false, Some(first)) => Some(Whole::Prepares { first: first.to_owned() }),
+        (false, None) => None,
+    };
+    let (both, took) = match because {
+        Some(because) => live.blocks(because)?,
+        None => match live.slices()? {
+            Ok(both) => (both, Took::Slices),
+            Err(because) => live.blocks(because)?,
+        },
+    };
+    if !terminal.quiet {
+        aside!();
+    }
+    let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
+    let compared = compare_beside(before, after, took.turns(), live.relevant(), LOOKS.len());
+    let interfered = [before, after].into_iter().find_map(provisional);
+    let style = Style::of_stdout();
+    let doubts = doubts([before, after], interfered);
+    let told = took.told(before);
+    let text = doubts.iter().chain([&told]).map(|told| style.wrap(told, 0)).collect::<String>()
+        + &comparison(&compared, &live.commands[0], &live.commands[1], &style);
+    out::say(&text);
+    Ok(Exit::from(compared.status(!doubts.is_empty())))
+}
+
+struct Live<'args> {
+    args: &'args Args,
+    terminal: &'args Terminal,
+    commands: [String; 2],
+    interrupted: std::sync::Arc<AtomicBool>,
+}
+
+impl Live<'_> {
+    fn relevant(&self) -> f64 {
+        f64::from(self.args.threshold) / 1e6
+    }
+
+    fn told(&self, done: u32, what: &str) {
+        if !self.terminal.quiet {
+            out::aside_bytes(format!("\r{done} of {MOST} {what} ").as_bytes());
+        }
+    }
+
+    /// Whether nothing more is to be measured after `done`, one of [`LOOKS`].
+    fn is_enough(&self, both: &Both, turns: Turns, begun: Instant) -> bool {
+        let [Some(before), Some(after)] = both else { return false };
+        // The next look comes after as long again.
+        self.interrupted.load(Relaxed)
+            || begun.elapsed() * 3 / 2 > self.args.within
+            || compare_beside(before, after, turns, self.relevant(), LOOKS.len()).is_decided()
+    }
+
+    /// Both at once, slice by slice; why that cannot be.
+    fn slices(&self) -> anyhow::Result<Result<Both, Whole>> {
+        let run_dir = RunDir::create()?;
+        let pair = (self.args.within / MOST).clamp(PAIR[0], PAIR[1]);
+        let topology = common::machine_here().topology;
+        let begun = Instant::now();
+        let mut both: Both = [None, None];
+        let mut done = 0;
+        for look in LOOKS {
+            let path = run_dir.path().join(format!("turns-{look}"));
+            let token = Token::create(&path, pair, look - done, u64::from(look))?;
+            match self.beside(&token, &topology)? {
+                Ok(one) => {
+                    for ((whole, one), command) in both.iter_mut().zip(one).zip(&self.commands) {
+                        join(whole, one, done, look, command);
+                    }
+                }
+                Err(because) => return Ok(Err(because)),
+            }
+            done = look;
+            self.told(done, "pairs");
+            if self.is_enough(&both, Turns::Slices, begun) {
+                break;
+            }
+        }
+        Ok(Ok(both))
+    }
+
+    /// Both at once until both have ended.
+    fn beside(&self, token: &Token, topology: &Topology) -> anyhow::Result<Result<[ResultFile; 2], Whole>> {
+        let watch = Watch::begin(&[], topology);
+        let start = |side: usize| {
+            let mut command = self.command(side);
+            // So that nobody is left where it is ended early.
+            command.env(VARIABLE, token.variable(side)).process_group(0).spawn()
+        };
+        let mut started = Started(Vec::new());
+        for side in 0..2 {
+            started.0.push(start(side).with_context(|| self.commands[side].clone())?);
+        }
+        let begun = Instant::now();
+        let mut readers = Vec::new();
+        for child in &mut started.0 {
+            let mut output = child.stdout.take().context("a program's output is not there")?;
+            readers.push(std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                std::io::Read::read_to_end(&mut output, &mut bytes).map(|_| bytes)
+            }));
+        }
+        let mut ended = [None, None];
+        let mut told = false;
+        while ended.contains(&None) {
+            for side in (0..2).filter(|side| ended[*side].is_none()).collect::<Vec<_>>() {
+                if let Some(status) = started.0[side].try_wait()? {
+                    ended[side] = Some(status);
+                    token.is_gone(side);
+                }
+                let deaf = !token.is_heard(side) && (ended[side].is_some() || begun.elapsed() > HEARD);
+                if deaf && ended[side].is_none_or(|status| status.success()) {
+                    return Ok(Err(Whole::Deaf { command: self.commands[side].clone() }));
+                }
+            }
+            if token.differ() {
+                return Ok(Err(Whole::Differ));
+            }
+            if !told && self.interrupted.load(Relaxed) {
+                started.tell(Signal::INT);
+                told = true;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let environment = watch.end();
+        let warnings = interference(&environment);
+        let mut results = Vec::new();
+        for ((reader, status), command) in
+            readers.into_iter().zip(ended.into_iter().flatten()).zip(&self.commands)
+        {
+            let bytes = reader.join().map_err(|_| anyhow::anyhow!("a program's output was not read"))??;
+            let mut result = self.result(bytes, status, command)?;
+            for record in &mut result.records {
+                record.environment = environment.clone();
+                record.warnings.extend(warnings.iter().cloned());
+            }
+            results.push(result);
+        }
+        <[ResultFile; 2]>::try_from(results)
+            .map(Ok)
+            .map_err(|_| anyhow::anyhow!("two programs were to be run"))
+    }
+
+    /// Command `side` with what both measure.
+    fn command(&self, side: usize) -> Command {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("{} \"$@\"", self.commands[side]), "sh"])
+            .args(&self.args.measured)
+            .args(["--quiet", "--output", "-"])
+            .stdout(Stdio::piped());
+        command
+    }
+
+    fn result(
+        &self,
+        bytes: Vec<u8>,
+        status: std::process::ExitStatus,
+        command: &str,
+    ) -> anyhow::Result<ResultFile> {
+        // 4 is a verdict that one block leaves open; one that was interrupted has told what it has.
+        let usual =
+            matches!(status.code(), Some(0 | 4)) || self.interrupted.load(Relaxed) && !bytes.is_empty();
+        let measured = self.args.measured.join(" ");
+        anyhow::ensure!(usual, "{command} {measured} ended with {status}; what it says stands above");
+        Ok(read::read_bytes(bytes, command)?)
+    }
+
+    /// A block each.
+    fn blocks(&self, because: Whole) -> anyhow::Result<(Both, Took)> {
+        let begun = Instant::now();
+        let mut both: Both = [None, None];
+        let mut runs = 0;
+        for block in 0..MOST {
+            // A, B, B, A: what drifts falls on both alike.
+            let order = if block % 2 == 0 { [0, 1] } else { [1, 0] };
+            for side in order {
+                let seed = (block + 1).to_string();
+                let output = self
+                    .command(side)
+                    .args(["--blocks", "1", "--seed", &seed])
+                    .stderr(Stdio::inherit())
+                    .output()
+                    .with_context(|| self.commands[side].clone())?;
+                let one = self.result(output.stdout, output.status, &self.commands[side])?;
+                join(&mut both[side], one, block, block + 1, &self.commands[side]);
+                runs += 1;
+            }
+            self.told(block + 1, "blocks");
+            let is_look = LOOKS.contains(&(block + 1)) || self.interrupted.load(Relaxed);
+            if is_look && self.is_enough(&both, Turns::Blocks, begun) {
+                break;
+            }
+        }
+        Ok((both, Took::Blocks { each: begun.elapsed() / runs.max(1), because }))
+    }
+}
+
+/// How often it is looked whether a program has ended: some 10 µs each time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Programs that end with this.
+struct Started(Vec<Child>);
+
+impl Started {
+    /// Sends `signal` to each that has not ended, and to all that it started.
+    fn tell(&mut self, signal: Signal) {
+        for child in &mut self.0 {
+            if matches!(child.try_wait(), Ok(None)) {
+                // An error means that it has ended meanwhile.
+                let _ = kill_process_group(Pid::from_child(child), signal);
+            }
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.tell(Signal::KILL);
+        for child in &mut self.0 {
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Puts `one`, whose first block is number `before`, behind `whole`, which then has `blocks`.
+fn join(whole: &mut Option<ResultFile>, mut one: ResultFile, before: u32, blocks: u32, command: &str) {
+    one.records.iter_mut().for_each(|record: &mut Record| record.block += before);
+    one.primitives.iter_mut().for_each(|reading| reading.block += before);
+    one.plan.blocks = blocks;
+    let Some(whole) = whole else {
+        *whole = Some(ResultFile { name: Some(command.to_owned()), ..one });
+        return;
+    };
+    whole.records.append(&mut one.records);
+    whole.primitives.append(&mut one.primitives);
+    whole.warnings.append(&mut one.warnings);
+    whole.warnings.dedup();
+    whole.plan.blocks = blocks;
+    whole.partial |= one.partial;
+    whole.finished_at_unix_ns = one.finished_at_unix_ns;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_does_for_its_own_program_alone_does_not_keep_two_from_taking_turns_by_slices() {
+        for own in [
+            "./doorbell",
+            "A=1 nice -n 5 doorbell 2>/dev/null",
+            "ulimit -l 64; cd /tmp && doorbell",
+            "echo $$ > /sys/fs/cgroup/small/cgroup.procs; doorbell",
+            "echo 0 >/proc/self/timerslack_ns; exec doorbell",
+        ] {
+            assert_eq!(prepares(own), None, "{own}");
+        }
+        for (shared, first) in [
+            (
+                "sysctl -qw kernel.sched_autogroup_enabled=0; doorbell",
+                "sysctl -qw kernel.sched_autogroup_enabled=0",
+            ),
+            (
+                "echo 1 > /proc/sys/kernel/numa_balancing && doorbell",
+                "echo 1 > /proc/sys/kernel/numa_balancing",
+            ),
+            ("export A=1; swapoff -a; doorbell", "swapoff -a"),
+            ("taskset -c $(cat cpus) doorbell", "taskset -c $(cat cpus) doorbell"),
+        ] {
+            assert_eq!(prepares(shared), Some(first), "{shared}");
+        }
+    }
+}
