@@ -40,12 +40,12 @@ struct Reading {
 }
 
 impl Watch {
-    /// Begins to watch the CPUs on which one of `configurations` is measured.
+    /// Begins to watch the CPUs on which one of `configurations` is measured, of none all that may be used.
     pub fn begin(configurations: &[&Configuration], topology: &Topology) -> Self {
         let pinned: Option<Vec<[u32; 2]>> = configurations.iter().map(|one| one.placement.cpus).collect();
         let cpus = match pinned {
-            Some(cpus) => cpus.into_iter().flatten().collect(),
-            None => topology.usable.clone(),
+            Some(cpus) if !cpus.is_empty() => cpus.into_iter().flatten().collect(),
+            _ => topology.usable.clone(),
         };
         Self::of(Root::live(), cpus)
     }

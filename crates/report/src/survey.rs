@@ -9,7 +9,7 @@ use super::figures::{Distribution, Figures, Row, supports};
 use super::row_comparison::interval;
 use super::section::{Section, leads};
 use super::sentence::Sentence;
-use super::style::{Role, Style};
+use super::style::{Role, Style, width};
 use super::subsection::Subsection;
 use super::switch::Operations;
 use super::table::{Align, Column, Table, number, word};
@@ -64,11 +64,14 @@ impl Section for Survey {
 const MOST_ROWS: usize = 11;
 const FEW_ROWS: usize = 6;
 
+/// Columns of the narrowest terminal that the first screen is made for.
+const SCREEN: usize = 80;
+
 /// The answer in a screen.
 fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
     let picks = chosen(&answer.picks);
     let scale = Scale { unit: Unit::Microseconds };
-    let mut table = Table::new(vec![
+    let heads = [
         word("placement"),
         word("need"),
         word("mechanism"),
@@ -76,23 +79,32 @@ fn screen(answer: &Answer, figures: &Figures) -> Vec<Subsection> {
         number("p99"),
         number("CPU"),
         word("the others"),
-    ]);
+    ];
     let mut last = "";
+    let mut rows: Vec<[String; 6]> = Vec::new();
     for pick in &picks {
         let row = figures.rows.iter().find(|row| measured(row, pick));
         let series = row.and_then(|row| row.series.get(&Quantity::RoundTrip));
         let p99 = series
             .map_or_else(dash, |series: &Distribution| series.above(0.99, pick.round_trip_ns * 1e3, scale));
         let again = std::mem::replace(&mut last, &pick.relation) == pick.relation;
-        table.row(vec![
+        rows.push([
             if again { String::new() } else { axis::relation(&pick.relation) },
             need(pick.need).to_owned(),
             pick.best.clone(),
             scale.show(pick.round_trip_ns * 1e3),
             p99,
             pick.cpu_ns.map_or_else(dash, |ns| scale.show(ns * 1e3)),
-            others(pick),
         ]);
+    }
+    let widest = |place: usize| {
+        let cells = rows.iter().map(|row| width(&row[place]));
+        cells.fold(width(&heads[place].head), usize::max) + 2
+    };
+    let room = SCREEN.saturating_sub((0..6).map(widest).sum());
+    let mut table = Table::new(heads.to_vec());
+    for (row, pick) in rows.into_iter().zip(&picks) {
+        table.row(row.into_iter().chain([others(pick, room)]).collect());
     }
     let few = picks.len() <= FEW_ROWS;
     let pinning = pinning(&answer.placements);
@@ -154,7 +166,12 @@ fn fastest(picks: &[Pick]) -> Vec<Sentence> {
                     Need::Sleeps => "both asleep ",
                     Need::Descriptor => "descriptor ",
                 };
-                format!("{whose}{} {} ({})", pick.best, time(pick.round_trip_ns * 1e3), others(pick))
+                format!(
+                    "{whose}{} {} ({})",
+                    pick.best,
+                    time(pick.round_trip_ns * 1e3),
+                    others(pick, usize::MAX)
+                )
             })
             .collect();
         let text = format!("Fastest on the {}: {}", axis::relation(&picks[0].relation), each.join("; "));
@@ -167,8 +184,8 @@ fn fastest(picks: &[Pick]) -> Vec<Sentence> {
 }
 
 /// Which of the others are as fast, which may be and within what, and how far the next is behind: "= pipe; fifo +12 %",
-/// "4 others within 9 %".
-fn others(pick: &Pick) -> String {
+/// "4 others within 9 %"; in no more columns than there is `room`, as far as that goes.
+fn others(pick: &Pick, room: usize) -> String {
     let of = |wanted: fn(Standing) -> bool| -> Vec<&Other> {
         pick.others.iter().filter(|other| wanted(other.standing)).collect()
     };
@@ -190,16 +207,25 @@ fn others(pick: &Pick) -> String {
         all => Some(format!("or one of {}", all.len())),
     };
     let slower = of(|standing| standing == Standing::Slower);
-    let next =
-        slower.first().and_then(|next| Some(format!("{} {}", next.subject, factor(next.ratio?.estimate))));
+    let next = slower.first().and_then(|next| Some((&next.subject, factor(next.ratio?.estimate))));
     // Beside more there is no room for it.
     let next = next.filter(|_| open.is_none() || (same.is_none() && !near));
-    [same, open, next].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let with = |next: Option<String>| {
+        [same.clone(), open.clone(), next].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    };
+    let named = next.as_ref().map(|(subject, behind)| format!("{subject} {behind}"));
+    let unnamed = next.as_ref().map(|(_, behind)| format!("next {behind}"));
+    let told = [named, unnamed].map(with).into_iter().find(|told| width(told) <= room);
+    told.unwrap_or_else(|| with(None))
 }
 
 /// A ratio above 1 as a difference, or as a multiple where it is large.
 fn factor(ratio: f64) -> String {
-    if ratio < 2.0 { format!("{:+.0} %", (ratio - 1.0) * 100.0) } else { format!("x {ratio:.1}") }
+    match ratio {
+        ..2.0 => format!("{:+.0} %", (ratio - 1.0) * 100.0),
+        ..100.0 => format!("x {ratio:.1}"),
+        _ => format!("x {ratio:.0}"),
+    }
 }
 
 /// What pinning each mechanism that was also left to the scheduler is worth.
@@ -368,19 +394,39 @@ mod tests {
     use doorbell_verdict::ratio::Ratio;
 
     fn told(others: &[(&str, [f64; 3], Standing)]) -> String {
+        told_in(others, usize::MAX)
+    }
+
+    fn told_in(others: &[(&str, [f64; 3], Standing)], room: usize) -> String {
         let others = others.iter().map(|(subject, [low, estimate, high], standing)| Other {
             subject: (*subject).to_owned(),
             ratio: Some(Ratio { estimate: *estimate, low: *low, high: *high }),
             standing: *standing,
         });
-        super::others(&Pick {
+        let pick = Pick {
             relation: "same-core".to_owned(),
             need: Need::Sleeps,
             best: "futex".to_owned(),
             round_trip_ns: 4000.0,
             cpu_ns: None,
             others: others.collect(),
-        })
+        };
+        super::others(&pick, room)
+    }
+
+    /// A row of the first screen had 85 columns.
+    #[test]
+    fn where_there_is_no_room_for_the_name_of_the_next_one_its_distance_is_told() {
+        let open = |subject| (subject, [0.9, 1.5, 3.0], Standing::Inconclusive);
+        let others = [
+            open("umwait"),
+            open("mwaitx"),
+            open("sched-yield"),
+            ("eventfd", [400.0, 481.1, 500.0], Standing::Slower),
+        ];
+        assert_eq!(told_in(&others, 26), "or one of 3; eventfd x 481");
+        assert_eq!(told_in(&others, 25), "or one of 3; next x 481");
+        assert_eq!(told_in(&others, 22), "or one of 3");
     }
 
     #[test]

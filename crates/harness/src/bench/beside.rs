@@ -56,6 +56,8 @@ impl Life<'_> {
         let about = bench.in_turn.as_ref().map_or(0, |section| section.about);
         let mut looks = Looks { looked: 0 };
         in_turn.can(self.members.iter().filter(|member| !member.is_broken()).map(|member| member.known));
+        // Before they meet: behind that the next one may have been chosen.
+        let mut number = in_turn.chosen().number;
         match in_turn.meet(about, &mut || looks.up(self)) {
             Ok(()) => {}
             Err(Ended::Differ) => return Err((0, Fault::new("a slice", Ended::Differ).into())),
@@ -72,7 +74,6 @@ impl Life<'_> {
         }
         let (mut course, lengths) = self.begin(turns, bench);
         let mut random = fastrand::Rng::with_seed(bench.seed);
-        let mut number = in_turn.chosen().number;
         while in_turn.await_turn(&mut || looks.up(self)).is_ok() {
             if !in_turn.chooses() {
                 let chosen = in_turn.chosen();

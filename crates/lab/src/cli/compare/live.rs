@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -248,16 +248,19 @@ impl Live<'_> {
                 std::io::Read::read_to_end(&mut output, &mut bytes).map(|_| bytes)
             }));
         }
-        let mut ended = [None, None];
+        // In the order in which they end: who fails first is why the other ends, too.
+        let mut ended: Vec<(usize, ExitStatus)> = Vec::new();
         let mut told = false;
-        while ended.contains(&None) {
-            for side in (0..2).filter(|side| ended[*side].is_none()).collect::<Vec<_>>() {
-                if let Some(status) = started.0[side].try_wait()? {
-                    ended[side] = Some(status);
+        while ended.len() < 2 {
+            for (side, child) in started.0.iter_mut().enumerate() {
+                let has_ended = ended.iter().any(|(ended, _)| *ended == side);
+                let status = if has_ended { None } else { child.try_wait()? };
+                if let Some(status) = status {
+                    ended.push((side, status));
                     token.is_gone(side);
                 }
-                let deaf = !token.is_heard(side) && (ended[side].is_some() || begun.elapsed() > HEARD);
-                if deaf && ended[side].is_none_or(|status| status.success()) {
+                let unheard = status.is_some_and(|status| status.success()) || begun.elapsed() > HEARD;
+                if unheard && !token.is_heard(side) {
                     return Ok(Err(Whole::Deaf { command: self.commands[side].clone() }));
                 }
             }
@@ -272,21 +275,22 @@ impl Live<'_> {
         }
         let environment = watch.end();
         let warnings = interference(&environment);
-        let mut results = Vec::new();
-        for ((reader, status), command) in
-            readers.into_iter().zip(ended.into_iter().flatten()).zip(&self.commands)
-        {
-            let bytes = reader.join().map_err(|_| anyhow::anyhow!("a program's output was not read"))??;
-            let mut result = self.result(bytes, status, command)?;
+        let mut outputs = readers.into_iter().map(std::thread::JoinHandle::join).collect::<Vec<_>>();
+        let mut results: Both = [None, None];
+        for (side, status) in ended {
+            let unread = || anyhow::anyhow!("a program's output was not read");
+            let output = std::mem::replace(&mut outputs[side], Ok(Ok(Vec::new())));
+            let mut result = self.result(output.map_err(|_| unread())??, status, &self.commands[side])?;
             for record in &mut result.records {
                 record.environment = environment.clone();
                 record.warnings.extend(warnings.iter().cloned());
             }
-            results.push(result);
+            results[side] = Some(result);
         }
-        <[ResultFile; 2]>::try_from(results)
-            .map(Ok)
-            .map_err(|_| anyhow::anyhow!("two programs were to be run"))
+        match results {
+            [Some(before), Some(after)] => Ok(Ok([before, after])),
+            _ => anyhow::bail!("a program told nothing"),
+        }
     }
 
     /// Command `side` with what both measure.
@@ -300,12 +304,7 @@ impl Live<'_> {
         command
     }
 
-    fn result(
-        &self,
-        bytes: Vec<u8>,
-        status: std::process::ExitStatus,
-        command: &str,
-    ) -> anyhow::Result<ResultFile> {
+    fn result(&self, bytes: Vec<u8>, status: ExitStatus, command: &str) -> anyhow::Result<ResultFile> {
         // 4 is a verdict that one block leaves open; one that was interrupted has told what it has.
         let usual =
             matches!(status.code(), Some(0 | 4)) || self.interrupted.load(Relaxed) && !bytes.is_empty();
