@@ -16,12 +16,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::super::common::{Exit, Terminal};
 use super::super::out::{self, aside};
+use super::super::signals;
 use super::super::usage::Usage;
-use super::super::{common, signals};
 use super::{Args, doubts};
 use doorbell_harness::environment::{Watch, interference};
 use doorbell_harness::in_turn::{Token, VARIABLE};
 use doorbell_harness::run_dir::RunDir;
+use doorbell_machine::root::Root;
+use doorbell_machine::topology;
 use doorbell_report::comparison::comparison;
 use doorbell_report::style::Style;
 use doorbell_results::machine::topology::Topology;
@@ -203,7 +205,7 @@ impl Live<'_> {
     fn slices(&self) -> anyhow::Result<Result<Both, Whole>> {
         let run_dir = RunDir::create()?;
         let pair = (self.args.within / MOST).clamp(PAIR[0], PAIR[1]);
-        let topology = common::machine_here().topology;
+        let topology = topology::read(&Root::live(), None);
         let begun = Instant::now();
         let mut both: Both = [None, None];
         let mut done = 0;
