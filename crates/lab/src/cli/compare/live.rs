@@ -28,6 +28,7 @@ use doorbell_report::comparison::comparison;
 use doorbell_report::style::Style;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::{Record, ResultFile, read};
+use doorbell_results::written::time_ns;
 use doorbell_verdict::compare::{Turns, compare_beside};
 use doorbell_verdict::provisional::provisional;
 
@@ -98,7 +99,7 @@ impl Took {
                 let slice = of.plan.bench.as_ref().map_or(0, |bench| bench.slice_ns);
                 format!(
                     "The two took turns in slices of {}, between {pairs} pairs of processes each.",
-                    doorbell_results::quantity::short(slice)
+                    time_ns(slice as f64)
                 )
             }
             Self::Blocks { each, because } => format!(
@@ -283,6 +284,8 @@ impl Live<'_> {
             let unread = || anyhow::anyhow!("a program's output was not read");
             let output = std::mem::replace(&mut outputs[side], Ok(Ok(Vec::new())));
             let mut result = self.result(output.map_err(|_| unread())??, status, &self.commands[side])?;
+            // As it begins each sees the other at work; what was there besides is seen from here.
+            result.machine.load = None;
             for record in &mut result.records {
                 record.environment = environment.clone();
                 record.warnings.extend(warnings.iter().cloned());
