@@ -97,7 +97,7 @@ fn two_programs_are_compared_while_they_take_turns() {
     let measured = ["--", "ping", "eventfd", "--gap", "0", "--placement", "same-core", "--count", "1000"];
     let others = format!("true; {program}");
     for (how, first, told, counted) in [
-        (None, program, "took turns in slices of 1 ms, between", " of 40 pairs"),
+        (None, program, "took turns in slices of 1 ms, between", " of 80 pairs"),
         (Some("--in-blocks"), program, "took turns in blocks of about", "10 of 40 blocks"),
         (None, others.as_str(), "`true` may change what both share", "10 of 40 blocks"),
     ] {

@@ -32,10 +32,13 @@ use doorbell_results::written::time_ns;
 use doorbell_verdict::compare::{Turns, compare_beside};
 use doorbell_verdict::provisional::provisional;
 
-/// After how many blocks, or pairs of processes, the runs are looked at.
-const LOOKS: [u32; 3] = [10, 20, 40];
+/// After how many pairs of processes, and after how many blocks, the runs are looked at.
+const PAIRS: [u32; 3] = [20, 40, 80];
+const BLOCKS: [u32; 3] = [10, 20, 40];
 
-const MOST: u32 = LOOKS[LOOKS.len() - 1];
+const fn last(looks: [u32; 3]) -> u32 {
+    looks[looks.len() - 1]
+}
 
 /// A pair of processes lives at least so long, and no longer than so long, for a share of the time that there is.
 const PAIR: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
@@ -164,7 +167,7 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         aside!();
     }
     let [Some(before), Some(after)] = &both else { anyhow::bail!("nothing was measured") };
-    let compared = compare_beside(before, after, took.turns(), live.relevant(), LOOKS.len());
+    let compared = compare_beside(before, after, took.turns(), live.relevant(), PAIRS.len());
     let interfered = [before, after].into_iter().find_map(provisional);
     let style = Style::of_stdout();
     let doubts = doubts([before, after], interfered);
@@ -187,30 +190,30 @@ impl Live<'_> {
         f64::from(self.args.threshold) / 1e6
     }
 
-    fn told(&self, done: u32, what: &str) {
+    fn told(&self, done: u32, most: u32, what: &str) {
         if !self.terminal.quiet {
-            out::aside_bytes(format!("\r{done} of {MOST} {what} ").as_bytes());
+            out::aside_bytes(format!("\r{done} of {most} {what} ").as_bytes());
         }
     }
 
-    /// Whether nothing more is to be measured after `done`, one of [`LOOKS`].
+    /// Whether nothing more is to be measured.
     fn is_enough(&self, both: &Both, turns: Turns, begun: Instant) -> bool {
         let [Some(before), Some(after)] = both else { return false };
-        // The next look comes after as long again.
+        // The next look comes after as long again, and may come late by a fifth.
         self.interrupted.load(Relaxed)
-            || begun.elapsed() * 3 / 2 > self.args.within
-            || compare_beside(before, after, turns, self.relevant(), LOOKS.len()).is_decided()
+            || begun.elapsed() * 2 > self.args.within * 6 / 5
+            || compare_beside(before, after, turns, self.relevant(), PAIRS.len()).is_decided()
     }
 
     /// Both at once, slice by slice; why that cannot be.
     fn slices(&self) -> anyhow::Result<Result<Both, Whole>> {
         let run_dir = RunDir::create()?;
-        let pair = (self.args.within / MOST).clamp(PAIR[0], PAIR[1]);
+        let pair = (self.args.within / last(PAIRS)).clamp(PAIR[0], PAIR[1]);
         let topology = topology::read(&Root::live(), None);
         let begun = Instant::now();
         let mut both: Both = [None, None];
         let mut done = 0;
-        for look in LOOKS {
+        for look in PAIRS {
             let path = run_dir.path().join(format!("turns-{look}"));
             let token = Token::create(&path, pair, look - done, u64::from(look))?;
             match self.beside(&token, &topology)? {
@@ -222,7 +225,7 @@ impl Live<'_> {
                 Err(because) => return Ok(Err(because)),
             }
             done = look;
-            self.told(done, "pairs");
+            self.told(done, last(PAIRS), "pairs");
             if self.is_enough(&both, Turns::Slices, begun) {
                 break;
             }
@@ -323,7 +326,7 @@ impl Live<'_> {
         let begun = Instant::now();
         let mut both: Both = [None, None];
         let mut runs = 0;
-        for block in 0..MOST {
+        for block in 0..last(BLOCKS) {
             // A, B, B, A: what drifts falls on both alike.
             let order = if block % 2 == 0 { [0, 1] } else { [1, 0] };
             for side in order {
@@ -338,8 +341,8 @@ impl Live<'_> {
                 join(&mut both[side], one, block, block + 1, &self.commands[side]);
                 runs += 1;
             }
-            self.told(block + 1, "blocks");
-            let is_look = LOOKS.contains(&(block + 1)) || self.interrupted.load(Relaxed);
+            self.told(block + 1, last(BLOCKS), "blocks");
+            let is_look = BLOCKS.contains(&(block + 1)) || self.interrupted.load(Relaxed);
             if is_look && self.is_enough(&both, Turns::Blocks, begun) {
                 break;
             }
