@@ -168,8 +168,8 @@ pub fn first(result: &ResultFile) -> Vec<Tried> {
     let Some(program) = program(result) else { return Vec::new() };
     let Some(costs) = &program.machine_costs else { return Vec::new() };
     let own_time = |edge: &Edge| edge.mechanism.wait == Wait::Sleep && edge.mechanism.by == By::Timer;
-    let worst =
-        program.edges.iter().enumerate().filter(|(_, edge)| !own_time(edge) && edge.sequence.is_some());
+    let told = |edge: &Edge| edge.wakes >= FEWEST as u64 && edge.sequence.is_some();
+    let worst = program.edges.iter().enumerate().filter(|(_, edge)| !own_time(edge) && told(edge));
     let tried = |(place, _): (usize, &Edge)| {
         let with =
             |change: Change| changed(result, program, place, &change, costs).map(|what_if| (change, what_if));

@@ -160,6 +160,9 @@ fn the_worst_edges_are_told_of_with_the_best_spin_and_one_cpu_for_both() {
         matches!(&pin.found, Ok((Change::Pin([0, 0]), found)) if found.p50_ns.value == 2000.0),
         "{pin:?}"
     );
+    let mut rare = recorded(by_thread(), futex(), 2000);
+    rare.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap().edges[0].wakes = FEWEST as u64 - 1;
+    assert_eq!(first(&rare), [], "of a rare edge there is nothing to say");
     let short = waits(1000, |_| 8000.0, 100.0);
     // Every second is caught then; longer spins would catch the others too, and cost more than those sleeps.
     assert_eq!(spin::best(&short, &machine_costs()), Ok(Duration::from_micros(10)));
