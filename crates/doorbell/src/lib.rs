@@ -35,6 +35,7 @@
 //! | segments, lanes and other ways to share them | [`raw`] |
 //! | bells and channels in tokio | `Async` (feature `tokio`) |
 //! | several unlike ends at once | [`Select`] |
+//! | kernels of a GPU | `gpu` (feature `gpu`) |
 //! | ways of waiting, and which to choose | [`wait`] |
 //! | bells between processes, and what is told of a peer's death | [`rendezvous`] |
 //! | why no wake-up is lost | [`doorbell_core::wake`] |
@@ -74,6 +75,8 @@ mod error;
 mod fd;
 mod folder;
 mod generation;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 mod holder;
 pub mod mapping;
 mod membarrier;

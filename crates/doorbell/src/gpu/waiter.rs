@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for one event: spinning as long as it pays, then sleeping.
+
+use super::Event;
+use super::alarm::{Alarm, Lanes};
+use super::driver::{Driver, Handle};
+use super::error::GpuError;
+use crate::deadline::Deadline;
+use doorbell_core::window::{SleepCost, Window};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long a [`Waiter`] looks at an event before it sleeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spin {
+    /// As long as it pays: never longer than a sleep costs, and as it has learned from its own waits.
+    #[default]
+    Adaptive,
+    /// Always as long as this.
+    For(Duration),
+}
+
+/// What the waits of a [`Waiter`] came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events that were done within the spin.
+    pub hits: u64,
+    /// Spins that ended in a sleep or at the deadline.
+    pub in_vain: u64,
+    /// Waits that slept.
+    pub slept: u64,
+}
+
+/// Waits for events of the GPU, one at a time. It learns from its own waits, so make one for each place of a program that waits.
+///
+/// It spins by asking the driver, with pauses that grow with the wait to a sixteenth of it, and at most 2 µs: who asks without a pause
+/// keeps the driver's lock from threads that launch. Then a thread of the driver's wakes it, through a stream of the waiter's own that waits
+/// for the event: nothing is added to the stream of the program, and a wait can end at its deadline.
+#[derive(Debug)]
+pub struct Waiter {
+    driver: &'static Driver,
+    spin: Spin,
+    window: Option<Window>,
+    lanes: Option<Lanes>,
+    /// What is armed and has not fired: the event, and its number.
+    armed: Option<(Handle, u64)>,
+    counts: Counts,
+}
+
+// SAFETY: the driver's functions may be called from any thread, and the handle is only compared.
+unsafe impl Send for Waiter {}
+
+/// The longest pause between two looks.
+const LONGEST_PAUSE: Duration = Duration::from_micros(2);
+/// The pause is this part of the wait so far.
+const PAUSE_PART: u32 = 16;
+/// A sleeper looks as often whether the device is lost, for then nobody wakes it.
+const GLANCE: Duration = Duration::from_millis(100);
+
+impl Waiter {
+    /// A waiter that spins as long as it pays.
+    ///
+    /// # Errors
+    /// Where there is no driver: see [`Driver::of_process`].
+    pub fn new() -> Result<Self, GpuError> {
+        let driver = Driver::of_process()?;
+        let (spin, counts) = (Spin::default(), Counts::default());
+        Ok(Self { driver, spin, window: None, lanes: None, armed: None, counts })
+    }
+
+    /// Has it spin otherwise.
+    pub fn set_spin(&mut self, spin: Spin) {
+        self.spin = spin;
+    }
+
+    /// What its waits came to.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Waits until what was recorded in `event` is done. False where `deadline` came first; the event may be waited for again.
+    ///
+    /// # Errors
+    /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
+    pub fn wait(&mut self, event: &Event<'_>, deadline: Option<Deadline>) -> Result<bool, GpuError> {
+        let event = event.raw();
+        // SAFETY: an `Event` is alive.
+        let looks = || unsafe { self.driver.is_done(event) };
+        if looks()? {
+            return Ok(true);
+        }
+        let window = match (self.spin, &mut self.window) {
+            (Spin::For(time), _) => u32::try_from(time.as_nanos()).unwrap_or(u32::MAX),
+            (Spin::Adaptive, Some(window)) => window.plan(),
+            (Spin::Adaptive, empty) => empty.insert(Window::new(sleep_cost(self.driver))).plan(),
+        };
+        let began = Instant::now();
+        loop {
+            let spun = began.elapsed();
+            if spun.as_nanos() >= u128::from(window) {
+                break;
+            }
+            if looks()? {
+                self.counts.hits += 1;
+                if let Some(learned) = &mut self.window {
+                    learned.spun_and_hit(nanoseconds(spun));
+                }
+                return Ok(true);
+            }
+            if deadline.is_some_and(|deadline| deadline.passed()) {
+                self.counts.in_vain += 1;
+                return looks();
+            }
+            pause(spun);
+        }
+        self.counts.in_vain += u64::from(window > 0);
+        let done = self.sleep(event, deadline)?;
+        if let Some(learned) = self.window.as_mut().filter(|_| done) {
+            learned.slept(nanoseconds(began.elapsed()), window);
+        }
+        Ok(done)
+    }
+
+    fn sleep(&mut self, event: Handle, deadline: Option<Deadline>) -> Result<bool, GpuError> {
+        self.counts.slept += 1;
+        let driver = self.driver;
+        // SAFETY: `wait` was given an `Event`, which is alive.
+        let is_done = || unsafe { driver.is_done(event) };
+        let lanes = match &mut self.lanes {
+            Some(lanes) => lanes,
+            empty => empty.insert(Lanes::new(driver, Alarm::default())?),
+        };
+        loop {
+            // Before the look: a ring that comes after it has changed the word, and nobody sleeps.
+            let seen = lanes.alarm.rung();
+            let fired = lanes.take();
+            self.armed = self.armed.filter(|(_, number)| !fired.contains(number));
+            if is_done()? {
+                return Ok(true);
+            }
+            if deadline.is_some_and(|deadline| deadline.passed()) {
+                return Ok(false);
+            }
+            if self.armed.is_none_or(|(armed, _)| armed != event) {
+                // SAFETY: as above.
+                self.armed = Some((event, unsafe { lanes.arm(event) }?));
+            }
+            lanes.alarm.sleep(seen, deadline, GLANCE)?;
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos()).unwrap_or(u32::MAX)
+}
+
+/// Keeps from asking again for a part of what the wait took so far.
+fn pause(spun: Duration) {
+    let until = Instant::now() + (spun / PAUSE_PART).min(LONGEST_PAUSE);
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Sleeps that are measured.
+const ROUNDS: usize = 20;
+/// What is left between two of them, so that the thread that wakes is as fast asleep as behind a kernel.
+const APART: Duration = Duration::from_micros(300);
+/// Bounds for what can be a measurement.
+const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
+
+/// What a sleep until the driver's thread wakes costs here; measured once in a process, which takes some 10 ms.
+pub fn sleep_cost(driver: &'static Driver) -> SleepCost {
+    static COST: OnceLock<SleepCost> = OnceLock::new();
+    *COST.get_or_init(|| {
+        // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
+        let least = *BELIEVABLE_NS.start();
+        measure(driver).unwrap_or(SleepCost { latency: least, price: least })
+    })
+}
+
+fn measure(driver: &'static Driver) -> Result<SleepCost, GpuError> {
+    let mut lanes = Lanes::new(driver, Alarm::default())?;
+    let mut waits = Vec::with_capacity(ROUNDS);
+    let mut spent = Vec::with_capacity(ROUNDS);
+    for _ in 0..ROUNDS {
+        std::thread::sleep(APART);
+        let (began, cpu) = (Instant::now(), cpu_time());
+        let seen = lanes.alarm.rung();
+        // SAFETY: there is no event.
+        unsafe { lanes.arm(std::ptr::null_mut()) }?;
+        while lanes.alarm.rung() == seen {
+            lanes.alarm.sleep(seen, None, GLANCE)?;
+        }
+        waits.push(began.elapsed());
+        spent.push(cpu_time().saturating_sub(cpu));
+        lanes.take();
+    }
+    let middle = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        nanoseconds(times[times.len() / 2]).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end())
+    };
+    Ok(SleepCost { latency: middle(waits), price: middle(spent) })
+}
+
+/// Of all threads of this process, the driver's among them.
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}

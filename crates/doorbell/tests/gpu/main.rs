@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for a GPU, on a driver made for tests (`driver.c`), which is none.
+
+use doorbell::Deadline;
+use doorbell::gpu::driver::{Driver, Handle};
+use doorbell::gpu::{AsyncWaiter, Event, Events, GpuError, Spin, Waiter};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::{CString, c_char, c_void};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const LAUNCH_FAILED: i32 = 719;
+
+/// The driver made for tests, compiled once.
+fn library() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libcuda-made-for-tests.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gpu/driver.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&file).arg(source);
+        assert!(compiler.status().expect("cc").success());
+        file
+    })
+}
+
+/// A stream of a device of its own, which does what `script` says, and an event.
+struct Bench {
+    driver: &'static Driver,
+    stream: Handle,
+    event: Handle,
+    work: Handle,
+    /// Two stamps and a flag.
+    memory: Box<[u64; 3]>,
+}
+
+impl Bench {
+    fn new(script: &str) -> Self {
+        let driver = Driver::at(library()).unwrap();
+        let path = CString::new(library().to_str().unwrap()).unwrap();
+        let text = CString::new(script).unwrap();
+        let (mut stream, mut event, mut module, mut work) = (null_mut(), null_mut(), null_mut(), null_mut());
+        // SAFETY: the library has this function with this signature; all pointers are good for the calls.
+        unsafe {
+            let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+            let say = libc::dlsym(library, c"test_driver_script".as_ptr());
+            let say = std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char)>(say);
+            say(text.as_ptr());
+            driver.context_set(null_mut()).unwrap();
+            driver.context().unwrap();
+            driver.stream_create(&raw mut stream, 1).unwrap();
+            driver.event_create(&raw mut event, 2).unwrap();
+            driver.module_load(&raw mut module, c".entry work".as_ptr().cast()).unwrap();
+            driver.module_function(&raw mut work, module, c"work".as_ptr()).unwrap();
+        }
+        Self { driver, stream, event, work, memory: Box::new([0; 3]) }
+    }
+
+    /// Starts a kernel of `time` and records the event behind it.
+    fn launch(&mut self, time: Duration) -> Event<'static> {
+        let base = self.memory.as_mut_ptr() as u64;
+        let (mut ns, mut stamps, mut flag, mut value) = (time.as_nanos() as u64, base, base + 16, 1_u32);
+        let mut parameters: [*mut c_void; 4] =
+            [(&raw mut ns).cast(), (&raw mut stamps).cast(), (&raw mut flag).cast(), (&raw mut value).cast()];
+        let parameters = parameters.as_mut_ptr();
+        // SAFETY: the kernel takes these, and the memory is there until the process ends: no test frees its bench before its kernel is done.
+        unsafe {
+            self.driver
+                .launch_kernel(self.work, 1, 1, 1, 1, 1, 1, 0, self.stream, parameters, null_mut())
+                .unwrap();
+            self.driver.event_record(self.event, self.stream).unwrap();
+            Event::from_raw(self.event)
+        }
+    }
+
+    /// Leaves its memory to kernels that never end.
+    fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_millis(5);
+
+#[test]
+fn a_wait_ends_once_the_kernel_has_whether_it_spins_or_sleeps() {
+    let mut bench = Bench::new("");
+    for spin in [Spin::Adaptive, Spin::For(Duration::ZERO), Spin::For(Duration::from_secs(1))] {
+        let mut waiter = Waiter::new().unwrap();
+        waiter.set_spin(spin);
+        for _ in 0..20 {
+            let event = bench.launch(SHORT);
+            assert!(waiter.wait(&event, None).unwrap());
+            // The stamps of the kernel's begin and end.
+            assert!(bench.memory[1] - bench.memory[0] >= SHORT.as_nanos() as u64);
+            bench.memory[1] = 0;
+        }
+        let counts = waiter.counts();
+        match spin {
+            Spin::For(Duration::ZERO) => assert_eq!((counts.hits, counts.in_vain), (0, 0), "{counts:?}"),
+            Spin::For(_) => assert_eq!((counts.slept, counts.in_vain), (0, 0), "{counts:?}"),
+            Spin::Adaptive => {
+                assert!(counts.slept > 0, "a millisecond is longer than a sleep costs: {counts:?}")
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wait_that_is_given_up_may_be_taken_up_again_and_an_early_event_is_not_told_behind_a_late_one() {
+    let mut late = Bench::new("never=1");
+    let event = late.launch(SHORT);
+    let mut waiter = Waiter::new().unwrap();
+    for _ in 0..3 {
+        assert!(!waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap());
+    }
+    // The same waiter, while a stream of its own still waits for what never comes.
+    let mut bench = Bench::new("");
+    let early = bench.launch(LONG);
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    assert!(waiter.wait(&early, None).unwrap());
+    late.forget();
+}
+
+#[test]
+fn a_driver_that_calls_late_makes_a_wait_late_and_no_more() {
+    let mut bench = Bench::new("late_us=3000");
+    let mut waiter = Waiter::new().unwrap();
+    for _ in 0..5 {
+        let event = bench.launch(SHORT);
+        assert!(waiter.wait(&event, None).unwrap());
+    }
+    // The event is done although nobody has been called yet: the deadline finds it.
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    let event = bench.launch(Duration::ZERO);
+    assert!(waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap());
+}
+
+#[test]
+fn a_kernel_that_fails_and_a_device_that_is_lost_end_a_wait_by_their_names() {
+    let failed = |error: GpuError| match error {
+        GpuError::Call { code, name, .. } => {
+            assert_eq!((code, name.as_str()), (LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"));
+        }
+        other => panic!("{other}"),
+    };
+    let mut bench = Bench::new("fail=719");
+    let event = bench.launch(SHORT);
+    failed(Waiter::new().unwrap().wait(&event, None).unwrap_err());
+
+    // Asleep, and nobody calls any more.
+    let mut lost = Bench::new("never=1 lost_us=50000");
+    let event = lost.launch(SHORT);
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    failed(waiter.wait(&event, None).unwrap_err());
+    assert_eq!(waiter.counts().slept, 1);
+    lost.forget();
+}
+
+fn is_readable(events: &Events, wait: i64) -> bool {
+    let wait = Timespec { tv_sec: wait, tv_nsec: 0 };
+    poll(&mut [PollFd::new(&events.as_fd(), PollFlags::IN)], Some(&wait)).unwrap() == 1
+}
+
+#[test]
+fn one_descriptor_tells_of_many_events_each_once_in_the_order_in_which_they_are_done() {
+    let mut benches: Vec<Bench> = (0..8).map(|_| Bench::new("")).collect();
+    let mut events = Events::new().unwrap();
+    assert!(!is_readable(&events, 0));
+    for round in 0..10 {
+        for (place, bench) in benches.iter_mut().enumerate() {
+            let event = bench.launch(Duration::from_micros(500 * (8 - place as u64)));
+            // SAFETY: the bench keeps its event.
+            unsafe { events.add(&event, round * 8 + place as u64) }.unwrap();
+        }
+        let mut told = Vec::new();
+        while !events.is_empty() {
+            assert!(is_readable(&events, 30));
+            told.extend(events.done().unwrap());
+        }
+        assert!(told.iter().all(|done| done.result.is_ok()));
+        let mut keys: Vec<u64> = told.iter().map(|done| done.key % 8).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, (0..8).collect::<Vec<u64>>());
+        assert!(!is_readable(&events, 0), "nothing is waited for any more");
+    }
+}
+
+#[test]
+fn a_descriptor_tells_of_a_lost_device_too_and_of_no_event_that_was_removed() {
+    let mut lost = Bench::new("never=1 lost_us=50000");
+    let mut events = Events::new().unwrap();
+    let event = lost.launch(SHORT);
+    // SAFETY: the bench keeps its event.
+    unsafe {
+        events.add(&event, 1).unwrap();
+        events.add(&event, 2).unwrap();
+    }
+    events.remove(1);
+    let mut told = Vec::new();
+    while told.is_empty() {
+        assert!(is_readable(&events, 30));
+        told = events.done().unwrap();
+    }
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].key, 2);
+    assert!(matches!(told[0].result, Err(GpuError::Call { code: LAUNCH_FAILED, .. })));
+    lost.forget();
+}
+
+#[test]
+fn a_task_waits_and_a_wait_that_was_dropped_disturbs_no_later_one() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut late = Bench::new("never=1");
+        let mut bench = Bench::new("");
+        let mut waiter = AsyncWaiter::new().unwrap();
+        let never = late.launch(SHORT);
+        assert!(tokio::time::timeout(LONG, waiter.wait(&never)).await.is_err());
+        for _ in 0..5 {
+            let event = bench.launch(SHORT);
+            waiter.wait(&event).await.unwrap();
+            assert_ne!(bench.memory[1], 0);
+            bench.memory[1] = 0;
+        }
+        late.forget();
+    });
+}
+
+/// Each thread has a waiter of its own, as in a serving process.
+#[test]
+fn threads_that_wait_at_once_lose_no_event() {
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            scope.spawn(move || {
+                let mut bench = Bench::new("");
+                let mut waiter = Waiter::new().unwrap();
+                for round in 0..300_u64 {
+                    let event = bench.launch(Duration::from_micros((round * 7 + thread * 13) % 90));
+                    assert!(waiter.wait(&event, None).unwrap());
+                    assert_ne!(std::mem::take(&mut bench.memory[1]), 0);
+                }
+                let counts = waiter.counts();
+                assert!(counts.hits + counts.slept <= 300, "{counts:?}");
+            });
+        }
+    });
+}
