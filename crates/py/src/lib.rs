@@ -10,6 +10,7 @@ mod changes;
 mod ends;
 mod error;
 mod gather;
+mod gpu;
 mod handle;
 mod lending;
 mod locked;
@@ -44,6 +45,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::gather::Gather;
+    #[pymodule_export]
+    use super::gpu::{GpuEvents, GpuWaiter};
     #[pymodule_export]
     use super::publisher::Publisher;
     #[pymodule_export]

@@ -29,6 +29,10 @@ pub enum Axis {
     Tasks,
     /// How many turns each has.
     Yields,
+    /// How long a kernel of a GPU works.
+    Kernel,
+    /// How many of them are waited for at once.
+    Streams,
     Gap,
     Timing,
     Wait,
@@ -58,13 +62,15 @@ pub enum Axis {
 
 impl Axis {
     /// Every axis, in the order of the columns.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Subject,
         Self::Contexts,
         Self::Pattern,
         Self::Receivers,
         Self::Tasks,
         Self::Yields,
+        Self::Kernel,
+        Self::Streams,
         Self::Gap,
         Self::Timing,
         Self::Wait,
@@ -91,6 +97,8 @@ impl Axis {
             Self::Receivers => "receivers",
             Self::Tasks => "tasks",
             Self::Yields => "turns",
+            Self::Kernel => "kernel",
+            Self::Streams => "streams",
             Self::Gap => "gap",
             Self::Timing => "timing",
             Self::Wait => "wait",
@@ -121,6 +129,13 @@ impl Axis {
             Self::Receivers => optional(configuration.pattern.receivers()),
             Self::Tasks => optional(configuration.pattern.tasks().map(|(tasks, _)| tasks)),
             Self::Yields => optional(configuration.pattern.tasks().map(|(_, turns)| turns)),
+            Self::Kernel => configuration.pattern.kernel_ns().map_or_else(String::new, nanoseconds),
+            Self::Streams => optional(configuration.pattern.streams()),
+            Self::Gap
+                if configuration.pattern.kernel_ns().is_some() && configuration.pattern.gap_ns() > 0 =>
+            {
+                nanoseconds(configuration.pattern.gap_ns())
+            }
             Self::Gap | Self::Timing | Self::Wait if !configuration.pattern.notifies() => String::new(),
             Self::Gap if configuration.pattern.gap_ns() == 0 => "none".into(),
             Self::Gap => nanoseconds(configuration.pattern.gap_ns()),

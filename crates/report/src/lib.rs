@@ -25,6 +25,7 @@ pub mod fanout;
 pub mod figures;
 pub mod fleet;
 pub mod gate;
+pub mod gpu;
 pub mod html;
 pub mod idle;
 pub mod io;

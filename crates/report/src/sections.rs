@@ -5,12 +5,13 @@ use super::section::Section;
 use doorbell_results::plan::Plan;
 
 /// Every section. The one list to extend.
-static ALL: [&dyn Section; 12] = [
+static ALL: [&dyn Section; 13] = [
     &super::survey::Survey,
     &super::switch::Operations,
     &super::fanout::FanOuts,
     &super::tasks::Tasks,
     &super::io::Transfers,
+    &super::gpu::Gpus,
     &super::net::Messages,
     &super::idle::Sleeps,
     &super::matrices::Matrices,

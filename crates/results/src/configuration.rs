@@ -17,7 +17,7 @@ use crate::schedule::Schedule;
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Configuration {
     /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
-    /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`]).
+    /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`], [`Pattern::Gpu`]).
     pub subject: String,
     /// Two processes or two threads.
     #[serde(default)]
@@ -201,6 +201,15 @@ pub enum Pattern {
         /// Whether past the page cache.
         direct: bool,
     },
+    /// A kernel of a GPU that is set off and waited for, one at a time (`doorbell gpu`).
+    Gpu {
+        /// How long the kernel works, nanoseconds.
+        kernel_ns: u64,
+        /// Nanoseconds between two kernels; 0 where one follows the other.
+        gap_ns: u64,
+        /// Streams with a kernel each, and as many threads that wait at once.
+        streams: u32,
+    },
 }
 
 impl Pattern {
@@ -215,6 +224,7 @@ impl Pattern {
             Self::Tasks { .. } => "tasks",
             Self::Io { direction: Direction::Read, .. } => "read",
             Self::Io { direction: Direction::Write, .. } => "write",
+            Self::Gpu { .. } => "gpu",
         }
     }
 
@@ -234,6 +244,7 @@ impl Pattern {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
             Self::FanOut { interval_ns, .. } => interval_ns,
+            Self::Gpu { gap_ns, .. } => gap_ns,
             Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } => 0,
         }
     }
@@ -245,13 +256,14 @@ impl Pattern {
             Self::OneWay { .. } => Self::OneWay { gap_ns: 0 },
             Self::OpenLoop { .. } => Self::OpenLoop { gap_ns: 0 },
             Self::FanOut { receivers, .. } => Self::FanOut { receivers, interval_ns: 0 },
+            Self::Gpu { kernel_ns, streams, .. } => Self::Gpu { kernel_ns, gap_ns: 0, streams },
             other => other,
         }
     }
 
     /// Whether somebody is notified.
     pub fn notifies(self) -> bool {
-        !matches!(self, Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. })
+        !matches!(self, Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } | Self::Gpu { .. })
     }
 
     /// Whether one side notifies another: there and back, or one way.
@@ -294,11 +306,21 @@ impl Pattern {
         if let Self::Io { direction, direct } = self { Some((direction, direct)) } else { None }
     }
 
+    /// How long a kernel of a GPU works, nanoseconds.
+    pub fn kernel_ns(self) -> Option<u64> {
+        if let Self::Gpu { kernel_ns, .. } = self { Some(kernel_ns) } else { None }
+    }
+
+    /// How many threads wait for a kernel each.
+    pub fn streams(self) -> Option<u32> {
+        if let Self::Gpu { streams, .. } = self { Some(streams) } else { None }
+    }
+
     /// The quantity a reader compares first.
     pub fn headline(self) -> Quantity {
         match self {
             Self::PingPong { .. } => Quantity::RoundTrip,
-            Self::OneWay { .. } | Self::FanOut { .. } => Quantity::Wake,
+            Self::OneWay { .. } | Self::FanOut { .. } | Self::Gpu { .. } => Quantity::Wake,
             Self::OpenLoop { .. } => Quantity::Response,
             Self::Operation { .. } => Quantity::Operation,
             Self::Tasks { yields: 0, .. } => Quantity::Life,

@@ -63,6 +63,12 @@ pub mod transfer {
     pub const BREAK_EVEN: &str = "break-even rate";
 }
 
+/// Of kernels of a GPU.
+pub mod gpu {
+    /// How far a wake-up may be off that was taken on two clocks.
+    pub const CLOCK_BOUND: &str = "clock bound";
+}
+
 /// Of fan-outs.
 pub mod fanout {
     /// The figure that tells how far the order of waking was that of posting.

@@ -11,6 +11,7 @@
 
 // The lists of other systems are below `elsewhere`.
 pub mod fan;
+pub mod gpu;
 pub mod mechanism;
 pub mod operation;
 pub mod shortfall;
@@ -20,5 +21,11 @@ pub mod transfer;
 use doorbell_harness::family::Families;
 
 /// Every family. The one list to extend.
-pub const FAMILIES: Families =
-    &[&mechanism::Mechanisms, &fan::FanOuts, &operation::Operations, &task::Tasks, &transfer::Transfers];
+pub const FAMILIES: Families = &[
+    &mechanism::Mechanisms,
+    &fan::FanOuts,
+    &operation::Operations,
+    &task::Tasks,
+    &transfer::Transfers,
+    &gpu::Gpus,
+];

@@ -20,6 +20,7 @@ pub mod conditions;
 pub mod decided;
 pub mod fleet;
 pub mod gate;
+pub mod gpu;
 mod hung;
 pub mod identity;
 pub mod looks;

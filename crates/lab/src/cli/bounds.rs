@@ -98,6 +98,11 @@ fn each(configuration: &Configuration) -> Result<(), String> {
                 return Err(format!("size is {}; a block is a multiple of 512 bytes", configuration.size));
             }
         }
+        // A resident kernel leaves after 4 s, and a side that stands still for 5 s hangs.
+        Pattern::Gpu { kernel_ns, streams, .. } => {
+            within("kernel_ns", kernel_ns, 0..=1_000_000_000)?;
+            within("streams", streams, 1..=64)?;
+        }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}
     }
     if let Some(Target::Created { bytes, passes, .. }) = configuration.target {

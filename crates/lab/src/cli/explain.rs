@@ -23,7 +23,7 @@ use doorbell_results::record::warning;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism::{self, Explanation};
-use doorbell_subjects::{operation, task, transfer};
+use doorbell_subjects::{gpu, operation, task, transfer};
 use doorbell_verdict::cause;
 use doorbell_verdict::plausibility;
 
@@ -66,6 +66,7 @@ const REGISTRIES: &[fn() -> Vec<Topic>] = &[
     operations,
     kinds_of_task,
     io_engines,
+    gpu_ways,
     fan_outs,
     loads,
     figures,
@@ -97,6 +98,10 @@ fn kinds_of_task() -> Vec<Topic> {
 fn io_engines() -> Vec<Topic> {
     let engines = transfer::all().iter();
     engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()
+}
+
+fn gpu_ways() -> Vec<Topic> {
+    gpu::all().iter().map(|way| explained(way.name, "way to wait for a GPU", way.explanation())).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.

@@ -13,7 +13,7 @@ use doorbell_results::record::need::NEEDS;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::mechanism::{self, Contexts, Host, Unavailable};
 use doorbell_subjects::{
-    operation,
+    gpu, operation,
     task::{self, MadeOf},
     transfer,
 };
@@ -34,6 +34,7 @@ struct Listing {
     operations: Vec<Item>,
     kinds_of_task: Vec<Item>,
     io_engines: Vec<Item>,
+    gpu_ways: Vec<Item>,
 }
 
 /// A mechanism or an operation, as this machine has it.
@@ -124,6 +125,13 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
                 })
             })
             .collect(),
+        gpu_ways: {
+            let here = gpu::device().map(drop).map_err(Unavailable::because);
+            let item = |way: &'static gpu::Way| {
+                Item::new(way.name, way.explanation().summary, here.clone(), |_| false)
+            };
+            gpu::all().iter().map(item).collect()
+        },
     };
     let mut out = Out::new();
     if args.json {
@@ -141,6 +149,7 @@ fn text(listing: &Listing, style: &Style) -> String {
         ("operation (switch)", &listing.operations),
         ("kind of task (tasks)", &listing.kinds_of_task),
         ("I/O engine (io)", &listing.io_engines),
+        ("way to wait for a GPU (gpu)", &listing.gpu_ways),
     ] {
         if items.is_empty() {
             continue;
@@ -160,6 +169,8 @@ fn text(listing: &Listing, style: &Style) -> String {
     }
     let lacking = listing.mechanisms.iter().chain(&listing.operations).chain(&listing.kinds_of_task);
     let lacking = lacking.chain(&listing.io_engines);
+    // All ways to wait for a GPU lack the same.
+    let lacking = lacking.chain(listing.gpu_ways.first());
     for item in lacking.filter(|item| !item.available) {
         out.push_str(&style.paint(Role::Heading, &format!("{} is not here:", item.name)));
         out.push('\n');

@@ -27,6 +27,7 @@ pub mod export;
 pub mod fanout;
 pub mod fleet;
 pub mod gate;
+pub mod gpu;
 pub mod idle;
 pub mod io;
 pub mod kept;
@@ -171,6 +172,10 @@ verbs! {
     ///
     /// Latency and CPU of each, with the proof that what is called polled was.
     Io of io,
+    /// Poll, hybrid or interrupt for a GPU? Launched or resident?
+    ///
+    /// What a wake-up between CPU and GPU costs by each way, and the core that it burns.
+    Gpu of gpu,
     /// What a wake-up costs after a longer sleep, by idle state
     ///
     /// And what holding idle states off buys.
@@ -439,7 +444,8 @@ mod tests {
 
     #[test]
     fn the_help_names_everything_that_can_be_asked_for() {
-        let known: [(&str, Vec<&str>); 4] = [
+        let known: [(&str, Vec<&str>); 5] = [
+            ("gpu", doorbell_subjects::gpu::all().iter().map(|way| way.name).collect()),
             ("fanout", fan::all().iter().map(|entry| entry.name()).collect()),
             ("switch", operation::all().iter().map(|operation| operation.name()).collect()),
             ("io", transfer::all().iter().map(|engine| engine.name()).collect()),

@@ -4,7 +4,7 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use doorbell_results::record::need::{NEEDS, need};
 use doorbell_subjects::{fan, mechanism};
-use doorbell_subjects::{operation, task, transfer};
+use doorbell_subjects::{gpu, operation, task, transfer};
 
 /// A text for which completions have suggestions.
 #[derive(Debug, Clone)]
@@ -57,6 +57,11 @@ pub fn kinds() -> Offered {
 /// Ways of transferring blocks.
 pub fn engines() -> Offered {
     any(|| transfer::all().iter().map(|engine| engine.name()).chain(["all"]).collect())
+}
+
+/// Ways to wait for a GPU.
+pub fn gpu_ways() -> Offered {
+    any(|| gpu::all().iter().map(|way| way.name).chain(["all"]).collect())
 }
 
 /// Needs of a pick.

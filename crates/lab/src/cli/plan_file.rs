@@ -24,7 +24,7 @@ use doorbell_results::record::schema::SCHEMA;
 use doorbell_results::written::pretty_json;
 use doorbell_subjects::fan;
 use doorbell_subjects::mechanism;
-use doorbell_subjects::{operation, task, transfer};
+use doorbell_subjects::{gpu, operation, task, transfer};
 use serde_json::Value;
 
 /// The plan in the file at `path`, for `doorbell VERB` on a machine with `topology`.
@@ -252,6 +252,7 @@ fn known(configuration: &Configuration) -> Result<(), String> {
         Pattern::Operation { .. } => said(operation::find(name)),
         Pattern::Tasks { .. } => said(task::find(name)),
         Pattern::Io { .. } => said(transfer::find(name)),
+        Pattern::Gpu { .. } => said(gpu::find(name)),
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
             said(mechanism::find(name))
         }

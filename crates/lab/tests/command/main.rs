@@ -7,6 +7,7 @@ mod every_verb;
 mod exercise;
 mod fanout;
 mod fleet;
+mod gpu;
 mod guests;
 mod hostile;
 mod interrupt;

@@ -82,6 +82,12 @@ pub fn subject(configuration: &Configuration) -> Subject {
             };
             Subject::IoEngine { noticed, kernel_thread: name.contains("sqpoll") }
         }
+        Pattern::Gpu { .. } => {
+            let calls = name.starts_with("gpu-host") || name == "gpu-adaptive";
+            let sleeps = calls || ["block", "pause", "hybrid"].iter().any(|word| name.contains(word));
+            let noticed = if sleeps { Noticed::ByInterrupt } else { Noticed::ByPolling };
+            Subject::IoEngine { noticed, kernel_thread: calls }
+        }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {
             Subject::Mechanism(notification)
         }

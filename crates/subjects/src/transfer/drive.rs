@@ -150,7 +150,7 @@ impl Drive {
 }
 
 /// CPU time of the other threads of this process, nanoseconds: those that the kernel made for a ring.
-fn other_threads_ns() -> u64 {
+pub(crate) fn other_threads_ns() -> u64 {
     let ns = |clock| {
         let time = clock_gettime(clock);
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

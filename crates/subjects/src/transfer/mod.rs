@@ -31,6 +31,7 @@ mod uring_sqpoll_iopoll;
 pub use buffer::Buffer;
 pub use doorbell_results::record::subject::Noticed;
 pub use drive::Drive;
+pub(crate) use drive::other_threads_ns;
 pub use family::Transfers;
 /// A way to transfer a block and to wait for it.
 pub trait Engine: Sync {

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `doorbell gpu`.
+
+use std::time::Duration;
+
+use super::common::{RunArgs, named};
+use super::experiment::Experiment;
+pub use super::experiment::run;
+use super::offered;
+use super::usage::Usage;
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
+use doorbell_results::machine::Machine;
+use doorbell_results::plan::Plan;
+use doorbell_results::quantity::{duration, some_gap, span};
+use doorbell_subjects::gpu;
+use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
+
+/// How long a trial lasts unless told otherwise, and at least so many kernels.
+const WINDOW: Duration = Duration::from_millis(250);
+const FEWEST_KERNELS: u32 = 25;
+/// The longest kernel: a resident one is looked for no longer than some seconds.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Arguments of `doorbell gpu`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "EXAMPLES\n  \
+    doorbell gpu                                          every way to wait, behind kernels of 0 to 10 ms\n  \
+    doorbell gpu --rate 2k/s --kernel 300us               2,000 kernels a second of 300 µs each: cores and latency of each way\n  \
+    doorbell gpu gpu-stream-spin gpu-adaptive --kernel 1ms   two ways beside each other\n  \
+    doorbell gpu gpu-event-spin gpu-adaptive --kernel 1ms --streams 1,8   eight threads that wait at once\n  \
+    doorbell gpu gpu-hybrid --spin 20us --kernel 10us,1ms how long to ask before blocking\n\n\
+    It needs NVIDIA's driver (libcuda.so.1, opened when it runs) and a GPU; DOORBELL_CUDA_LIBRARY names another file.")]
+pub struct Args {
+    /// Ways to wait, or `all`. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
+    /// gpu-event-yield, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,
+    /// gpu-write-value, gpu-hybrid, gpu-adaptive. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
+    #[arg(default_value = "all", value_name = "WAY", value_parser = offered::gpu_ways(), hide_possible_values = true)]
+    ways: Vec<String>,
+    /// How long kernels work, comma separated, at most 1s
+    #[arg(long, value_delimiter = ',', default_value = "0,10us,100us,1ms,10ms", value_name = "TIME", value_parser = kernel)]
+    kernel: Vec<Duration>,
+    /// Kernels a second, or the time between two [default: one follows the other]
+    #[arg(long, value_parser = some_gap, value_name = "RATE")]
+    rate: Option<Duration>,
+    /// Streams with a kernel each and a thread that waits for it, comma separated
+    #[arg(long, value_delimiter = ',', default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    streams: Vec<u32>,
+    /// How long gpu-hybrid asks before it blocks
+    #[arg(long, value_parser = span, value_name = "TIME", default_value = "50us")]
+    spin: Duration,
+    /// The waiter's CPU [default: wherever the scheduler puts it]
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<u32>,
+    /// Length of a trial [default: 250ms, and at least 25 kernels]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    time: Option<Duration>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+fn kernel(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        long if long > LONGEST => Err(doorbell_results::quantity::refused(
+            format_args!("'{text}' is longer than a kernel is waited for"),
+            &["100us", "10ms", "1s"],
+        )),
+        kernel => Ok(kernel),
+    }
+}
+
+impl Experiment for Args {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+    fn flags(&self) -> &RunArgs {
+        &self.run
+    }
+    fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
+        plan(self, machine)
+    }
+    fn sections(&self) -> &'static [&'static str] {
+        &["gpu"]
+    }
+    fn parts(&self) -> Vec<(&'static str, &'static str)> {
+        let wakes = gpu::all().iter().filter(|way| way.wakes_gpu()).map(|way| (way.name, WAKES_GPU));
+        wakes.chain([("gpu-stream-spin", SPINS), ("gpu-stream-block", BLOCKS)]).collect()
+    }
+}
+
+fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
+    let names = named(&args.ways, gpu::all().iter().map(|way| way.name), gpu::find)?;
+    let placement = match args.cpu {
+        None => Placement::default(),
+        Some(cpu) => {
+            machine.topology.check(&[cpu, cpu]).map_err(|error| Usage(error.to_string()))?;
+            Placement { relation: "same-core".to_owned(), cpus: Some([cpu; 2]) }
+        }
+    };
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let gap_ns = args.rate.map_or(0, ns);
+    let mut configurations: Vec<Configuration> = Vec::new();
+    for way in names.iter().filter_map(|name| gpu::find(name).ok()) {
+        for (&kernel, &streams) in
+            args.kernel.iter().flat_map(|kernel| args.streams.iter().map(move |n| (kernel, n)))
+        {
+            // How long it then works is no matter to who wakes it.
+            let kernel = if way.wakes_gpu() { Duration::ZERO } else { kernel };
+            let fewest = kernel.max(args.rate.unwrap_or_default()) * FEWEST_KERNELS;
+            let until = Until::time(args.time.unwrap_or(WINDOW.max(fewest)));
+            let wait = match way.name {
+                "gpu-hybrid" => WaitPolicy::SpinThenBlock { spin_ns: ns(args.spin) },
+                _ => WaitPolicy::Block,
+            };
+            let pattern = Pattern::Gpu { kernel_ns: ns(kernel), gap_ns, streams };
+            let placement = placement.clone();
+            let configuration =
+                Configuration { wait, placement, ..Configuration::new(way.name, pattern, until) };
+            if !configurations.contains(&configuration) {
+                configurations.push(configuration);
+            }
+        }
+    }
+    Ok(Plan::new("gpu", configurations, args.run.blocks.unwrap_or(1), args.run.seed()))
+}

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device with all that a way needs of it: a stream, an event, the kernels, and memory that both see.
+
+use super::clock::{Exchange, now_ns};
+use super::{Schedule, Start, Wait, Way};
+use crate::mechanism::Fault;
+use doorbell::gpu::driver::{Driver, Handle};
+use doorbell::gpu::{Event, GpuError, Spin, Waiter};
+use doorbell::{Bell, raw::BellState};
+use doorbell_results::machine::clock::Clock;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use rustix::thread::futex;
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst, fence};
+use std::time::{Duration, Instant};
+
+/// The kernels, as the driver compiles them.
+const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
+/// What tells the resident kernel to leave, and what it says then.
+const LEAVE: u32 = u32::MAX;
+/// A resident kernel leaves by itself after so long, nanoseconds: whoever started it may have died.
+const LIMIT_NS: u64 = 4_000_000_000;
+/// So long a kernel of ours may be waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// And so often the driver is asked meanwhile whether all is well.
+const ASK: Duration = Duration::from_millis(100);
+// `CU_EVENT_DISABLE_TIMING`, and `CU_EVENT_BLOCKING_SYNC`.
+const NO_TIMES: u32 = 2;
+const BLOCKS: u32 = 1;
+
+/// Lies in pinned memory, a cache line for each word that one of the two looks at.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Page {
+    /// Begin and end of a kernel.
+    stamps: [AtomicU64; 2],
+    flag: Line,
+    to: Line,
+    from: Line,
+    seen: AtomicU64,
+}
+
+#[derive(Debug)]
+#[repr(C, align(128))]
+struct Line(AtomicU32);
+
+/// What a host function wakes.
+#[derive(Debug)]
+struct Woken {
+    word: AtomicU32,
+    file: OwnedFd,
+    bell: Arc<BellState>,
+}
+
+unsafe extern "C" fn write_eventfd(woken: *mut c_void) {
+    // SAFETY: the bench's own, which lives as long as the process.
+    let woken = unsafe { &*woken.cast::<Woken>() };
+    let _ = rustix::io::write(&woken.file, &1_u64.to_ne_bytes());
+}
+
+unsafe extern "C" fn wake_futex(woken: *mut c_void) {
+    // SAFETY: as above.
+    let woken = unsafe { &*woken.cast::<Woken>() };
+    woken.word.fetch_add(1, SeqCst);
+    let _ = futex::wake(&woken.word, futex::Flags::PRIVATE, 1);
+}
+
+unsafe extern "C" fn ring_bell(woken: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { &*woken.cast::<Woken>() }.bell.ring();
+}
+
+/// One device, made ready for one way.
+#[derive(Debug)]
+pub(super) struct Bench {
+    driver: &'static Driver,
+    way: &'static Way,
+    clock: Clock,
+    pub(super) device: String,
+    kernel_ns: u64,
+    hybrid: Duration,
+    context: Handle,
+    stream: Handle,
+    event: Handle,
+    work: Handle,
+    answer: Handle,
+    graph: Handle,
+    page: &'static Page,
+    /// Where the device has it.
+    address: u64,
+    number: u32,
+    waiter: Waiter,
+    woken: &'static Woken,
+    bell: Bell,
+}
+
+// SAFETY: the driver's functions may be called from any thread whose context is the bench's, which `enter` sees to.
+unsafe impl Send for Bench {}
+
+/// When one kernel was set off, when the call was over, when the waiter ran again, on the CPU's clock; and when the kernel began and ended
+/// on its own. Nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round {
+    pub(super) before: u64,
+    pub(super) called: u64,
+    pub(super) awake: u64,
+    pub(super) began: u64,
+    pub(super) ended: u64,
+}
+
+fn fault(error: GpuError) -> Fault {
+    match error {
+        GpuError::Call { call, code, name } => Fault::new(call, format!("{name} ({code})")),
+        other => Fault::new("the GPU's driver", other),
+    }
+}
+
+/// The name of the first device.
+pub(super) fn device_name(driver: &Driver) -> Result<String, GpuError> {
+    let mut name = [0 as c_char; 128];
+    let mut device = 0;
+    // SAFETY: the pointers are good for the calls, and the name has the length that is said.
+    unsafe {
+        driver.device_get(&raw mut device, 0)?;
+        driver.device_name(name.as_mut_ptr(), name.len() as i32 - 1, device)?;
+        Ok(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned())
+    }
+}
+
+impl Bench {
+    pub(super) fn new(
+        way: &'static Way,
+        kernel_ns: u64,
+        hybrid: Duration,
+        clock: Clock,
+    ) -> Result<Self, Fault> {
+        let driver = Driver::of_process().map_err(fault)?;
+        let bell = Bell::new().map_err(Fault::of("Bell::new"))?;
+        Self::open(driver, way, kernel_ns, hybrid, clock, bell).map_err(fault)
+    }
+
+    fn open(
+        driver: &'static Driver,
+        way: &'static Way,
+        kernel_ns: u64,
+        hybrid: Duration,
+        clock: Clock,
+        bell: Bell,
+    ) -> Result<Self, GpuError> {
+        let (mut device, mut context, mut module, mut memory, mut address) =
+            (0, null_mut(), null_mut(), null_mut(), 0);
+        let (mut stream, mut event, mut work, mut answer) = (null_mut(), null_mut(), null_mut(), null_mut());
+        let blocks = way.wait == Wait::Hybrid || way.schedule == Schedule::Block;
+        // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Nothing is given back: the process ends
+        // after one trial.
+        unsafe {
+            driver.device_get(&raw mut device, 0)?;
+            driver.context_flags(device, way.schedule as u32)?;
+            driver.context_retain(&raw mut context, device)?;
+            driver.context_set(context)?;
+            driver.module_load(&raw mut module, KERNELS.as_ptr().cast())?;
+            driver.module_function(&raw mut work, module, c"work".as_ptr())?;
+            driver.module_function(&raw mut answer, module, c"answer".as_ptr())?;
+            driver.stream_create(&raw mut stream, 1)?;
+            driver.event_create(&raw mut event, NO_TIMES | if blocks { BLOCKS } else { 0 })?;
+            // Seen by the device (`CU_MEMHOSTALLOC_DEVICEMAP`).
+            driver.host_alloc(&raw mut memory, size_of::<Page>(), 2)?;
+            std::ptr::write_bytes(memory.cast::<u8>(), 0, size_of::<Page>());
+            driver.host_device_pointer(&raw mut address, memory, 0)?;
+        }
+        // SAFETY: pinned memory begins at a page, is as long as a `Page`, zero, and never given back; the device changes it, and all of it is
+        // atomics.
+        let page = unsafe { &*memory.cast::<Page>() };
+        let file =
+            eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| GpuError::Os { call: "eventfd", errno })?;
+        let woken: &'static Woken =
+            Box::leak(Box::new(Woken { word: AtomicU32::new(0), file, bell: Arc::clone(bell.state()) }));
+        let mut waiter = Waiter::new()?;
+        waiter.set_spin(Spin::Adaptive);
+        let device = device_name(driver)?;
+        let mut bench = Self {
+            driver,
+            way,
+            clock,
+            device,
+            kernel_ns,
+            hybrid,
+            context,
+            stream,
+            event,
+            work,
+            answer,
+            graph: null_mut(),
+            page,
+            address,
+            number: 0,
+            waiter,
+            woken,
+            bell,
+        };
+        if way.start == Start::Graph {
+            bench.capture()?;
+        }
+        Ok(bench)
+    }
+
+    /// Makes its context that of the calling thread.
+    pub(super) fn enter(&self) -> Result<(), Fault> {
+        // SAFETY: the context is held for good.
+        unsafe { self.driver.context_set(self.context) }.map_err(fault)
+    }
+
+    fn at(&self, word: *const c_void) -> u64 {
+        self.address + (word as usize - std::ptr::from_ref(self.page) as usize) as u64
+    }
+
+    fn launch(&self, function: Handle, parameters: &mut [*mut c_void]) -> Result<(), GpuError> {
+        let parameters = parameters.as_mut_ptr();
+        // SAFETY: the kernel is one of ours and takes these parameters, which lie in the caller's frame and are copied by the call; what they
+        // point to is the page.
+        unsafe {
+            self.driver.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, self.stream, parameters, null_mut())
+        }
+    }
+
+    fn launch_work(&self, value: u32) -> Result<(), GpuError> {
+        let mut ns = self.kernel_ns;
+        let mut stamps = self.at(self.page.stamps.as_ptr().cast());
+        let mut flag = self.at(self.page.flag.0.as_ptr().cast());
+        let mut value = value;
+        self.launch(
+            self.work,
+            &mut [
+                (&raw mut ns).cast(),
+                (&raw mut stamps).cast(),
+                (&raw mut flag).cast(),
+                (&raw mut value).cast(),
+            ],
+        )
+    }
+
+    /// A graph of the kernel, which says 1 each time.
+    fn capture(&mut self) -> Result<(), GpuError> {
+        let mut graph = null_mut();
+        // SAFETY: the stream is ours; the mode is that of this thread alone (`CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`).
+        unsafe {
+            self.driver.capture_begin(self.stream, 1)?;
+            let launched = self.launch_work(1);
+            self.driver.capture_end(self.stream, &raw mut graph)?;
+            launched?;
+            self.driver.graph_instantiate(&raw mut self.graph, graph, 0)
+        }
+    }
+
+    /// Starts the resident kernel for `count` words.
+    pub(super) fn settle(&mut self, count: u32) -> Result<(), Fault> {
+        self.page.to.0.store(0, SeqCst);
+        self.page.from.0.store(0, SeqCst);
+        let mut to = self.at(self.page.to.0.as_ptr().cast());
+        let mut from = self.at(self.page.from.0.as_ptr().cast());
+        let mut seen = self.at(self.page.seen.as_ptr().cast());
+        let (mut first, mut count, mut limit) = (1_u32, count, LIMIT_NS);
+        let parameters = &mut [
+            (&raw mut to).cast(),
+            (&raw mut from).cast(),
+            (&raw mut seen).cast(),
+            (&raw mut first).cast(),
+            (&raw mut count).cast(),
+            (&raw mut limit).cast(),
+        ];
+        self.launch(self.answer, parameters).map_err(fault)
+    }
+
+    /// One word to the resident kernel, and its answer.
+    fn exchange(&self, word: u32) -> Result<Exchange, Fault> {
+        let before = now_ns(self.clock);
+        self.page.to.0.store(word, SeqCst);
+        self.look(&self.page.from.0, word)?;
+        let after = now_ns(self.clock);
+        Ok(Exchange { before, after, seen: self.page.seen.load(SeqCst) })
+    }
+
+    /// `count` exchanges, for the relation of the clocks.
+    pub(super) fn exchanges(&mut self, count: u32) -> Result<Vec<Exchange>, Fault> {
+        self.settle(count)?;
+        let exchanges = (1..=count).map(|word| self.exchange(word)).collect();
+        self.synchronize()?;
+        exchanges
+    }
+
+    /// Has the resident kernel leave.
+    pub(super) fn leave(&self) -> Result<(), Fault> {
+        self.page.to.0.store(LEAVE, SeqCst);
+        self.synchronize()
+    }
+
+    fn synchronize(&self) -> Result<(), Fault> {
+        // SAFETY: the stream is ours.
+        unsafe { self.driver.stream_synchronize(self.stream) }.map_err(fault)
+    }
+
+    /// Spins until `word` is `value`.
+    fn look(&self, word: &AtomicU32, value: u32) -> Result<(), Fault> {
+        let began = Instant::now();
+        let mut asked = Duration::ZERO;
+        loop {
+            for _ in 0..4096 {
+                if word.load(SeqCst) == value {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            // A kernel that failed writes nothing any more: the driver knows.
+            if began.elapsed() > asked + ASK {
+                asked = began.elapsed();
+                // SAFETY: the event is ours.
+                unsafe { self.driver.is_done(self.event) }.map_err(fault)?;
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(Fault::new("the kernel", format!("it did not answer within {PATIENCE:?}")));
+            }
+        }
+    }
+
+    /// Sets one kernel off and waits for it.
+    pub(super) fn round(&mut self) -> Result<Round, Fault> {
+        self.number = self.number % (LEAVE - 1) + 1;
+        if self.way.start == Start::Resident {
+            let Exchange { before, after, seen } = self.exchange(self.number)?;
+            return Ok(Round { before, called: before, awake: after, began: seen, ended: seen });
+        }
+        self.kernel().map_err(fault)?;
+        let (before, called) = self.set_off().map_err(fault)?;
+        self.wait()?;
+        let awake = now_ns(self.clock);
+        fence(SeqCst);
+        let [began, ended] = [0, 1].map(|stamp| self.page.stamps[stamp].load(SeqCst));
+        Ok(Round { before, called, awake, began, ended })
+    }
+
+    /// What is done before the clock is read.
+    fn kernel(&mut self) -> Result<(), GpuError> {
+        self.page.flag.0.store(0, SeqCst);
+        if self.way.start == Start::WaitValue {
+            self.page.to.0.store(0, SeqCst);
+            let to = self.at(self.page.to.0.as_ptr().cast());
+            // SAFETY: the stream is ours and the word lies in the page; 1 is `CU_STREAM_WAIT_VALUE_EQ`.
+            unsafe { self.driver.stream_wait_value(self.stream, to, self.number, 1) }?;
+            self.launch_work(self.number)?;
+            // Until it stands there and waits.
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    /// Reads the clock, sets the kernel off with all that tells of its end, and reads the clock.
+    fn set_off(&mut self) -> Result<(u64, u64), GpuError> {
+        let before = now_ns(self.clock);
+        match self.way.start {
+            Start::WaitValue => self.page.to.0.store(self.number, SeqCst),
+            // SAFETY: the graph was made for this stream.
+            Start::Graph => unsafe { self.driver.graph_launch(self.graph, self.stream) }?,
+            Start::Launch | Start::Resident => self.launch_work(self.number)?,
+        }
+        let woken = std::ptr::from_ref(self.woken).cast_mut().cast::<c_void>();
+        // SAFETY: the stream and the event are ours; what a host function is given lives as long as the process.
+        unsafe {
+            match self.way.wait {
+                Wait::Stream | Wait::Flag => {}
+                Wait::Event | Wait::Query(_) | Wait::Hybrid | Wait::Adaptive => {
+                    self.driver.event_record(self.event, self.stream)?;
+                }
+                Wait::HostEventfd => self.driver.launch_host_function(self.stream, write_eventfd, woken)?,
+                Wait::HostFutex => self.driver.launch_host_function(self.stream, wake_futex, woken)?,
+                Wait::HostBell => self.driver.launch_host_function(self.stream, ring_bell, woken)?,
+                Wait::WriteValue => {
+                    let from = self.at(self.page.from.0.as_ptr().cast());
+                    self.driver.stream_write_value(self.stream, from, self.number, 0)?;
+                }
+            }
+        }
+        Ok((before, now_ns(self.clock)))
+    }
+
+    fn wait(&mut self) -> Result<(), Fault> {
+        let (driver, event) = (self.driver, self.event);
+        // SAFETY: the event is ours.
+        let is_done = || unsafe { driver.is_done(event) }.map_err(fault);
+        let synchronize = || {
+            // SAFETY: the event is ours.
+            unsafe { driver.event_synchronize(event) }.map_err(fault)
+        };
+        match self.way.wait {
+            Wait::Stream => self.synchronize()?,
+            Wait::Event => synchronize()?,
+            Wait::Query(pause) => {
+                while !is_done()? {
+                    if pause > 0 {
+                        std::thread::sleep(Duration::from_micros(pause));
+                    }
+                }
+            }
+            Wait::Hybrid => {
+                let began = Instant::now();
+                loop {
+                    if is_done()? {
+                        break;
+                    }
+                    if began.elapsed() >= self.hybrid {
+                        synchronize()?;
+                        break;
+                    }
+                }
+            }
+            Wait::Adaptive => {
+                // SAFETY: the event is ours and never given up.
+                let event = unsafe { Event::from_raw(event) };
+                self.waiter.wait(&event, None).map_err(fault)?;
+            }
+            Wait::HostEventfd => {
+                let mut count = [0; 8];
+                rustix::io::read(&self.woken.file, &mut count).map_err(Fault::of("read"))?;
+            }
+            Wait::HostFutex => {
+                while self.woken.word.swap(0, SeqCst) == 0 {
+                    let _ = futex::wait(&self.woken.word, futex::Flags::PRIVATE, 0, None);
+                }
+            }
+            Wait::HostBell => drop(self.bell.wait().map_err(Fault::of("Bell::wait"))?),
+            Wait::WriteValue => self.look(&self.page.from.0, self.number)?,
+            Wait::Flag => {
+                let value = if self.way.start == Start::Graph { 1 } else { self.number };
+                self.look(&self.page.flag.0, value)?;
+            }
+        }
+        Ok(())
+    }
+}

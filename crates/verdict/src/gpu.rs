@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How to wait for a GPU: the fastest way, the fastest that leaves the core to others, and from which kernel length on blocking costs little.
+
+use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{ResultFile, Variant};
+
+/// The parts that ways play in what is told: the one that spins, the one that blocks by the same call, and those by which the CPU wakes the GPU.
+pub const SPINS: &str = "spins";
+pub const BLOCKS: &str = "blocks";
+pub const WAKES_GPU: &str = "wakes the GPU";
+
+/// At most this share of a core: what a way may burn that is called cheap.
+pub const CHEAP: f64 = 0.1;
+/// Blocking costs little where it makes a kernel's turn longer by no more than this share.
+pub const LITTLE: f64 = 0.05;
+
+/// One way behind kernels of one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cost {
+    pub subject: String,
+    /// The middle over the blocks of the median wake-up, nanoseconds.
+    pub wake_ns: f64,
+    /// The same of launch to return.
+    pub round_trip_ns: f64,
+    /// CPU time of the waiter and the driver's threads in the window, in cores.
+    pub cores: f64,
+}
+
+/// All ways behind kernels of one length that wake the CPU, the quickest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    pub kernel_ns: u64,
+    pub gap_ns: u64,
+    pub streams: u32,
+    pub ways: Vec<Cost>,
+}
+
+impl Kernel {
+    /// The quickest that burns at most [`CHEAP`].
+    pub fn cheap(&self) -> Option<&Cost> {
+        self.ways.iter().find(|way| way.cores <= CHEAP)
+    }
+}
+
+/// What a run says of waiting for a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waits {
+    /// By the length of the kernel, the shortest first.
+    pub kernels: Vec<Kernel>,
+    /// Ways in which the CPU wakes the GPU, the quickest first.
+    pub wakes_gpu: Vec<Cost>,
+    /// What blocking adds to a wake-up behind a kernel, beside spinning by the same call; nanoseconds.
+    pub added_ns: Option<f64>,
+}
+
+impl Waits {
+    /// From which length of a kernel on blocking adds at most [`LITTLE`] to its turn, nanoseconds: what it adds behind the longest kernels,
+    /// divided by that share.
+    pub fn break_even_ns(&self) -> Option<f64> {
+        Some(self.spin_ns()? / LITTLE)
+    }
+
+    /// How long to spin before blocking: as long as blocking adds. Whoever spins so long never pays more than twice the better of the two.
+    pub fn spin_ns(&self) -> Option<f64> {
+        self.added_ns.filter(|ns| *ns > 0.0)
+    }
+}
+
+/// What `result` says; none without a kernel that was waited for.
+pub fn waits(result: &ResultFile) -> Option<Waits> {
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut wakes_gpu = Vec::new();
+    for variant in result.variants() {
+        let pattern = variant.configuration.pattern;
+        let (Some(kernel_ns), Some(cost)) = (pattern.kernel_ns(), cost(&variant)) else { continue };
+        if result.plan.plays(&cost.subject, WAKES_GPU) {
+            wakes_gpu.push(cost);
+            continue;
+        }
+        let (gap_ns, streams) = (pattern.gap_ns(), pattern.streams().unwrap_or(1));
+        let key = |one: &Kernel| (one.kernel_ns, one.gap_ns, one.streams);
+        match kernels.iter_mut().find(|one| key(one) == (kernel_ns, gap_ns, streams)) {
+            Some(kernel) => kernel.ways.push(cost),
+            None => kernels.push(Kernel { kernel_ns, gap_ns, streams, ways: vec![cost] }),
+        }
+    }
+    kernels.sort_by_key(|kernel| (kernel.streams, kernel.kernel_ns));
+    let quickest = |ways: &mut Vec<Cost>| ways.sort_by(|one, other| one.wake_ns.total_cmp(&other.wake_ns));
+    kernels.iter_mut().for_each(|kernel| quickest(&mut kernel.ways));
+    quickest(&mut wakes_gpu);
+    let added = kernels.iter().filter(|kernel| kernel.kernel_ns > 0).filter_map(|kernel| {
+        let of = |part| kernel.ways.iter().find(|way| result.plan.plays(&way.subject, part));
+        Some(of(BLOCKS)?.wake_ns - of(SPINS)?.wake_ns)
+    });
+    let added_ns = super::statistics::median(&added.collect::<Vec<f64>>());
+    (!kernels.is_empty() || !wakes_gpu.is_empty()).then_some(Waits { kernels, wakes_gpu, added_ns })
+}
+
+fn cost(variant: &Variant<'_>) -> Option<Cost> {
+    let middle = |quantity| super::statistics::median(&variant.medians_ns(quantity));
+    let (mut spent, mut window) = (0.0, 0.0);
+    for record in variant.usable() {
+        spent += record.sides.iter().map(|side| (side.user_ns + side.system_ns) as f64).sum::<f64>();
+        window += record.sides.first().map_or(0.0, |side| side.window_ns as f64);
+    }
+    (window > 0.0).then_some(())?;
+    Some(Cost {
+        subject: variant.configuration.subject.clone(),
+        wake_ns: middle(Quantity::Wake)?,
+        round_trip_ns: middle(Quantity::RoundTrip)?,
+        cores: spent / window,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::configuration::{Configuration, Pattern};
+    use doorbell_results::record::sample;
+
+    /// The figures of the first, throw-away measurement on a real one.
+    #[test]
+    fn the_fastest_the_cheap_one_and_the_break_even_follow_from_the_figures() {
+        let configuration = |subject: &str, kernel_ns| Configuration {
+            pattern: Pattern::Gpu { kernel_ns, gap_ns: 0, streams: 1 },
+            ..sample::configuration(subject)
+        };
+        let all = [
+            configuration("gpu-stream-spin", 1_000_000),
+            configuration("gpu-stream-block", 1_000_000),
+            configuration("gpu-stream-spin", 0),
+            configuration("gpu-graph", 0),
+        ];
+        let mut result =
+            sample::result(&all, 3, |one, _| match (one.subject.as_str(), one.pattern.kernel_ns()) {
+                ("gpu-stream-block", _) => 156_000.0,
+                ("gpu-graph", _) => 9_000.0,
+                _ => 21_000.0,
+            });
+        let parts = [("gpu-stream-spin", SPINS), ("gpu-stream-block", BLOCKS), ("gpu-graph", WAKES_GPU)];
+        result.plan.parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
+        for record in &mut result.records {
+            let cores = if record.configuration.subject == "gpu-stream-block" { 0.02 } else { 1.0 };
+            record.sides.truncate(1);
+            let side = &mut record.sides[0];
+            (side.user_ns, side.system_ns) = ((side.window_ns as f64 * cores) as u64, 0);
+        }
+        let waits = waits(&result).unwrap();
+        assert_eq!(waits.kernels.len(), 2);
+        let long = &waits.kernels[1];
+        assert_eq!(long.ways[0].subject, "gpu-stream-spin");
+        assert_eq!(long.cheap().unwrap().subject, "gpu-stream-block");
+        assert_eq!(waits.kernels[0].cheap(), None);
+        assert_eq!(waits.wakes_gpu[0].subject, "gpu-graph");
+        let spin = waits.spin_ns().unwrap();
+        assert!((60_000.0..90_000.0).contains(&spin), "{spin}");
+        assert_eq!(waits.break_even_ns(), Some(spin / LITTLE));
+    }
+}
