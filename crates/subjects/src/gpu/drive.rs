@@ -34,7 +34,7 @@ const RESIDENT_NS: u64 = 3_000_000_000;
 pub(super) struct Drive(pub(super) &'static Way);
 
 impl Links for Drive {
-    fn play(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
+    fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
         side.step(Step::Meets, 0);
         side.control.meet(2, 1);
         if role.index() == 0 {
