@@ -8,11 +8,11 @@ cd "$(dirname "$0")/../.."
 . ci/common
 doorbell=$(ci/built)
 scratch
-mkdir -p "$scratch/kit/lib"
+mkdir "$scratch/kit"
 cp "$doorbell" "$scratch/kit/doorbell"
 cc -shared -fPIC -O1 -pthread -o "$scratch/driver.so" crates/doorbell/tests/gpu/driver.c
 QUICK=1 DOORBELL_CUDA_LIBRARY=$scratch/driver.so ci/gpu run "$scratch/kit" "$scratch/results"
-[ "$(wc -l <"$scratch/results/steps")" = 6 ] || fail "steps: $(cat "$scratch/results/steps")"
+[ "$(wc -l <"$scratch/results/steps")" = 7 ] || fail "steps: $(cat "$scratch/results/steps")"
 while read -r name status _; do
     [ "$status" = 0 ] || fail "$name ended with $status: $(cat "$scratch/results/$name.err")"
     grep -q 'no GPU: the driver made for tests' "$scratch/results/$name.txt" || fail "$name does not say that it is of no GPU"

@@ -129,7 +129,7 @@ impl Axis {
             Self::Receivers => optional(configuration.pattern.receivers()),
             Self::Tasks => optional(configuration.pattern.tasks().map(|(tasks, _)| tasks)),
             Self::Yields => optional(configuration.pattern.tasks().map(|(_, turns)| turns)),
-            Self::Kernel => configuration.pattern.kernel_ns().map_or_else(String::new, nanoseconds),
+            Self::Kernel => configuration.pattern.kernel_ns().map_or_else(String::new, between),
             Self::Streams => optional(configuration.pattern.streams()),
             Self::Gap
                 if configuration.pattern.kernel_ns().is_some() && configuration.pattern.gap_ns() > 0 =>
@@ -196,6 +196,10 @@ impl Axis {
 
 fn optional(number: Option<u32>) -> String {
     number.map_or_else(String::new, |number| count(number.into()))
+}
+
+fn between([least, most]: [u64; 2]) -> String {
+    if least == most { nanoseconds(least) } else { format!("{}..{}", nanoseconds(least), nanoseconds(most)) }
 }
 
 fn nanoseconds(ns: u64) -> String {

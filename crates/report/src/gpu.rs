@@ -39,6 +39,11 @@ fn ns(ns: f64) -> String {
     time(ns * 1e3)
 }
 
+/// How long kernels work.
+fn length([least, most]: [u64; 2]) -> String {
+    if least == most { ns(least as f64) } else { format!("{} to {}", ns(least as f64), ns(most as f64)) }
+}
+
 /// How many are waited for, where it is more than one.
 fn at_once(kernel: &Kernel) -> String {
     if kernel.streams > 1 { format!(", {} at once", kernel.streams) } else { String::new() }
@@ -64,7 +69,7 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
         };
         said.push(format!(
             "Kernels of {}{}: fastest is {}, {} after the kernel's end, {}; {cheap}.",
-            ns(kernel.kernel_ns as f64),
+            length(kernel.kernel_ns),
             at_once(kernel),
             fastest.subject,
             ns(fastest.wake_ns),
@@ -95,6 +100,7 @@ fn kernels(waits: &Waits) -> Option<Subsection> {
         number("wake"),
         number("launch to return"),
         number("cores"),
+        number("CPU a kernel"),
     ]);
     let mut row = |kernel: String, way: &Cost| {
         table.row(vec![
@@ -103,20 +109,21 @@ fn kernels(waits: &Waits) -> Option<Subsection> {
             ns(way.wake_ns),
             ns(way.round_trip_ns),
             format!("{:.2}", way.cores),
+            ns(way.cpu_ns),
         ]);
     };
     for kernel in &waits.kernels {
         kernel
             .ways
             .iter()
-            .for_each(|way| row(format!("{}{}", ns(kernel.kernel_ns as f64), at_once(kernel)), way));
+            .for_each(|way| row(format!("{}{}", length(kernel.kernel_ns), at_once(kernel)), way));
     }
     waits.wakes_gpu.iter().for_each(|way| row("(wakes the GPU)".to_owned(), way));
     let notes = vec![
         "Wake: from the kernel's end, by its own stamp, to the waiter's first instruction; of what wakes the GPU, from just before the \
          call to the kernel's begin."
             .to_owned(),
-        "Cores: CPU time of the waiter and of the driver's threads in the process.".to_owned(),
+        "Cores, CPU a kernel: CPU time of the waiter and of the driver's threads in the process.".to_owned(),
     ];
     Subsection::of_table("What each way costs, medians", table, notes)
 }
@@ -137,7 +144,7 @@ fn table(figures: &Figures) -> Option<Subsection> {
     ]);
     for (row, series) in rows {
         let configuration = row.configuration();
-        let kernel = configuration.pattern.kernel_ns().map_or_else(String::new, |kernel| ns(kernel as f64));
+        let kernel = configuration.pattern.kernel_ns().map_or_else(String::new, length);
         let mut line = vec![configuration.subject.clone(), kernel];
         line.extend(percentiles(series, [0.5, 0.99, 0.999, 1.0], scale));
         line.push(row.figure(|name| name == CLOCK_BOUND).map_or_else(|| "-".to_owned(), ns));
@@ -160,7 +167,7 @@ mod tests {
     use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 
     fn record(subject: &str, kernel_ns: u64, ps: u64, cores: f64) -> Record {
-        let pattern = Pattern::Gpu { kernel_ns, gap_ns: 0, streams: 1 };
+        let pattern = Pattern::Gpu { kernel_ns, up_to_ns: None, gap_ns: 0, streams: 1 };
         let configuration = Configuration { pattern, ..sample::configuration(subject) };
         let mut record = sample::record(&configuration, 0, &[ps; 50]);
         let times = record.series.values().next().unwrap().clone();

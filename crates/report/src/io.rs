@@ -6,10 +6,10 @@ use super::columns::Columns;
 use super::figures::{Distribution, Figures, Row};
 use super::section::Section;
 use super::subsection::{Subsection, nothing};
-use super::table::number;
+use super::table::{number, word};
 use super::unit::{Scale, alike, count, plain, time};
 use crate::wording::sentence;
-use doorbell_results::configuration::{Configuration, Direction};
+use doorbell_results::configuration::{Configuration, Direction, WaitPolicy};
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};
 use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
@@ -33,6 +33,7 @@ impl Section for Transfers {
         let mut tables: Vec<Subsection> =
             DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
         tables.iter_mut().for_each(|told| told.lead.clear());
+        tables.extend(devices(figures));
         Subsection::of_lines("Poll or wait", buys).into_iter().chain(tables).collect()
     }
     fn tells(&self, name: &str) -> bool {
@@ -47,6 +48,7 @@ pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     }
     let mut told: Vec<Subsection> =
         DIRECTIONS.into_iter().filter_map(|direction| transfers(figures, direction)).collect();
+    told.extend(devices(figures));
     // What polling buys is a time, and an emulator's times are no machine's.
     if !result.emulated() {
         told.extend(Subsection::of_lines("Poll or wait", bargains(figures)));
@@ -207,6 +209,80 @@ fn bargain(
         ));
     }
     text
+}
+
+/// A device that was waited for in both ways: what it is, the quickest that is woken by an interrupt, and the quickest that looks.
+type Device<'a> = (String, [Option<&'a Row<'a>>; 2]);
+
+/// The disk, the network and the GPU beside each other; none where there was one alone.
+fn devices(figures: &Figures) -> Option<Subsection> {
+    let kinds: [(fn(&Configuration) -> Option<String>, Quantity); 3] = [
+        (
+            |one| {
+                let (direction, _) = one.pattern.transfers()?;
+                (direction == Direction::Read).then(|| format!("disk, read of {} B", count(one.size.into())))
+            },
+            Quantity::Transfer,
+        ),
+        (
+            |one| one.pattern.notifies().then(|| format!("network, message over {}", one.subject)),
+            Quantity::Wake,
+        ),
+        (
+            |one| {
+                let [least, _] = one.pattern.kernel_ns()?;
+                Some(format!("GPU, after a kernel of {}", time(least as f64 * 1e3)))
+            },
+            Quantity::Wake,
+        ),
+    ];
+    let polls = |row: &Row| match row.variant.subject().noticed() {
+        Some(noticed) => noticed == Noticed::ByPolling,
+        None => row.configuration().wait == WaitPolicy::Spin,
+    };
+    let rows: Vec<(Device<'_>, Quantity)> = kinds
+        .into_iter()
+        .filter_map(|(what, quantity)| {
+            let own: Vec<(String, &Row)> = figures
+                .rows
+                .iter()
+                .filter(|row| !row.is_harness() && row.series.contains_key(&quantity))
+                .filter_map(|row| Some((what(row.configuration())?, row)))
+                .collect();
+            let name = own.first()?.0.clone();
+            let best = |polled| {
+                let own = own.iter().filter(|(other, row)| *other == name && polls(row) == polled);
+                own.map(|(_, row)| *row).min_by_key(|row| row.series[&quantity].quantile(0.5))
+            };
+            let both = [best(false), best(true)];
+            Some(((name, both), quantity))
+        })
+        .collect();
+    if rows.len() < 2 {
+        return None;
+    }
+    let p50 = |row: &Row, quantity: Quantity| row.p50_ps(quantity);
+    let side = |row: Option<&Row>, cell: &dyn Fn(&Row) -> Option<f64>| {
+        row.and_then(cell).map_or_else(|| "-".to_owned(), time)
+    };
+    // Of a message the client's alone: the server is no part of the wait.
+    let cpu = |row: &Row| if row.configuration().pattern.notifies() { row.waiter_ps() } else { row.cpu_ps() };
+    let mut columns =
+        Columns::none().with(word("device"), |((name, _), _): &(Device<'_>, Quantity)| name.clone());
+    for (at, how) in ["interrupt", "polled"].into_iter().enumerate() {
+        columns = columns
+            .with(word(how), move |((_, both), _)| {
+                both[at].map_or_else(|| "-".to_owned(), |row| row.configuration().subject.clone())
+            })
+            .with(number("p50"), move |((_, both), quantity)| side(both[at], &|row| p50(row, *quantity)))
+            .with(number("CPU"), move |((_, both), _)| side(both[at], &cpu));
+    }
+    let notes = vec![
+        "The quickest of each kind; p50 of a disk is the transfer, else from the event to the waiter's first instruction; CPU time of \
+         the waiter and its helpers for each."
+            .to_owned(),
+    ];
+    Subsection::of_table("Poll or interrupt, by device", columns.table(&rows), notes)
 }
 
 /// The devices, and how the target was prepared.

@@ -205,6 +205,9 @@ pub enum Pattern {
     Gpu {
         /// How long the kernel works, nanoseconds.
         kernel_ns: u64,
+        /// Each kernel works anew for a time between `kernel_ns` and this, evenly spread by its logarithm; nanoseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        up_to_ns: Option<u64>,
         /// Nanoseconds between two kernels; 0 where one follows the other.
         gap_ns: u64,
         /// Streams with a kernel each, and as many threads that wait at once.
@@ -256,7 +259,9 @@ impl Pattern {
             Self::OneWay { .. } => Self::OneWay { gap_ns: 0 },
             Self::OpenLoop { .. } => Self::OpenLoop { gap_ns: 0 },
             Self::FanOut { receivers, .. } => Self::FanOut { receivers, interval_ns: 0 },
-            Self::Gpu { kernel_ns, streams, .. } => Self::Gpu { kernel_ns, gap_ns: 0, streams },
+            Self::Gpu { kernel_ns, up_to_ns, streams, .. } => {
+                Self::Gpu { kernel_ns, up_to_ns, gap_ns: 0, streams }
+            }
             other => other,
         }
     }
@@ -306,9 +311,10 @@ impl Pattern {
         if let Self::Io { direction, direct } = self { Some((direction, direct)) } else { None }
     }
 
-    /// How long a kernel of a GPU works, nanoseconds.
-    pub fn kernel_ns(self) -> Option<u64> {
-        if let Self::Gpu { kernel_ns, .. } = self { Some(kernel_ns) } else { None }
+    /// How long a kernel of a GPU works at least and at most, nanoseconds.
+    pub fn kernel_ns(self) -> Option<[u64; 2]> {
+        let Self::Gpu { kernel_ns, up_to_ns, .. } = self else { return None };
+        Some([kernel_ns, up_to_ns.unwrap_or(kernel_ns).max(kernel_ns)])
     }
 
     /// How many threads wait for a kernel each.

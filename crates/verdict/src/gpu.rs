@@ -24,12 +24,15 @@ pub struct Cost {
     pub round_trip_ns: f64,
     /// CPU time of the waiter and the driver's threads in the window, in cores.
     pub cores: f64,
+    /// The same for one kernel, nanoseconds.
+    pub cpu_ns: f64,
 }
 
 /// All ways behind kernels of one length that wake the CPU, the quickest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
-    pub kernel_ns: u64,
+    /// How long they work at least and at most, nanoseconds.
+    pub kernel_ns: [u64; 2],
     pub gap_ns: u64,
     pub streams: u32,
     pub ways: Vec<Cost>,
@@ -88,7 +91,7 @@ pub fn waits(result: &ResultFile) -> Option<Waits> {
     let quickest = |ways: &mut Vec<Cost>| ways.sort_by(|one, other| one.wake_ns.total_cmp(&other.wake_ns));
     kernels.iter_mut().for_each(|kernel| quickest(&mut kernel.ways));
     quickest(&mut wakes_gpu);
-    let added = kernels.iter().filter(|kernel| kernel.kernel_ns > 0).filter_map(|kernel| {
+    let added = kernels.iter().filter(|kernel| kernel.kernel_ns[0] > 0).filter_map(|kernel| {
         let of = |part| kernel.ways.iter().find(|way| result.plan.plays(&way.subject, part));
         Some(of(BLOCKS)?.wake_ns - of(SPINS)?.wake_ns)
     });
@@ -98,17 +101,19 @@ pub fn waits(result: &ResultFile) -> Option<Waits> {
 
 fn cost(variant: &Variant<'_>) -> Option<Cost> {
     let middle = |quantity| super::statistics::median(&variant.medians_ns(quantity));
-    let (mut spent, mut window) = (0.0, 0.0);
+    let (mut spent, mut window, mut kernels) = (0.0, 0.0, 0.0);
     for record in variant.usable() {
         spent += record.sides.iter().map(|side| (side.user_ns + side.system_ns) as f64).sum::<f64>();
         window += record.sides.first().map_or(0.0, |side| side.window_ns as f64);
+        kernels += record.tally.seen as f64;
     }
-    (window > 0.0).then_some(())?;
+    (window > 0.0 && kernels > 0.0).then_some(())?;
     Some(Cost {
         subject: variant.configuration.subject.clone(),
         wake_ns: middle(Quantity::Wake)?,
         round_trip_ns: middle(Quantity::RoundTrip)?,
         cores: spent / window,
+        cpu_ns: spent / kernels,
     })
 }
 
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn the_fastest_the_cheap_one_and_the_break_even_follow_from_the_figures() {
         let configuration = |subject: &str, kernel_ns| Configuration {
-            pattern: Pattern::Gpu { kernel_ns, gap_ns: 0, streams: 1 },
+            pattern: Pattern::Gpu { kernel_ns, up_to_ns: None, gap_ns: 0, streams: 1 },
             ..sample::configuration(subject)
         };
         let all = [

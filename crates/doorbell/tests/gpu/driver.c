@@ -19,7 +19,7 @@
 enum { OK = 0, INVALID = 1, NO_DEVICE = 100, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILED = 719 };
 enum kind { KERNEL, RECORD, WAIT, HOST, WAIT_VALUE, WRITE_VALUE };
 struct context { long late_us, never, fail, lost_us, offset_ns, drift_ppm, step_ns; int64_t made, flags; volatile int failed; };
-struct event { struct context *context; volatile long recorded, done; };
+struct event { struct context *context; int sleeps; volatile long recorded, done; };
 struct op { struct op *next; enum kind kind; const char *kernel; uint64_t a[6]; struct event *event; long number; void (*call)(void *); void *argument; };
 struct stream { struct context *context; pthread_mutex_t lock; pthread_cond_t more; struct op *first, *last; int over, busy; struct op *captured, **end; };
 
@@ -54,15 +54,16 @@ static void kernel(struct context *c, struct op *op) {
         volatile uint64_t *stamps = (void *)op->a[1]; uint64_t start = timer(c), t = start;
         if (op->a[0] > 200000) sleep_until(now() + op->a[0] - 100000);
         while ((t = timer(c)) - start < op->a[0]) rest();
-        stamps[0] = start; stamps[1] = t; __sync_synchronize(); *(volatile uint32_t *)op->a[2] = op->a[3];
+        stamps[0] = start; stamps[1] = t; __sync_synchronize(); if (op->a[2]) *(volatile uint32_t *)op->a[2] = op->a[3];
     } else {
-        volatile uint32_t *to = (void *)op->a[0], *from = (void *)op->a[1]; volatile uint64_t *stamp = (void *)op->a[2]; uint64_t start = timer(c);
+        volatile uint32_t *to = (void *)op->a[0], *from = (void *)op->a[1]; volatile uint64_t *stamps = (void *)op->a[2]; uint64_t start = timer(c);
         for (uint32_t want = op->a[3], left = op->a[4]; left; want++, left--) {
-            while (*to != want) {
-                if (*to == UINT32_MAX || timer(c) - start > op->a[5] || wrong(c)) { *from = UINT32_MAX; return; }
-                rest();
+            uint64_t missed = 0, asked;
+            while (asked = timer(c), *to != want) {
+                if (*to == UINT32_MAX || asked - start > op->a[5] || wrong(c)) { *from = UINT32_MAX; return; }
+                missed = asked; rest();
             }
-            *stamp = timer(c); __sync_synchronize(); *from = want;
+            stamps[0] = timer(c); stamps[1] = missed; __sync_synchronize(); *from = want;
         }
     }
 }
@@ -146,11 +147,11 @@ int cuStreamBeginCapture_v2(struct stream *s, unsigned mode) { (void)mode; s->ca
 int cuStreamEndCapture(struct stream *s, void **graph) { *graph = s->captured; s->end = 0; return *graph ? OK : INVALID; }
 int cuGraphInstantiateWithFlags(void **x, void *graph, unsigned long long f) { (void)f; *x = graph; return OK; }
 int cuGraphLaunch(struct op *graph, struct stream *s) { int code = OK; for (; graph && !code; graph = graph->next) code = put(s, *graph); return code; }
-int cuEventCreate(struct event **e, unsigned f) { (void)f; if (!current) return NO_CONTEXT; *e = calloc(1, sizeof **e); (*e)->context = current; return OK; }
+int cuEventCreate(struct event **e, unsigned f) { if (!current) return NO_CONTEXT; *e = calloc(1, sizeof **e); (*e)->context = current; (*e)->sleeps = f & 1; return OK; }
 int cuEventDestroy_v2(struct event *e) { (void)e; return OK; }
 int cuEventRecord(struct event *e, struct stream *s) { return put(s, (struct op){ .kind = RECORD, .event = e, .number = ++e->recorded }); }
 int cuEventQuery(struct event *e) { return wrong(e->context) ? e->context->failed : e->done >= e->recorded ? OK : NOT_READY; }
-int cuEventSynchronize(struct event *e) { int code; while ((code = cuEventQuery(e)) == NOT_READY) if (blocks(e->context)) usleep(20); else rest(); return code; }
+int cuEventSynchronize(struct event *e) { int code; while ((code = cuEventQuery(e)) == NOT_READY) if (blocks(e->context) || e->sleeps) usleep(20); else rest(); return code; }
 int cuMemHostAlloc(void **m, size_t n, unsigned f) { (void)f; *m = aligned_alloc(4096, (n + 4095) / 4096 * 4096); memset(*m, 0, n); return OK; }
 int cuMemFreeHost(void *m) { free(m); return OK; }
 int cuMemHostGetDevicePointer_v2(uint64_t *at, void *m, unsigned f) { (void)f; *at = (uint64_t)m; return OK; }

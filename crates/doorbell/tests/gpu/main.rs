@@ -111,6 +111,26 @@ fn a_wait_ends_once_the_kernel_has_whether_it_spins_or_sleeps() {
 }
 
 #[test]
+fn an_event_that_blocks_is_slept_in_itself_and_with_a_deadline_beside_it() {
+    let mut bench = Bench::new("");
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    for deadline in [None, Some(Deadline::after(Duration::from_secs(30)))] {
+        let raw = bench.launch(SHORT).raw();
+        // SAFETY: the bench's, which outlives it.
+        let event = unsafe { Event::from_raw_blocking(raw) };
+        assert!(waiter.wait(&event, deadline).unwrap());
+        assert!(bench.memory[1] - bench.memory[0] >= SHORT.as_nanos() as u64);
+        bench.memory[1] = 0;
+    }
+    assert_eq!(waiter.counts().slept, 2);
+    let event = Bench::new("fail=719").launch(SHORT).raw();
+    // SAFETY: events of the driver made for tests are never freed.
+    let event = unsafe { Event::from_raw_blocking(event) };
+    assert!(matches!(waiter.wait(&event, None), Err(GpuError::Call { code: LAUNCH_FAILED, .. })));
+}
+
+#[test]
 fn a_wait_that_is_given_up_may_be_taken_up_again_and_an_early_event_is_not_told_behind_a_late_one() {
     let mut late = Bench::new("never=1");
     let event = late.launch(SHORT);

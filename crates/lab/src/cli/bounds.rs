@@ -99,8 +99,9 @@ fn each(configuration: &Configuration) -> Result<(), String> {
             }
         }
         // A resident kernel leaves after 4 s, and a side that stands still for 5 s hangs.
-        Pattern::Gpu { kernel_ns, streams, .. } => {
+        Pattern::Gpu { kernel_ns, up_to_ns, streams, .. } => {
             within("kernel_ns", kernel_ns, 0..=1_000_000_000)?;
+            within("up_to_ns", up_to_ns.unwrap_or(kernel_ns), kernel_ns..=1_000_000_000)?;
             within("streams", streams, 1..=64)?;
         }
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. } => {}

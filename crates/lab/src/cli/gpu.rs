@@ -18,27 +18,46 @@ use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 /// How long a trial lasts unless told otherwise, and at least so many kernels.
 const WINDOW: Duration = Duration::from_millis(250);
 const FEWEST_KERNELS: u32 = 25;
+/// What tells how to wait here, in half a minute: a way of each kind, behind kernels that are short, as long as a spin may be, and long.
+const FIRST: [&str; 11] = [
+    "gpu-stream-spin",
+    "gpu-stream-block",
+    "gpu-event-block",
+    "gpu-host-eventfd",
+    "gpu-flag",
+    "gpu-hybrid",
+    "gpu-adaptive",
+    "gpu-adaptive-block",
+    "gpu-launch",
+    "gpu-resident",
+    "gpu-wait-value",
+];
+const FIRST_KERNELS: &str = "0,100us,1ms";
+const ALL_KERNELS: &str = "0,10us,100us,1ms,10ms";
 /// The longest kernel: a resident one is looked for no longer than some seconds.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Arguments of `doorbell gpu`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell gpu                                          every way to wait, behind kernels of 0 to 10 ms\n  \
+    doorbell gpu                                          how to wait here, in half a minute\n  \
+    doorbell gpu all                                      every way, behind kernels of 0 to 10 ms, in three minutes\n  \
     doorbell gpu --rate 2k/s --kernel 300us               2,000 kernels a second of 300 µs each: cores and latency of each way\n  \
     doorbell gpu gpu-stream-spin gpu-adaptive --kernel 1ms   two ways beside each other\n  \
     doorbell gpu gpu-event-spin gpu-adaptive --kernel 1ms --streams 1,8   eight threads that wait at once\n  \
-    doorbell gpu gpu-hybrid --spin 20us --kernel 10us,1ms how long to ask before blocking\n\n\
+    doorbell gpu gpu-events --kernel 300us --streams 8 --rate 1k/s   eight streams in one event loop\n  \
+    doorbell gpu gpu-hybrid --spin 20us --kernel 10us-1ms how long to ask, where no kernel is as long as the last\n\n\
     It needs NVIDIA's driver (libcuda.so.1, opened when it runs) and a GPU; DOORBELL_CUDA_LIBRARY names another file.")]
 pub struct Args {
-    /// Ways to wait, or `all`. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
-    /// gpu-event-yield, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,
-    /// gpu-write-value, gpu-hybrid, gpu-adaptive. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
-    #[arg(default_value = "all", value_name = "WAY", value_parser = offered::gpu_ways(), hide_possible_values = true)]
+    /// Ways to wait, or `all` [default: one of each kind]. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
+    /// gpu-event-yield, gpu-event-auto, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,
+    /// gpu-write-value, gpu-hybrid, gpu-adaptive, gpu-adaptive-block, gpu-events. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
+    #[arg(value_name = "WAY", value_parser = offered::gpu_ways(), hide_possible_values = true)]
     ways: Vec<String>,
-    /// How long kernels work, comma separated, at most 1s
-    #[arg(long, value_delimiter = ',', default_value = "0,10us,100us,1ms,10ms", value_name = "TIME", value_parser = kernel)]
-    kernel: Vec<Duration>,
+    /// How long kernels work, comma separated, at most 1s; 10us-1ms draws each kernel's length anew, evenly by the logarithm [default:
+    /// 0,100us,1ms; where ways are named also 10us and 10ms]
+    #[arg(long, value_delimiter = ',', value_name = "TIME", value_parser = kernel)]
+    kernel: Vec<Kernel>,
     /// Kernels a second, or the time between two [default: one follows the other]
     #[arg(long, value_parser = some_gap, value_name = "RATE")]
     rate: Option<Duration>,
@@ -58,13 +77,21 @@ pub struct Args {
     run: RunArgs,
 }
 
-fn kernel(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        long if long > LONGEST => Err(doorbell_results::quantity::refused(
-            format_args!("'{text}' is longer than a kernel is waited for"),
-            &["100us", "10ms", "1s"],
-        )),
-        kernel => Ok(kernel),
+/// How long kernels work, at least and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kernel([Duration; 2]);
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    let refused = |why: std::fmt::Arguments<'_>| {
+        Err(doorbell_results::quantity::refused(why, &["100us", "10us-1ms", "1s"]))
+    };
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    match [duration(least)?, duration(most)?] {
+        [_, most] if most > LONGEST => {
+            refused(format_args!("'{text}' is longer than a kernel is waited for"))
+        }
+        [least, most] if least > most => refused(format_args!("'{text}' ends before it begins")),
+        kernel => Ok(Kernel(kernel)),
     }
 }
 
@@ -88,7 +115,17 @@ impl Experiment for Args {
 }
 
 fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
-    let names = named(&args.ways, gpu::all().iter().map(|way| way.name), gpu::find)?;
+    let names = if args.ways.is_empty() {
+        FIRST.map(str::to_owned).to_vec()
+    } else {
+        named(&args.ways, gpu::all().iter().map(|way| way.name), gpu::find)?
+    };
+    let usual = if args.ways.is_empty() { FIRST_KERNELS } else { ALL_KERNELS };
+    let kernels = if args.kernel.is_empty() {
+        usual.split(',').map(kernel).collect::<Result<_, _>>().map_err(Usage)?
+    } else {
+        args.kernel.clone()
+    };
     let placement = match args.cpu {
         None => Placement::default(),
         Some(cpu) => {
@@ -101,17 +138,18 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let mut configurations: Vec<Configuration> = Vec::new();
     for way in names.iter().filter_map(|name| gpu::find(name).ok()) {
         for (&kernel, &streams) in
-            args.kernel.iter().flat_map(|kernel| args.streams.iter().map(move |n| (kernel, n)))
+            kernels.iter().flat_map(|kernel| args.streams.iter().map(move |n| (kernel, n)))
         {
             // How long it then works is no matter to who wakes it.
-            let kernel = if way.wakes_gpu() { Duration::ZERO } else { kernel };
-            let fewest = kernel.max(args.rate.unwrap_or_default()) * FEWEST_KERNELS;
+            let Kernel([least, most]) = if way.wakes_gpu() { Kernel([Duration::ZERO; 2]) } else { kernel };
+            let fewest = most.max(args.rate.unwrap_or_default()) * FEWEST_KERNELS;
             let until = Until::time(args.time.unwrap_or(WINDOW.max(fewest)));
             let wait = match way.name {
                 "gpu-hybrid" => WaitPolicy::SpinThenBlock { spin_ns: ns(args.spin) },
                 _ => WaitPolicy::Block,
             };
-            let pattern = Pattern::Gpu { kernel_ns: ns(kernel), gap_ns, streams };
+            let up_to_ns = (most > least).then(|| ns(most));
+            let pattern = Pattern::Gpu { kernel_ns: ns(least), up_to_ns, gap_ns, streams };
             let placement = placement.clone();
             let configuration =
                 Configuration { wait, placement, ..Configuration::new(way.name, pattern, until) };

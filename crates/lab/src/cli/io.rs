@@ -18,7 +18,7 @@ use doorbell_harness::family::Family;
 
 use crate::experiment::io::Transfers;
 use crate::experiment::net::{self, Net};
-use doorbell_results::configuration::{Direction, Placement, Target, Until};
+use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Target, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::nearest::{did_you_mean, nearest};
 use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
@@ -40,6 +40,7 @@ const WINDOW: Duration = Duration::from_millis(500);
     doorbell io sync uring-iopoll --device /dev/nvme1n1 --rw read,write --write-device nvme1n1\n  \
     doorbell io sync --file /srv/data --size 4K,16K       reads of a file that is there\n  \
     doorbell io --import fio.json                         a result of fio, in the same tables and pages\n  \
+    doorbell io --devices                                 disk, network and GPU in one table: what polling saves, and takes\n  \
     doorbell io --net                                     waiting for a message: sockets, busy polling, HTTP, WebSocket\n  \
     doorbell vm run --accel tcg --nvme poll --cpus 2 -- io --device /dev/nvme0n1   polling without hardware: counts, no times\n\n\
     An engine that is called polled has figures only if the device's interrupts stood still meanwhile.")]
@@ -48,6 +49,9 @@ pub struct Args {
     /// and one layer up http-short-poll, http-long-poll, http-sse, websocket
     #[arg(long, conflicts_with_all = ["file", "device", "dir", "file_size", "precondition", "rw", "size", "buffered", "import"])]
     net: bool,
+    /// Beside the disk measure waiting for a message over loopback (tcp) and for a kernel of a GPU, polled and by interrupt: three devices, one table
+    #[arg(long, conflicts_with = "net")]
+    devices: bool,
     /// With --net, time between messages, comma separated [default: 5ms]
     #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", requires = "net")]
     gap: Vec<Duration>,
@@ -137,7 +141,13 @@ impl Experiment for Args {
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
         match (self.net, self.import.is_empty() || !self.engines.is_empty()) {
             (true, _) => Ok(net(self, machine)?.plan()),
-            (false, true) => plan(self, machine),
+            (false, true) => {
+                let mut plan = plan(self, machine)?;
+                if self.devices {
+                    plan.configurations.extend(other_devices(placement(&self.cpus, machine)?));
+                }
+                Ok(plan)
+            }
             (false, false) => Ok(Plan::new("io", Vec::new(), 1, self.run.seed())),
         }
     }
@@ -216,7 +226,7 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
     let until = args.count.map(Until::count);
     Ok(Net {
         ways: if all { Vec::new() } else { args.engines.clone() },
-        gaps_ns: gaps.iter().map(|gap| u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX)).collect(),
+        gaps_ns: gaps.iter().copied().map(ns).collect(),
         placement: placement(&args.cpus, machine)?,
         until: until.or_else(|| args.time.map(Until::time)),
         blocks: args.run.blocks.unwrap_or(FEWEST_BLOCKS),
@@ -224,11 +234,30 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
     })
 }
 
+/// Kernels of the GPU whose end is waited for beside a disk's transfers.
+const KERNEL: Duration = Duration::from_micros(100);
+
+/// A message over loopback and the end of a kernel, each noticed by looking and by an interrupt; two sides on one CPU only sleep.
+fn other_devices(placement: Placement) -> Vec<Configuration> {
+    let ways = vec!["tcp".to_owned()];
+    let gaps_ns = vec![ns(net::GAP)];
+    let net = Net { ways, gaps_ns, placement, until: None, blocks: 1, seed: 1 }.plan().configurations;
+    let pattern = Pattern::Gpu { kernel_ns: ns(KERNEL), up_to_ns: None, gap_ns: 0, streams: 1 };
+    let gpu = ["gpu-stream-spin", "gpu-stream-block"]
+        .map(|way| Configuration::new(way, pattern, Until::time(WINDOW)));
+    net.into_iter().filter(|one| one.subject == "tcp").chain(gpu).collect()
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What will not be run, and why, before anything is.
 fn tell(plan: &Plan, machine: &Machine) {
     let mut told = BTreeSet::new();
     for configuration in &plan.configurations {
-        if let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(configuration, machine)
+        if configuration.pattern.transfers().is_some()
+            && let Some(reason) = doorbell_subjects::transfer::Transfers.lacks(configuration, machine)
             && told.insert(reason.clone())
         {
             aside!("doorbell: {}: {reason}", configuration.subject);

@@ -32,12 +32,13 @@ fn gpu(stage: &Stage, script: &str, words: &str) -> Output {
 #[test]
 fn every_way_has_figures_within_a_stated_bound_of_two_clocks_and_the_device_is_told() {
     let stage = Stage::new();
-    let output = gpu(&stage, "offset_ns=987654321 drift_ppm=80 step_ns=32", "--kernel 0,200us --time 20ms");
+    let output =
+        gpu(&stage, "offset_ns=987654321 drift_ppm=80 step_ns=32", "all --kernel 0,200us --time 20ms");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let records = records(&output);
-    // Sixteen ways of two lengths, and four that wake the GPU.
-    assert_eq!(records.len(), 36);
+    // Eighteen ways of two lengths, and four that wake the GPU.
+    assert_eq!(records.len(), 40);
     for record in &records {
         let way = record["configuration"]["subject"].as_str().unwrap();
         assert_eq!(record["outcome"]["kind"], "done", "{way}: {record}");
@@ -84,11 +85,14 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
 #[test]
 fn threads_that_wait_at_once_are_counted_together() {
     let stage = Stage::new();
-    let output =
-        gpu(&stage, "", "gpu-event-block gpu-adaptive gpu-resident --kernel 100us --streams 1,4 --time 50ms");
+    let output = gpu(
+        &stage,
+        "",
+        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 --time 50ms",
+    );
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let records = records(&output);
-    assert_eq!(records.len(), 6);
+    assert_eq!(records.len(), 8);
     for record in &records {
         assert_eq!(record["outcome"]["kind"], "done", "{record}");
         assert_eq!(record["series"]["wake"]["count"], record["tally"]["seen"]);

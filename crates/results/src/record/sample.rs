@@ -83,8 +83,9 @@ pub fn subject(configuration: &Configuration) -> Subject {
             Subject::IoEngine { noticed, kernel_thread: name.contains("sqpoll") }
         }
         Pattern::Gpu { .. } => {
-            let calls = name.starts_with("gpu-host") || name == "gpu-adaptive";
-            let sleeps = calls || ["block", "pause", "hybrid"].iter().any(|word| name.contains(word));
+            let calls = name.starts_with("gpu-host") || name == "gpu-events";
+            let sleeps =
+                calls || ["block", "pause", "hybrid", "adaptive"].iter().any(|word| name.contains(word));
             let noticed = if sleeps { Noticed::ByInterrupt } else { Noticed::ByPolling };
             Subject::IoEngine { noticed, kernel_thread: calls }
         }

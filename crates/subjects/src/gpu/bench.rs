@@ -2,7 +2,7 @@
 //! A device with all that a way needs of it: a stream, an event, the kernels, and memory that both see.
 
 use super::clock::{Exchange, now_ns};
-use super::{Schedule, Start, Wait, Way};
+use super::{Start, Wait, Way};
 use crate::mechanism::Fault;
 use doorbell::gpu::driver::{Driver, Handle};
 use doorbell::gpu::{Event, GpuError, Spin, Waiter};
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 /// What tells the resident kernel to leave, and what it says then.
 const LEAVE: u32 = u32::MAX;
+/// Longer than the kernel that answers needs to ask once over the bus.
+const LONGEST_PAUSE_NS: u64 = 4000;
 /// A resident kernel leaves by itself after so long, nanoseconds: whoever started it may have died.
 const LIMIT_NS: u64 = 4_000_000_000;
 /// So long a kernel of ours may be waited for.
@@ -40,7 +42,8 @@ struct Page {
     flag: Line,
     to: Line,
     from: Line,
-    seen: AtomicU64,
+    /// When a word had come, and when it was asked for last before.
+    seen: [AtomicU64; 2],
 }
 
 #[derive(Debug)]
@@ -80,7 +83,7 @@ pub(super) struct Bench {
     way: &'static Way,
     clock: Clock,
     pub(super) device: String,
-    kernel_ns: u64,
+    kernels: Kernels,
     hybrid: Duration,
     context: Handle,
     stream: Handle,
@@ -100,6 +103,29 @@ pub(super) struct Bench {
 // SAFETY: the driver's functions may be called from any thread whose context is the bench's, which `enter` sees to.
 unsafe impl Send for Bench {}
 
+/// How long kernels work: always the same, or drawn anew for each.
+#[derive(Debug, Clone)]
+pub(super) struct Kernels {
+    shortest: u64,
+    longest: u64,
+    random: fastrand::Rng,
+}
+
+impl Kernels {
+    pub(super) fn between([shortest, longest]: [u64; 2], seed: u64) -> Self {
+        Self { shortest, longest, random: fastrand::Rng::with_seed(seed) }
+    }
+
+    /// The next, nanoseconds: evenly spread by the logarithm.
+    fn next_ns(&mut self) -> u64 {
+        if self.longest <= self.shortest {
+            return self.shortest;
+        }
+        let [low, high] = [self.shortest.max(1), self.longest].map(|ns| (ns as f64).ln());
+        (low + (high - low) * self.random.f64()).exp() as u64
+    }
+}
+
 /// When one kernel was set off, when the call was over, when the waiter ran again, on the CPU's clock; and when the kernel began and ended
 /// on its own. Nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +137,7 @@ pub(super) struct Round {
     pub(super) ended: u64,
 }
 
-fn fault(error: GpuError) -> Fault {
+pub(super) fn fault(error: GpuError) -> Fault {
     match error {
         GpuError::Call { call, code, name } => Fault::new(call, format!("{name} ({code})")),
         other => Fault::new("the GPU's driver", other),
@@ -133,19 +159,19 @@ pub(super) fn device_name(driver: &Driver) -> Result<String, GpuError> {
 impl Bench {
     pub(super) fn new(
         way: &'static Way,
-        kernel_ns: u64,
+        kernels: Kernels,
         hybrid: Duration,
         clock: Clock,
     ) -> Result<Self, Fault> {
         let driver = Driver::of_process().map_err(fault)?;
         let bell = Bell::new().map_err(Fault::of("Bell::new"))?;
-        Self::open(driver, way, kernel_ns, hybrid, clock, bell).map_err(fault)
+        Self::open(driver, way, kernels, hybrid, clock, bell).map_err(fault)
     }
 
     fn open(
         driver: &'static Driver,
         way: &'static Way,
-        kernel_ns: u64,
+        kernels: Kernels,
         hybrid: Duration,
         clock: Clock,
         bell: Bell,
@@ -153,7 +179,6 @@ impl Bench {
         let (mut device, mut context, mut module, mut memory, mut address) =
             (0, null_mut(), null_mut(), null_mut(), 0);
         let (mut stream, mut event, mut work, mut answer) = (null_mut(), null_mut(), null_mut(), null_mut());
-        let blocks = way.wait == Wait::Hybrid || way.schedule == Schedule::Block;
         // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Nothing is given back: the process ends
         // after one trial.
         unsafe {
@@ -165,7 +190,7 @@ impl Bench {
             driver.module_function(&raw mut work, module, c"work".as_ptr())?;
             driver.module_function(&raw mut answer, module, c"answer".as_ptr())?;
             driver.stream_create(&raw mut stream, 1)?;
-            driver.event_create(&raw mut event, NO_TIMES | if blocks { BLOCKS } else { 0 })?;
+            driver.event_create(&raw mut event, NO_TIMES | if way.blocks() { BLOCKS } else { 0 })?;
             // Seen by the device (`CU_MEMHOSTALLOC_DEVICEMAP`).
             driver.host_alloc(&raw mut memory, size_of::<Page>(), 2)?;
             std::ptr::write_bytes(memory.cast::<u8>(), 0, size_of::<Page>());
@@ -186,7 +211,7 @@ impl Bench {
             way,
             clock,
             device,
-            kernel_ns,
+            kernels,
             hybrid,
             context,
             stream,
@@ -226,10 +251,11 @@ impl Bench {
         }
     }
 
-    fn launch_work(&self, value: u32) -> Result<(), GpuError> {
-        let mut ns = self.kernel_ns;
+    fn launch_work(&mut self, value: u32) -> Result<(), GpuError> {
+        let mut ns = self.kernels.next_ns();
         let mut stamps = self.at(self.page.stamps.as_ptr().cast());
-        let mut flag = self.at(self.page.flag.0.as_ptr().cast());
+        let looked_at = self.way.wait == Wait::Flag;
+        let mut flag = if looked_at { self.at(self.page.flag.0.as_ptr().cast()) } else { 0 };
         let mut value = value;
         self.launch(
             self.work,
@@ -277,16 +303,29 @@ impl Bench {
     /// One word to the resident kernel, and its answer.
     fn exchange(&self, word: u32) -> Result<Exchange, Fault> {
         let before = now_ns(self.clock);
-        self.page.to.0.store(word, SeqCst);
+        // There for everybody once the call is over: `written` is behind it.
+        self.page.to.0.swap(word, SeqCst);
+        let written = now_ns(self.clock);
         self.look(&self.page.from.0, word)?;
         let after = now_ns(self.clock);
-        Ok(Exchange { before, after, seen: self.page.seen.load(SeqCst) })
+        let [seen, missed] = [0, 1].map(|stamp| self.page.seen[stamp].load(SeqCst));
+        Ok(Exchange { before, written, after, seen, missed: (missed > 0).then_some(missed) })
     }
 
     /// `count` exchanges, for the relation of the clocks.
     pub(super) fn exchanges(&mut self, count: u32) -> Result<Vec<Exchange>, Fault> {
         self.settle(count)?;
-        let exchanges = (1..=count).map(|word| self.exchange(word)).collect();
+        let mut random = fastrand::Rng::with_seed(u64::from(count));
+        let exchanges = (1..=count)
+            .map(|word| {
+                // So that words come at every point of the kernel's loop: some just before it asks, and some just behind.
+                let until = now_ns(self.clock) + random.u64(..LONGEST_PAUSE_NS);
+                while now_ns(self.clock) < until {
+                    std::hint::spin_loop();
+                }
+                self.exchange(word)
+            })
+            .collect();
         self.synchronize()?;
         exchanges
     }
@@ -329,16 +368,35 @@ impl Bench {
     pub(super) fn round(&mut self) -> Result<Round, Fault> {
         self.number = self.number % (LEAVE - 1) + 1;
         if self.way.start == Start::Resident {
-            let Exchange { before, after, seen } = self.exchange(self.number)?;
-            return Ok(Round { before, called: before, awake: after, began: seen, ended: seen });
+            let Exchange { before, written, after, seen, .. } = self.exchange(self.number)?;
+            return Ok(Round { before, called: written, awake: after, began: seen, ended: seen });
         }
         self.kernel().map_err(fault)?;
         let (before, called) = self.set_off().map_err(fault)?;
         self.wait()?;
+        Ok(self.over(before, called))
+    }
+
+    /// Sets one kernel off, for somebody else to wait for [its event](Self::event).
+    pub(super) fn begin(&mut self) -> Result<(u64, u64), Fault> {
+        self.number = self.number % (LEAVE - 1) + 1;
+        self.set_off().map_err(fault)
+    }
+
+    /// What is recorded behind each kernel.
+    pub(super) fn event(&self) -> Event<'static> {
+        // SAFETY: the bench's own, which is never given up, and made as `blocks` says.
+        unsafe {
+            if self.way.blocks() { Event::from_raw_blocking(self.event) } else { Event::from_raw(self.event) }
+        }
+    }
+
+    /// The round of the kernel that was set off then and has ended.
+    pub(super) fn over(&self, before: u64, called: u64) -> Round {
         let awake = now_ns(self.clock);
         fence(SeqCst);
         let [began, ended] = [0, 1].map(|stamp| self.page.stamps[stamp].load(SeqCst));
-        Ok(Round { before, called, awake, began, ended })
+        Round { before, called, awake, began, ended }
     }
 
     /// What is done before the clock is read.
@@ -370,7 +428,7 @@ impl Bench {
         unsafe {
             match self.way.wait {
                 Wait::Stream | Wait::Flag => {}
-                Wait::Event | Wait::Query(_) | Wait::Hybrid | Wait::Adaptive => {
+                Wait::Event | Wait::Query(_) | Wait::Hybrid | Wait::Adaptive | Wait::Events => {
                     self.driver.event_record(self.event, self.stream)?;
                 }
                 Wait::HostEventfd => self.driver.launch_host_function(self.stream, write_eventfd, woken)?,
@@ -395,7 +453,8 @@ impl Bench {
         };
         match self.way.wait {
             Wait::Stream => self.synchronize()?,
-            Wait::Event => synchronize()?,
+            // Of the loop only what goes before its window.
+            Wait::Event | Wait::Events => synchronize()?,
             Wait::Query(pause) => {
                 while !is_done()? {
                     if pause > 0 {
@@ -415,11 +474,7 @@ impl Bench {
                     }
                 }
             }
-            Wait::Adaptive => {
-                // SAFETY: the event is ours and never given up.
-                let event = unsafe { Event::from_raw(event) };
-                self.waiter.wait(&event, None).map_err(fault)?;
-            }
+            Wait::Adaptive => drop(self.waiter.wait(&self.event(), None).map_err(fault)?),
             Wait::HostEventfd => {
                 let mut count = [0; 8];
                 rustix::io::read(&self.woken.file, &mut count).map_err(Fault::of("read"))?;

@@ -1,29 +1,62 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The GPU's timer in relation to this process's clock.
 //!
-//! A kernel answers words with the time at which it saw them. The answer lies between the CPU's two readings around it, so half the time
-//! between those bounds the error; the quickest exchange of a set bounds it best. Two sets, before and after a trial, tell how much faster
-//! one clock goes than the other, which is taken off.
+//! A kernel answers words, each with the time at which the word had come and the time at which it last asked in vain. A word cannot come
+//! before it was sent, nor be missed after it was written, nor be answered behind the answer: each exchange bounds the difference of the two
+//! clocks from both sides, and many at different points of the kernel's loop bound it to the time that one question takes over the bus, half
+//! of it either way. Two sets, before and after a trial, tell how much faster one clock goes than the other, which is taken off.
 
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::{Clock, Ticks};
 
-/// A word, and the answer to it.
+/// A word, and the answer to it; nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// Just before the word was written, and just after the answer was seen, nanoseconds.
+    /// Just before the word was written, once it was there for everybody, and just after the answer was seen.
     pub(super) before: u64,
+    pub(super) written: u64,
     pub(super) after: u64,
-    /// When the kernel saw it, nanoseconds of its own.
+    /// By the kernel's own clock: when the word had come, and when it was last asked for in vain.
     pub(super) seen: u64,
+    pub(super) missed: Option<u64>,
+}
+
+/// What the CPU's clock shows more than the GPU's, nanoseconds: at least and at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ahead {
+    least: f64,
+    most: f64,
+}
+
+impl Ahead {
+    /// What all of `set` allow together; none if it is empty.
+    fn of(set: &[Exchange]) -> Option<Self> {
+        let difference = |cpu: u64, gpu: u64| cpu as f64 - gpu as f64;
+        let least = set.iter().map(|one| difference(one.before, one.seen)).reduce(f64::max)?;
+        let most = |one: &Exchange| {
+            let answered = difference(one.after, one.seen);
+            one.missed.map_or(answered, |missed| answered.min(difference(one.written, missed)))
+        };
+        let most = set.iter().map(most).reduce(f64::min)?;
+        Some(Self { least, most })
+    }
+
+    fn middle(self) -> f64 {
+        self.least.midpoint(self.most)
+    }
+
+    /// Steps of the timer may make it less than nothing.
+    fn half(self) -> f64 {
+        (self.most - self.least).abs() / 2.0
+    }
 }
 
 /// Where one clock is on the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Relation {
-    /// A moment on both, nanoseconds.
-    cpu: u64,
+    /// A moment on the GPU's, and what the CPU's then shows more; nanoseconds.
     gpu: u64,
+    ahead_ns: f64,
     /// Nanoseconds of the CPU's clock for one of the GPU's, less one.
     drift: f64,
     /// How far a time that was brought over may be off, nanoseconds.
@@ -33,24 +66,19 @@ pub(super) struct Relation {
 impl Relation {
     /// What two sets of exchanges say; none if one is empty.
     pub(super) fn of(first: &[Exchange], last: &[Exchange]) -> Option<Self> {
-        let quickest = |set: &[Exchange]| {
-            set.iter().min_by_key(|exchange| exchange.after.saturating_sub(exchange.before)).copied()
-        };
-        let (start, end) = (quickest(first)?, quickest(last)?);
-        let middle = |one: &Exchange| one.before + one.after.saturating_sub(one.before) / 2;
-        let half = |one: &Exchange| one.after.saturating_sub(one.before) as f64 / 2.0;
-        let (cpu, gpu) = (middle(&start), start.seen);
-        let gone = end.seen.saturating_sub(gpu);
-        let drift = if gone == 0 { 0.0 } else { (middle(&end) - cpu) as f64 / gone as f64 - 1.0 };
+        let (start, end) = (Ahead::of(first)?, Ahead::of(last)?);
+        let (gpu, later) = (first[first.len() / 2].seen, last[last.len() / 2].seen);
+        let gone = later.saturating_sub(gpu) as f64;
+        let drift = if gone > 0.0 { (end.middle() - start.middle()) / gone } else { 0.0 };
         // Between the two sets the error is between theirs.
-        let bound_ns = half(&start).max(half(&end)) + step_ns(first.iter().chain(last)) as f64;
-        Some(Self { cpu, gpu, drift, bound_ns })
+        let bound_ns = start.half().max(end.half()) + step_ns(first.iter().chain(last)) as f64;
+        Some(Self { gpu, ahead_ns: start.middle(), drift, bound_ns })
     }
 
     /// `gpu_ns` on this process's clock, nanoseconds.
     pub(super) fn cpu_ns(&self, gpu_ns: u64) -> f64 {
         let since = gpu_ns as f64 - self.gpu as f64;
-        self.cpu as f64 + since * (1.0 + self.drift)
+        gpu_ns as f64 + self.ahead_ns + since * self.drift
     }
 }
 
@@ -82,16 +110,26 @@ pub(super) fn now_ns(clock: Clock) -> u64 {
 mod tests {
     use super::*;
 
+    /// What one question of the kernel's takes, and how much of it until the word is read; and the way of an answer.
+    const ASKS: u64 = 1000;
+    const READS: u64 = 400;
+    const ANSWERS: u64 = 700;
+
     /// Exchanges from `start` on with a GPU that is `offset` ahead, goes `drift` faster and in steps of `step`.
     fn exchanges(start: u64, offset: i64, drift: f64, step: u64) -> Vec<Exchange> {
+        let gpu = |at: u64| ((at as f64 * (1.0 + drift)) as i64 + offset) as u64 / step * step;
         (0..200_u64)
             .map(|round| {
-                let before = start + round * 5000;
-                // The way there is a third of the round trip, which now and then takes long.
-                let took = if round % 7 == 0 { 1800 } else { 2500 + round * 31 % 9000 };
-                let at = before + took / 3;
-                let seen = (at as f64 * (1.0 + drift)) as i64 + offset;
-                Exchange { before, after: before + took, seen: seen as u64 / step * step }
+                let (before, written) = (start + round * 5000, start + round * 5000 + 30);
+                // The kernel asks again and again; the first question was asked so long before.
+                let mut asks = before - 3000 + round * 37 % ASKS;
+                while asks + READS < written {
+                    asks += ASKS;
+                }
+                let seen = asks + ASKS;
+                // Now and then the CPU is late.
+                let after = seen + ANSWERS + if round % 7 == 0 { 9000 } else { 0 };
+                Exchange { before, written, after, seen: gpu(seen), missed: Some(gpu(asks - ASKS)) }
             })
             .collect()
     }
@@ -104,7 +142,7 @@ mod tests {
             let [first, last] =
                 [1_000_000_000, 1_800_000_000].map(|start| exchanges(start, offset, drift, step));
             let relation = Relation::of(&first, &last).unwrap();
-            assert!(relation.bound_ns <= 900.0 + step as f64 + 1.0, "{relation:?}");
+            assert!(relation.bound_ns <= 600.0 + 2.0 * step as f64, "{relation:?}");
             for at in [1_000_000_000_u64, 1_400_000_000, 1_801_000_000] {
                 let seen = ((at as f64 * (1.0 + drift)) as i64 + offset) as u64;
                 let off = relation.cpu_ns(seen) - at as f64;

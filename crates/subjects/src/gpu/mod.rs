@@ -13,6 +13,7 @@ mod bench;
 mod clock;
 mod drive;
 mod family;
+mod window;
 
 pub use family::{Gpus, device};
 
@@ -45,6 +46,8 @@ enum Wait {
     Hybrid,
     /// As the library waits.
     Adaptive,
+    /// As the library waits in an event loop: one thread, however many streams.
+    Events,
 }
 
 /// How a kernel is set off.
@@ -74,17 +77,26 @@ impl Way {
         self.start != Start::Launch || self.name == "gpu-launch"
     }
 
+    /// Whether its events are made so that who synchronises them sleeps.
+    fn blocks(&self) -> bool {
+        self.wait == Wait::Hybrid || self.schedule == Schedule::Block
+    }
+
     /// What it is, as it is stored with what was measured: a device is waited for, by looking or by its interrupt.
     pub fn subject(&self) -> Subject {
         let looks = match self.wait {
             Wait::Stream | Wait::Event => self.schedule != Schedule::Block,
             Wait::Query(pause) => pause == 0,
             Wait::Flag | Wait::WriteValue => true,
-            Wait::HostEventfd | Wait::HostFutex | Wait::HostBell | Wait::Hybrid | Wait::Adaptive => false,
+            Wait::HostEventfd
+            | Wait::HostFutex
+            | Wait::HostBell
+            | Wait::Hybrid
+            | Wait::Adaptive
+            | Wait::Events => false,
         };
         let noticed = if looks { Noticed::ByPolling } else { Noticed::ByInterrupt };
-        let calls =
-            matches!(self.wait, Wait::HostEventfd | Wait::HostFutex | Wait::HostBell | Wait::Adaptive);
+        let calls = matches!(self.wait, Wait::HostEventfd | Wait::HostFutex | Wait::HostBell | Wait::Events);
         Subject::IoEngine { noticed, kernel_thread: calls }
     }
 
@@ -117,6 +129,7 @@ pub fn all() -> &'static [Way] {
         way("gpu-stream-auto", "the stream is synchronised, as CUDA chooses", Auto, Launch, Wait::Stream),
         way("gpu-event-spin", "an event is synchronised, spinning", Spin, Launch, Wait::Event),
         way("gpu-event-yield", "an event is synchronised, yielding", Yield, Launch, Wait::Event),
+        way("gpu-event-auto", "an event is synchronised, as CUDA chooses", Auto, Launch, Wait::Event),
         way("gpu-event-block", "an event that blocks is synchronised", Block, Launch, Wait::Event),
         way("gpu-query", "an event is asked about without a pause", Auto, Launch, Wait::Query(0)),
         way("gpu-query-pause", "an event is asked about every 20 µs, asleep", Auto, Launch, Wait::Query(20)),
@@ -139,6 +152,14 @@ pub fn all() -> &'static [Way] {
             Launch,
             Wait::Adaptive,
         ),
+        way(
+            "gpu-adaptive-block",
+            "doorbell::gpu: the same, of events that block",
+            Block,
+            Launch,
+            Wait::Adaptive,
+        ),
+        way("gpu-events", "doorbell::gpu: one event loop, however many streams", Auto, Launch, Wait::Events),
         way("gpu-launch", "a launch wakes the GPU", Auto, Launch, Wait::Flag),
         way("gpu-graph", "the launch of a graph wakes the GPU", Auto, Graph, Wait::Flag),
         way("gpu-resident", "a kernel that is there looks at pinned memory", Auto, Resident, Wait::Flag),

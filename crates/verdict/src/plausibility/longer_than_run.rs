@@ -13,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
         what: "A time, or the sum of times that follow each other, is longer than the trial itself.",
         taken: "The longest time, the sum of a closed loop's times and each side's CPU time against the window, with one \
                 per cent and a millisecond to spare.",
-        misleads: "An open loop's times overlap: only the longest is held against the window there.",
+        misleads: "An open loop's times overlap: only the longest is held against the window there. Threads that wait at once may \
+                   add up to as many windows.",
     },
     evidence,
 };
@@ -26,6 +27,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     }
     // The two clocks behind the figures agree to well under a percent; a millisecond for the ends of the window.
     let limit = window as f64 * 1.01 + 1e6;
+    // Each of them has a closed loop of its own.
+    let at_once = f64::from(record.configuration.pattern.streams().unwrap_or(1));
     let mut evidence = Vec::new();
     for (&quantity, series) in &record.series {
         if series.max_ns > limit {
@@ -42,7 +45,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
             Quantity::RoundTrip | Quantity::Notify | Quantity::AroundWait | Quantity::Transfer
         );
         let sum = series.mean_ns * series.count as f64;
-        if in_turn && sum > limit {
+        if in_turn && sum > limit * at_once {
             evidence.push(format!(
                 "{} sum {} in a run of {}",
                 quantity.name(),
@@ -54,7 +57,7 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     for side in &record.sides {
         // Where the kernel accounts by ticks a side may be charged for one it did not use, 10 ms at 100 Hz.
         let cpu = side.user_ns + side.system_ns;
-        if side.window_ns > 0 && cpu as f64 > side.window_ns as f64 * 1.05 + 2e7 {
+        if side.window_ns > 0 && cpu as f64 > side.window_ns as f64 * 1.05 * at_once + 2e7 {
             evidence.push(format!(
                 "the {} used {} of CPU in {}",
                 side.side,
@@ -68,7 +71,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sane::{only, replace, sane};
+    use super::super::sane::{broken, only, replace, sane};
+    use doorbell_results::configuration::Pattern;
     use doorbell_results::record::sample;
     use doorbell_results::record::series::Quantity;
 
@@ -87,6 +91,15 @@ mod tests {
         let (mut record, primitives) = sane();
         replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
         only("longer-than-run", &record, &primitives);
+    }
+
+    #[test]
+    fn what_threads_that_wait_at_once_took_adds_up_to_as_many_runs() {
+        let (mut record, primitives) = sane();
+        replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
+        record.configuration.pattern = Pattern::Gpu { kernel_ns: 0, up_to_ns: None, gap_ns: 0, streams: 8 };
+        let said = broken(&record, &primitives, 0.0);
+        assert!(said.iter().all(|rule| rule != "longer-than-run"), "{said:?}");
     }
 
     #[test]
