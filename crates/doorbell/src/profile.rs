@@ -8,7 +8,10 @@
 //! machine = "Intel(R) Xeon(R) Processor, 2 CPUs, Linux 6.18.0"
 //! sleep_latency_ns = 9300
 //! sleep_price_ns = 8100
+//! gpu_sleep_ns = 61000
 //! ```
+//!
+//! The last line is there where the machine has a GPU: how much later than its end a thread that slept runs.
 //!
 //! If `$DOORBELL_PROFILE` is set, it names the file (and if it is empty, there is none). Else the file is looked for in
 //! `$XDG_CONFIG_HOME/doorbell/profile.toml` (or `~/.config/doorbell/profile.toml`), then in
@@ -27,6 +30,8 @@ pub struct Profile {
     pub machine: String,
     /// What sleeping costs there.
     pub cost: SleepCost,
+    /// How much later than the end of a GPU's work a thread that slept until then runs, nanoseconds.
+    pub gpu_ns: Option<u32>,
 }
 
 /// Why a profile cannot be used.
@@ -101,7 +106,7 @@ impl Profile {
     /// assert_eq!(profile.to_string(), text);
     /// ```
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let (mut version, mut machine, mut latency, mut price) = (None, None, None, None);
+        let (mut version, mut machine, mut latency, mut price, mut gpu_ns) = (None, None, None, None, None);
         for (index, line) in text.lines().enumerate() {
             let malformed = ProfileError::Malformed { line: index + 1 };
             let line = line.trim();
@@ -119,6 +124,7 @@ impl Profile {
                 "version" => version = Some(number()?),
                 "sleep_latency_ns" => latency = Some(cost()?),
                 "sleep_price_ns" => price = Some(cost()?),
+                "gpu_sleep_ns" => gpu_ns = Some(cost()?),
                 "machine" => {
                     let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
                     machine = Some(text.ok_or(malformed)?.to_owned());
@@ -137,6 +143,7 @@ impl Profile {
                 latency: latency.ok_or(ProfileError::Missing { key: "sleep_latency_ns" })?,
                 price: price.ok_or(ProfileError::Missing { key: "sleep_price_ns" })?,
             },
+            gpu_ns,
         })
     }
 
@@ -161,7 +168,8 @@ impl fmt::Display for Profile {
         writeln!(f, "version = 1")?;
         writeln!(f, "machine = \"{}\"", self.machine)?;
         writeln!(f, "sleep_latency_ns = {}", self.cost.latency)?;
-        writeln!(f, "sleep_price_ns = {}", self.cost.price)
+        writeln!(f, "sleep_price_ns = {}", self.cost.price)?;
+        self.gpu_ns.map_or(Ok(()), |ns| writeln!(f, "gpu_sleep_ns = {ns}"))
     }
 }
 

@@ -31,7 +31,7 @@ mod waiter;
 pub use asynchronous::AsyncWaiter;
 pub use error::GpuError;
 pub use events::{Done, Events};
-pub use waiter::{Counts, Spin, Waiter, sleep_cost};
+pub use waiter::{Counts, Spin, Waiter, measure_sleep_cost, sleep_cost};
 
 use driver::Handle;
 use std::marker::PhantomData;

@@ -6,6 +6,7 @@ use super::alarm::{Alarm, Lanes};
 use super::driver::{Driver, Handle};
 use super::error::GpuError;
 use crate::deadline::Deadline;
+use crate::profile::{self, Profile};
 use doorbell_core::window::{SleepCost, Window};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::c_void;
@@ -182,15 +183,17 @@ const ASLEEP: Duration = Duration::from_micros(300);
 /// Bounds for what can be a measurement.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
 
-/// What a sleep costs here: the time from what was waited for to the waiter's next instruction. Measured once in a process, which takes some
-/// 10 ms.
+/// What a sleep costs here: the time from what was waited for to the waiter's next instruction. It is what `doorbell tune` left in this
+/// machine's [profile](crate::profile), else [measured](measure_sleep_cost) once in a process.
 pub fn sleep_cost(driver: &'static Driver) -> SleepCost {
     static COST: OnceLock<SleepCost> = OnceLock::new();
-    *COST.get_or_init(|| {
-        // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
-        let least = *BELIEVABLE_NS.start();
-        measure(driver).unwrap_or(SleepCost { latency: least, price: least })
-    })
+    let tuned = || {
+        let latency = Profile::read(&profile::path()?).ok()?.gpu_ns?;
+        Some(SleepCost { latency, price: latency })
+    };
+    // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
+    let least = SleepCost { latency: *BELIEVABLE_NS.start(), price: *BELIEVABLE_NS.start() };
+    *COST.get_or_init(|| tuned().or_else(|| measure_sleep_cost(driver).ok()).unwrap_or(least))
 }
 
 /// Keeps its stream for a while, and says when it was over, nanoseconds of the monotonic clock.
@@ -201,7 +204,11 @@ unsafe extern "C" fn keep(over: *mut c_void) {
     over.store(now_ns(), Relaxed);
 }
 
-fn measure(driver: &'static Driver) -> Result<SleepCost, GpuError> {
+/// Measures what a sleep costs, which takes some 10 ms.
+///
+/// # Errors
+/// [`GpuError::Call`].
+pub fn measure_sleep_cost(driver: &'static Driver) -> Result<SleepCost, GpuError> {
     let mut lanes = Lanes::new(driver, Alarm::default())?;
     let mut waits = Vec::with_capacity(ROUNDS);
     // Never given back: where a wait ends early, the driver's thread still writes to it.

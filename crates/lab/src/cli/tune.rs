@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use doorbell::SleepCost;
+use doorbell::gpu::driver::Driver;
 use doorbell::profile::{self, Profile};
 
 use super::common::{Exit, RUN, RunArgs, Terminal};
@@ -16,6 +17,7 @@ use super::placements::present;
 use crate::experiment::tune::{SLEEPER, SPINNER, plan};
 use doorbell_files::{put, try_out};
 use doorbell_report::style::Style;
+use doorbell_report::unit::time;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
@@ -74,7 +76,7 @@ impl Experiment for Args {
                 "no profile written: sleeping could be measured on no pair of CPUs; the result file says why"
             );
         };
-        let profile = Profile { machine: profile::machine(), cost: cost(chosen)? };
+        let profile = Profile { machine: profile::machine(), cost: cost(chosen)?, gpu_ns: gpu_ns() };
         let text = format!(
             "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library assumes:\n{}{profile}",
             env!("CARGO_PKG_VERSION"),
@@ -88,13 +90,19 @@ impl Experiment for Args {
             if result.emulated() {
                 writeln!(out, "\n{EMULATED}")?;
             }
-            out.write_all(said(&tuned, &path).as_bytes())?;
+            out.write_all(said(&tuned, profile.gpu_ns, &path).as_bytes())?;
         }
         Ok(Exit::Done)
     }
 }
 
-fn said(tuned: &Tuned, path: &std::path::Path) -> String {
+/// What a sleep until the end of a GPU's work costs, where there is a GPU.
+fn gpu_ns() -> Option<u32> {
+    let driver = Driver::of_process().ok()?;
+    Some(doorbell::gpu::measure_sleep_cost(driver).ok()?.latency)
+}
+
+fn said(tuned: &Tuned, gpu_ns: Option<u32>, path: &std::path::Path) -> String {
     let style = Style::of_stdout();
     let mut out = format!("\n{}\n", doorbell_report::tune::tune(tuned, &style));
     let read = profile::path();
@@ -110,6 +118,13 @@ fn said(tuned: &Tuned, path: &std::path::Path) -> String {
             path.display()
         )
     };
+    if let Some(ns) = gpu_ns {
+        let late = time(f64::from(ns) * 1e3);
+        out.push_str(
+            &style.wrap(&format!("A thread that sleeps until its GPU is done runs {late} later."), 0),
+        );
+        out.push('\n');
+    }
     out.push_str(&style.wrap(&told, 0));
     out
 }
