@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any number of events behind one descriptor.
+//!
+//! A call of the driver's thread for each event costs that thread's wake-up and the loop's own: twice what a timer does. So events that take
+//! about as long as those before them are looked at when they should be done, and then every so often, by a timer; of several that end at about the
+//! same time one look tells. What is not done by then, what is over sooner than a timer is worth, and what takes long, the driver's thread tells.
 
 use super::Event;
 use super::alarm::{Alarm, Lanes};
@@ -11,19 +15,24 @@ use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 /// Events that are waited for in an event loop: their descriptor is readable once one is done.
 ///
-/// Watch it (level-triggered) for reading in epoll, poll or any loop, and call [`done`](Self::done) when it is readable. Never read from it.
+/// Watch it (level-triggered) for reading in epoll, poll or any loop, and call [`done`](Self::done) when it is readable, which may tell of none.
+/// Never read from it.
 #[derive(Debug)]
 pub struct Events {
     driver: &'static Driver,
     lanes: Lanes,
     waited: Vec<Waited>,
+    /// How long an event takes from when it is added.
+    expected: Option<Duration>,
     /// Both of the following, for whoever watches.
     set: OwnedFd,
-    /// Ticks while something is waited for: of a device that is lost nobody is told.
+    /// When to look next; while something is waited for at least every 100 ms, for of a device that is lost nobody is told.
     timer: OwnedFd,
 }
 
@@ -31,7 +40,13 @@ pub struct Events {
 struct Waited {
     key: u64,
     event: Handle,
-    number: u64,
+    added: Instant,
+    /// The number by which the driver's thread tells it, where it does.
+    number: Option<u64>,
+    /// When to look whether it is done.
+    look_at: Instant,
+    /// Whether it was not done yet when it should have been.
+    late: bool,
 }
 
 // SAFETY: the driver's functions may be called from any thread, and whoever uses the handles has the list alone.
@@ -46,8 +61,16 @@ pub struct Done {
     pub result: Result<(), GpuError>,
 }
 
-/// How often the timer ticks.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// How often the timer ticks at least.
+const GLANCE: Duration = Duration::from_millis(100);
+/// What is expected to take so long is looked at by a timer: a wake-up by a timer takes some 50 µs itself, and behind long kernels the one interrupt
+/// costs less than the looks.
+const BY_TIMER: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(20);
+/// Between two looks at what is late lies this part of what was expected, and no less than that.
+const LOOK_PART: u32 = 16;
+const SHORTEST_LOOK: Duration = Duration::from_micros(50);
+/// What takes longer than twice what was expected, and than this, is told by the driver's thread.
+const LATE: Duration = Duration::from_millis(1);
 
 fn os(call: &'static str) -> impl FnOnce(Errno) -> GpuError {
     move |errno| GpuError::Os { call, errno }
@@ -68,7 +91,7 @@ impl Events {
             epoll::add(&set, file, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
                 .map_err(os("epoll_ctl"))?;
         }
-        Ok(Self { driver, lanes, waited: Vec::new(), set, timer })
+        Ok(Self { driver, lanes, waited: Vec::new(), expected: None, set, timer })
     }
 
     /// How many are waited for.
@@ -89,13 +112,17 @@ impl Events {
     /// # Safety
     /// The event must stay alive until it was told or [removed](Self::remove), or these events are dropped.
     pub unsafe fn add(&mut self, event: &Event<'_>, key: u64) -> Result<(), GpuError> {
-        // SAFETY: alive, as the caller promises.
-        let number = unsafe { self.lanes.arm(event.raw()) }?;
-        if self.waited.is_empty() {
-            self.tick(GLANCE)?;
-        }
-        self.waited.push(Waited { key, event: event.raw(), number });
-        Ok(())
+        let event = event.raw();
+        let added = Instant::now();
+        let by_timer = self.expected.filter(|expected| BY_TIMER.contains(expected));
+        let number = match by_timer {
+            // SAFETY: alive, as the caller promises.
+            None => Some(unsafe { self.lanes.arm(event) }?),
+            Some(_) => None,
+        };
+        let look_at = added + by_timer.unwrap_or(GLANCE);
+        self.waited.push(Waited { key, event, added, number, look_at, late: false });
+        self.set_timer()
     }
 
     /// Waits for `key` no more.
@@ -113,32 +140,69 @@ impl Events {
         if let Some(file) = self.lanes.alarm.file() {
             let _ = rustix::io::read(file, &mut bytes);
         }
-        let ticked = rustix::io::read(&self.timer, &mut bytes).is_ok();
+        let _ = rustix::io::read(&self.timer, &mut bytes);
         let fired = self.lanes.take();
+        let now = Instant::now();
         let mut done = Vec::new();
-        let driver = self.driver;
-        self.waited.retain(|waited| {
-            if !ticked && !fired.contains(&waited.number) {
-                return true;
-            }
+        for mut waited in std::mem::take(&mut self.waited) {
+            let told = waited.number.is_some_and(|number| fired.contains(&number));
+            let took = now.saturating_duration_since(waited.added);
             // SAFETY: alive until it is told, as whoever added it promised.
-            let result = match unsafe { driver.is_done(waited.event) } {
-                Ok(false) if !fired.contains(&waited.number) => return true,
+            let result = match unsafe { self.driver.is_done(waited.event) } {
+                Ok(false) if !told => match self.look_again(&mut waited, now) {
+                    Ok(()) => {
+                        self.waited.push(waited);
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
                 Ok(_) => Ok(()),
                 Err(error) => Err(error),
             };
+            self.learn(took, waited.late || told);
             done.push(Done { key: waited.key, result });
-            false
-        });
-        if self.waited.is_empty() {
-            self.tick(Timespec { tv_sec: 0, tv_nsec: 0 })?;
         }
+        self.set_timer()?;
         Ok(done)
     }
 
-    fn tick(&self, every: Timespec) -> Result<(), GpuError> {
-        let ticks = Itimerspec { it_interval: every, it_value: every };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &ticks).map_err(os("timerfd_settime"))?;
+    /// What is not done is looked at again later; what is much later than expected, the driver's thread tells.
+    fn look_again(&mut self, waited: &mut Waited, now: Instant) -> Result<(), GpuError> {
+        if waited.look_at > now {
+            return Ok(());
+        }
+        let expected = self.expected.unwrap_or_default();
+        waited.late = true;
+        let took = now.saturating_duration_since(waited.added);
+        if waited.number.is_none() && took > (expected * 2).max(LATE) {
+            // SAFETY: alive until it is told, as whoever added it promised.
+            waited.number = Some(unsafe { self.lanes.arm(waited.event) }?);
+        }
+        let pause = if waited.number.is_some() { GLANCE } else { (expected / LOOK_PART).max(SHORTEST_LOOK) };
+        waited.look_at = now + pause;
+        Ok(())
+    }
+
+    /// An event was done after `took`; `exactly` where it was told, or found soon after.
+    fn learn(&mut self, took: Duration, exactly: bool) {
+        self.expected = Some(match self.expected {
+            None => took,
+            Some(expected) if exactly => (expected * 3 + took) / 4,
+            // Done at the first look, and nobody knows since when.
+            Some(expected) => expected.min(took) * 63 / 64,
+        });
+    }
+
+    /// Sets the timer to the next look.
+    fn set_timer(&self) -> Result<(), GpuError> {
+        let next = self.waited.iter().map(|waited| waited.look_at).min();
+        // Nothing at all would stop it, which is for when nothing is waited for.
+        let wait = next.map_or(Duration::ZERO, |next| {
+            next.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1))
+        });
+        let it_value = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let timer = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer).map_err(os("timerfd_settime"))?;
         Ok(())
     }
 }

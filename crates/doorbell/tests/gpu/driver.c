@@ -123,7 +123,8 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     for (int i = 0; i < (work ? 4 : 6); i++) op.a[i] = (work && i == 3) || (!work && (i == 3 || i == 4)) ? *(uint32_t *)p[i] : *(uint64_t *)p[i];
     return put(s, op);
 }
-int cuLaunchHostFunc(struct stream *s, void (*call)(void *), void *argument) { return put(s, (struct op){ .kind = HOST, .call = call, .argument = argument }); }
+long test_driver_calls;
+int cuLaunchHostFunc(struct stream *s, void (*call)(void *), void *argument) { __sync_fetch_and_add(&test_driver_calls, 1); return put(s, (struct op){ .kind = HOST, .call = call, .argument = argument }); }
 int cuStreamCreate(struct stream **out, unsigned f) {
     (void)f; if (!current) return NO_CONTEXT;
     if (wrong(current)) return current->failed;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 const LAUNCH_FAILED: i32 = 719;
@@ -210,6 +211,51 @@ fn one_descriptor_tells_of_many_events_each_once_in_the_order_in_which_they_are_
         assert_eq!(keys, (0..8).collect::<Vec<u64>>());
         assert!(!is_readable(&events, 0), "nothing is waited for any more");
     }
+}
+
+/// How often the driver made for tests was asked to call a function, by whatever test of this process.
+fn calls() -> i64 {
+    let path = CString::new(library().to_str().unwrap()).unwrap();
+    // SAFETY: the library has this number, which it changes with one instruction.
+    unsafe {
+        let number = libc::dlsym(libc::dlopen(path.as_ptr(), libc::RTLD_NOW), c"test_driver_calls".as_ptr());
+        AtomicI64::from_ptr(number.cast()).load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn events_as_long_as_those_before_them_are_found_by_a_timer_and_a_much_longer_one_is_told_of_too() {
+    const OFTEN: i64 = 40;
+    // In a process of its own: other tests have functions called too.
+    if std::env::var_os("DOORBELL_TEST_ALONE").is_none() {
+        let name =
+            "events_as_long_as_those_before_them_are_found_by_a_timer_and_a_much_longer_one_is_told_of_too";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        let status = alone.args([name, "--exact"]).env("DOORBELL_TEST_ALONE", "1").status().unwrap();
+        assert!(status.success());
+        return;
+    }
+    let mut bench = Bench::new("");
+    let mut events = Events::new().unwrap();
+    let before = calls();
+    for round in 0..OFTEN + 2 {
+        // The last but one is fifty times as long, and the last as short as those before again.
+        let event = bench.launch(if round == OFTEN { SHORT * 50 } else { SHORT });
+        // SAFETY: the bench's, which outlives them.
+        unsafe { events.add(&event, round as u64) }.unwrap();
+        let told = loop {
+            assert!(is_readable(&events, 10), "nothing within ten seconds of kernel {round}");
+            if let Some(told) = events.done().unwrap().pop() {
+                break told;
+            }
+        };
+        assert_eq!((told.key, told.result), (round as u64, Ok(())));
+        assert!(events.is_empty());
+        assert!(bench.memory[1] - bench.memory[0] >= SHORT.as_nanos() as u64);
+        bench.memory[1] = 0;
+    }
+    let called = calls() - before;
+    assert!((1..OFTEN / 2).contains(&called), "{called} calls for {OFTEN} kernels");
 }
 
 #[test]
