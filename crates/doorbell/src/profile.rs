@@ -8,10 +8,11 @@
 //! machine = "Intel(R) Xeon(R) Processor, 2 CPUs, Linux 6.18.0"
 //! sleep_latency_ns = 9300
 //! sleep_price_ns = 8100
-//! gpu_sleep_ns = 61000
+//! gpu_sleep_latency_ns = 61000
+//! gpu_sleep_price_ns = 24000
 //! ```
 //!
-//! The last line is there where the machine has a GPU: how much later than its end a thread that slept runs.
+//! The last two lines are there where the machine has a GPU: what a sleep until its work is done costs.
 //!
 //! If `$DOORBELL_PROFILE` is set, it names the file (and if it is empty, there is none). Else the file is looked for in
 //! `$XDG_CONFIG_HOME/doorbell/profile.toml` (or `~/.config/doorbell/profile.toml`), then in
@@ -30,8 +31,8 @@ pub struct Profile {
     pub machine: String,
     /// What sleeping costs there.
     pub cost: SleepCost,
-    /// How much later than the end of a GPU's work a thread that slept until then runs, nanoseconds.
-    pub gpu_ns: Option<u32>,
+    /// What a sleep until the end of a GPU's work costs there, if there is one.
+    pub gpu: Option<SleepCost>,
 }
 
 /// Why a profile cannot be used.
@@ -104,9 +105,12 @@ impl Profile {
     /// let profile = Profile::parse(text).unwrap();
     /// assert_eq!(profile.cost.price, 8100);
     /// assert_eq!(profile.to_string(), text);
+    /// let beside = format!("{text}gpu_sleep_latency_ns = 61000\ngpu_sleep_price_ns = 24000\n");
+    /// assert_eq!(Profile::parse(&beside).unwrap().to_string(), beside);
     /// ```
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let (mut version, mut machine, mut latency, mut price, mut gpu_ns) = (None, None, None, None, None);
+        let (mut version, mut machine, mut latency, mut price) = (None, None, None, None);
+        let (mut gpu_latency, mut gpu_price) = (None, None);
         for (index, line) in text.lines().enumerate() {
             let malformed = ProfileError::Malformed { line: index + 1 };
             let line = line.trim();
@@ -124,7 +128,8 @@ impl Profile {
                 "version" => version = Some(number()?),
                 "sleep_latency_ns" => latency = Some(cost()?),
                 "sleep_price_ns" => price = Some(cost()?),
-                "gpu_sleep_ns" => gpu_ns = Some(cost()?),
+                "gpu_sleep_latency_ns" => gpu_latency = Some(cost()?),
+                "gpu_sleep_price_ns" => gpu_price = Some(cost()?),
                 "machine" => {
                     let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
                     machine = Some(text.ok_or(malformed)?.to_owned());
@@ -143,7 +148,7 @@ impl Profile {
                 latency: latency.ok_or(ProfileError::Missing { key: "sleep_latency_ns" })?,
                 price: price.ok_or(ProfileError::Missing { key: "sleep_price_ns" })?,
             },
-            gpu_ns,
+            gpu: gpu_latency.zip(gpu_price).map(|(latency, price)| SleepCost { latency, price }),
         })
     }
 
@@ -169,7 +174,9 @@ impl fmt::Display for Profile {
         writeln!(f, "machine = \"{}\"", self.machine)?;
         writeln!(f, "sleep_latency_ns = {}", self.cost.latency)?;
         writeln!(f, "sleep_price_ns = {}", self.cost.price)?;
-        self.gpu_ns.map_or(Ok(()), |ns| writeln!(f, "gpu_sleep_ns = {ns}"))
+        let Some(gpu) = self.gpu else { return Ok(()) };
+        writeln!(f, "gpu_sleep_latency_ns = {}", gpu.latency)?;
+        writeln!(f, "gpu_sleep_price_ns = {}", gpu.price)
     }
 }
 

@@ -69,7 +69,7 @@ impl Drop for File {
 }
 
 fn of(machine: &str) -> Profile {
-    Profile { machine: machine.into(), cost: COST, gpu_ns: None }
+    Profile { machine: machine.into(), cost: COST, gpu: None }
 }
 
 #[test]

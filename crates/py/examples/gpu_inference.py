@@ -27,14 +27,7 @@ class Ways:
             ("Event().synchronize()", spins, lambda: lambda event: event.synchronize()),
             ("Event(blocking=True).synchronize()", sleeps, lambda: lambda event: event.synchronize()),
             ("gpu.Waiter().wait(event)", spins, lambda: gpu.Waiter().wait),
-            ("gpu.Waiter(blocking=True).wait(event)", sleeps, lambda: gpu.Waiter(blocking=True).wait),
-            ("gpu.Waiter().wait(event, 1.0)", spins, self._timed),
         ]
-
-    @staticmethod
-    def _timed() -> Callable[[Any], object]:
-        waiter = gpu.Waiter()
-        return lambda event: waiter.wait(event, 1.0)
 
 
 def requests(torch: Any, size: int, event: Any, wait: Callable[[Any], object], start: Any, times: list[float]) -> None:

@@ -24,35 +24,28 @@ fn of_gpu(error: GpuError) -> PyErr {
 #[derive(Debug)]
 pub(crate) struct GpuWaiter {
     waiter: Mutex<gpu::Waiter>,
-    blocking: bool,
 }
 
 #[pymethods]
 impl GpuWaiter {
     #[new]
-    #[pyo3(signature = (spin = None, blocking = false))]
-    fn new(spin: Option<f64>, blocking: bool) -> PyResult<Self> {
+    #[pyo3(signature = (spin = None))]
+    fn new(spin: Option<f64>) -> PyResult<Self> {
         let mut waiter = gpu::Waiter::new().map_err(of_gpu)?;
         if let Some(seconds) = spin {
             let spin = Duration::try_from_secs_f64(seconds);
             let spin = spin.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
             waiter.set_spin(Spin::For(spin));
         }
-        Ok(Self { waiter: Mutex::new(waiter), blocking })
+        Ok(Self { waiter: Mutex::new(waiter) })
     }
 
     /// The package's `Waiter` keeps the object that the event belongs to meanwhile.
     #[pyo3(signature = (event, timeout = None))]
     fn wait(&self, py: Python<'_>, event: usize, timeout: Option<f64>) -> PyResult<bool> {
-        // Without a time-out the driver itself sleeps, which costs least; Ctrl-C is heard once the event is done, as with PyTorch's own.
-        let unlimited = timeout.is_none();
         let came = blocking::wait_on_files(py, timeout, |until| {
-            let until = until.filter(|_| !unlimited);
-            let event = event as gpu::driver::Handle;
             // SAFETY: the caller names an event of the driver, and keeps it.
-            let event = unsafe {
-                if self.blocking { Event::from_raw_blocking(event) } else { Event::from_raw(event) }
-            };
+            let event = unsafe { Event::from_raw(event as gpu::driver::Handle) };
             let done = held(&self.waiter).wait(&event, until.map(Deadline::at)).map_err(of_gpu)?;
             Ok(if done { Stretch::Came(()) } else { Stretch::Nothing })
         })?;

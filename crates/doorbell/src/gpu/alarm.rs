@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the driver's thread rings when an event is done.
 
-use super::driver::{Driver, Handle, HostFunction};
+use super::driver::{Driver, Handle};
 use super::error::GpuError;
 use crate::deadline::Deadline;
 use rustix::event::{EventfdFlags, eventfd};
@@ -17,8 +17,6 @@ use std::time::Duration;
 
 /// A stream that waits for nobody's but its own (`CU_STREAM_NON_BLOCKING`).
 pub(super) const NON_BLOCKING: u32 = 1;
-/// An event whose waiter sleeps, and which has no time (`CU_EVENT_BLOCKING_SYNC`, `CU_EVENT_DISABLE_TIMING`).
-const SLEEPS: u32 = 1 | 2;
 
 /// Rung by the driver's thread.
 #[derive(Debug, Default)]
@@ -64,9 +62,14 @@ impl Alarm {
     }
 
     /// Sleeps while it was rung `seen` times, at most for `longest`.
-    pub(super) fn sleep(&self, seen: u32, deadline: Deadline, longest: Duration) -> Result<(), GpuError> {
+    pub(super) fn sleep(
+        &self,
+        seen: u32,
+        deadline: Option<Deadline>,
+        longest: Duration,
+    ) -> Result<(), GpuError> {
         let glance = Deadline::after(longest);
-        let until = deadline.min(glance);
+        let until = deadline.map_or(glance, |deadline| deadline.min(glance));
         let every = NonZeroU32::MAX;
         match futex::wait_bitset(&self.rung, futex::Flags::PRIVATE, seen, Some(until.timespec()), every) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
@@ -102,8 +105,6 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 struct Lane {
     stream: Handle,
-    /// For who sleeps in the driver.
-    end: Handle,
     /// What is waited for in it.
     armed: Option<u64>,
 }
@@ -123,7 +124,10 @@ impl Lanes {
     /// # Safety
     /// `event` must be null, or an event of this driver that is alive.
     pub(super) unsafe fn arm(&mut self, event: Handle) -> Result<u64, GpuError> {
-        let at = self.free()?;
+        let at = match self.lanes.iter().position(|lane| lane.armed.is_none()) {
+            Some(at) => at,
+            None => self.add()?,
+        };
         self.last += 1;
         let (stream, number) = (self.lanes[at].stream, self.last);
         let call = Box::into_raw(Box::new(Call { alarm: Arc::clone(&self.alarm), number }));
@@ -142,60 +146,18 @@ impl Lanes {
         Ok(number)
     }
 
-    /// Sleeps in the driver until `event`, or all that is in the stream where there is none, is done. It takes less CPU time than the alarm,
-    /// since no thread of the driver's takes part, and knows no deadline.
-    ///
-    /// # Safety
-    /// As [`arm`](Self::arm).
-    pub(super) unsafe fn sleep(&mut self, event: Handle) -> Result<(), GpuError> {
-        let at = self.free()?;
-        let Lane { stream, end, .. } = self.lanes[at];
-        // SAFETY: the stream and its event are ours and alive, the other is as promised.
-        unsafe {
-            if !event.is_null() {
-                self.driver.stream_wait_event(stream, event, 0)?;
-            }
-            self.driver.event_record(end, stream)?;
-            self.driver.event_synchronize(end)
-        }
-    }
-
-    /// Has a thread of the driver's call `function` in a stream that nothing is waited for in; `sleep` then waits for it.
-    ///
-    /// # Safety
-    /// `function` must be good for `argument` until [`sleep`](Self::sleep) with no event was over.
-    pub(super) unsafe fn call(
-        &mut self,
-        function: HostFunction,
-        argument: *mut c_void,
-    ) -> Result<(), GpuError> {
-        let at = self.free()?;
-        // SAFETY: the stream is ours and alive, the rest is as promised.
-        unsafe { self.driver.launch_host_function(self.lanes[at].stream, function, argument) }
-    }
-
-    /// A stream in which nothing is waited for: always the first there is.
-    fn free(&mut self) -> Result<usize, GpuError> {
-        match self.lanes.iter().position(|lane| lane.armed.is_none()) {
-            Some(at) => Ok(at),
-            None => self.add(),
-        }
-    }
-
     fn add(&mut self) -> Result<usize, GpuError> {
-        let (mut stream, mut end, mut before) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let mut stream = ptr::null_mut();
+        let mut before = ptr::null_mut();
         // SAFETY: the pointers are good for the calls; the thread has its own context again afterwards.
         unsafe {
             self.driver.context_get(&raw mut before)?;
             self.driver.context_set(self.context)?;
-            let made = self
-                .driver
-                .stream_create(&raw mut stream, NON_BLOCKING)
-                .and_then(|()| self.driver.event_create(&raw mut end, SLEEPS));
+            let made = self.driver.stream_create(&raw mut stream, NON_BLOCKING);
             self.driver.context_set(before)?;
             made?;
         }
-        self.lanes.push(Lane { stream, end, armed: None });
+        self.lanes.push(Lane { stream, armed: None });
         Ok(self.lanes.len() - 1)
     }
 
@@ -214,8 +176,6 @@ impl Drop for Lanes {
         for lane in &self.lanes {
             // SAFETY: ours, and given up once. What is still waited for in it is told to the alarm, which lives as long.
             let _ = unsafe { self.driver.stream_destroy(lane.stream) };
-            // SAFETY: likewise.
-            let _ = unsafe { self.driver.event_destroy(lane.end) };
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any number of events behind one descriptor.
 //!
-//! A call of the driver's thread for each event costs that thread's wake-up and the loop's own: twice what a timer does. So events that take
-//! about as long as those before them are looked at when they should be done, and then every so often, by a timer; of several that end at about the
-//! same time one look tells. What is not done by then, what is over sooner than a timer is worth, and what takes long, the driver's thread tells.
+//! A call of the driver's thread for each event costs that thread's wake-up and the loop's own: twice what a timer does. So where events take about
+//! as long as those before them, they are looked at when they should be done, and then every so often, by a timer; of several that end at about the
+//! same time one look tells. Where they do not, what is over sooner than a timer is worth, and what takes long, the driver's thread tells.
 
 use super::Event;
 use super::alarm::{Alarm, Lanes};
@@ -28,8 +28,7 @@ pub struct Events {
     driver: &'static Driver,
     lanes: Lanes,
     waited: Vec<Waited>,
-    /// How long an event takes from when it is added.
-    expected: Option<Duration>,
+    lasts: Lasts,
     /// Both of the following, for whoever watches.
     set: OwnedFd,
     /// When to look next; while something is waited for at least every 100 ms, for of a device that is lost nobody is told.
@@ -76,6 +75,42 @@ fn os(call: &'static str) -> impl FnOnce(Errno) -> GpuError {
     move |errno| GpuError::Os { call, errno }
 }
 
+/// How long events take from when they are added, and whether it can be relied on.
+#[derive(Debug, Default)]
+struct Lasts {
+    expected: Duration,
+    /// How many in a row were about as long as expected, of those that are known exactly.
+    alike: u32,
+    /// How many first looks in a row since found some that were done, and nobody knows for how long.
+    early: u32,
+}
+
+/// So many alike are regular; after so many first looks that came too late or just in time one is to be told exactly again.
+const REGULAR: u32 = 16;
+const EARLY: u32 = 8;
+
+impl Lasts {
+    /// When to look at an event; none where the driver's thread is to tell it.
+    fn by_timer(&self) -> Option<Duration> {
+        let regular = self.alike >= REGULAR && self.early < EARLY;
+        (regular && BY_TIMER.contains(&self.expected)).then_some(self.expected)
+    }
+
+    /// An event was done after `took`, as it was told, or found soon after.
+    fn learn(&mut self, took: Duration) {
+        self.early = 0;
+        let alike = took.abs_diff(self.expected) <= (self.expected / 4).max(SHORTEST_LOOK);
+        self.alike = if alike { self.alike + 1 } else { 0 };
+        self.expected = (self.expected * 3 + took) / 4;
+    }
+
+    /// Events were done at the first look, `took` after the latest of them was added.
+    fn found_early(&mut self, took: Duration) {
+        self.early += 1;
+        self.expected = self.expected.min(took) * 63 / 64;
+    }
+}
+
 impl Events {
     /// None so far.
     ///
@@ -91,7 +126,7 @@ impl Events {
             epoll::add(&set, file, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
                 .map_err(os("epoll_ctl"))?;
         }
-        Ok(Self { driver, lanes, waited: Vec::new(), expected: None, set, timer })
+        Ok(Self { driver, lanes, waited: Vec::new(), lasts: Lasts::default(), set, timer })
     }
 
     /// How many are waited for.
@@ -114,7 +149,7 @@ impl Events {
     pub unsafe fn add(&mut self, event: &Event<'_>, key: u64) -> Result<(), GpuError> {
         let event = event.raw();
         let added = Instant::now();
-        let by_timer = self.expected.filter(|expected| BY_TIMER.contains(expected));
+        let by_timer = self.lasts.by_timer();
         let number = match by_timer {
             // SAFETY: alive, as the caller promises.
             None => Some(unsafe { self.lanes.arm(event) }?),
@@ -143,7 +178,7 @@ impl Events {
         let _ = rustix::io::read(&self.timer, &mut bytes);
         let fired = self.lanes.take();
         let now = Instant::now();
-        let mut done = Vec::new();
+        let (mut done, mut early) = (Vec::new(), None);
         for mut waited in std::mem::take(&mut self.waited) {
             let told = waited.number.is_some_and(|number| fired.contains(&number));
             let took = now.saturating_duration_since(waited.added);
@@ -159,8 +194,15 @@ impl Events {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error),
             };
-            self.learn(took, waited.late || told);
+            if waited.late || told {
+                self.lasts.learn(took);
+            } else {
+                early = Some(early.map_or(took, |other: Duration| other.min(took)));
+            }
             done.push(Done { key: waited.key, result });
+        }
+        if let Some(took) = early {
+            self.lasts.found_early(took);
         }
         self.set_timer()?;
         Ok(done)
@@ -171,7 +213,7 @@ impl Events {
         if waited.look_at > now {
             return Ok(());
         }
-        let expected = self.expected.unwrap_or_default();
+        let expected = self.lasts.expected;
         waited.late = true;
         let took = now.saturating_duration_since(waited.added);
         if waited.number.is_none() && took > (expected * 2).max(LATE) {
@@ -181,16 +223,6 @@ impl Events {
         let pause = if waited.number.is_some() { GLANCE } else { (expected / LOOK_PART).max(SHORTEST_LOOK) };
         waited.look_at = now + pause;
         Ok(())
-    }
-
-    /// An event was done after `took`; `exactly` where it was told, or found soon after.
-    fn learn(&mut self, took: Duration, exactly: bool) {
-        self.expected = Some(match self.expected {
-            None => took,
-            Some(expected) if exactly => (expected * 3 + took) / 4,
-            // Done at the first look, and nobody knows since when.
-            Some(expected) => expected.min(took) * 63 / 64,
-        });
     }
 
     /// Sets the timer to the next look.

@@ -40,7 +40,6 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     raw: Handle,
-    blocks: bool,
     kept: PhantomData<&'a ()>,
 }
 
@@ -55,20 +54,10 @@ impl Event<'_> {
     /// # Safety
     /// It must be an event of the driver that this process has opened, and stay alive for as long as what is made here.
     pub unsafe fn from_raw(raw: Handle) -> Self {
-        Self { raw, blocks: false, kept: PhantomData }
+        Self { raw, kept: PhantomData }
     }
 
-    /// The event `raw`, which was made to be waited for asleep (`CU_EVENT_BLOCKING_SYNC`, `torch.cuda.Event(blocking=True)`). A [`Waiter`]
-    /// then sleeps in the event itself, which takes the least CPU time; a spin takes somewhat more, for each such event interrupts.
-    ///
-    /// # Safety
-    /// As [`from_raw`](Self::from_raw). Of an event that was made otherwise a wait spins to its end.
-    pub unsafe fn from_raw_blocking(raw: Handle) -> Self {
-        Self { raw, blocks: true, kept: PhantomData }
-    }
-
-    /// What it was made of.
-    pub fn raw(self) -> Handle {
+    fn raw(self) -> Handle {
         self.raw
     }
 }

@@ -9,9 +9,7 @@ use crate::deadline::Deadline;
 use crate::profile::{self, Profile};
 use doorbell_core::window::{SleepCost, Window};
 use rustix::time::{ClockId, clock_gettime};
-use std::ffi::c_void;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long a [`Waiter`] looks at an event before it sleeps.
@@ -38,8 +36,9 @@ pub struct Counts {
 /// Waits for events of the GPU, one at a time. It learns from its own waits, so make one for each place of a program that waits.
 ///
 /// It spins by asking the driver, with pauses that grow with the wait to a sixteenth of it, and at most 2 µs: who asks without a pause
-/// keeps the driver's lock from threads that launch. Then it sleeps behind a stream of its own that waits for the event: in the driver, or,
-/// where there is a deadline, until a thread of the driver's rings. Nothing is added to the stream of the program.
+/// keeps the driver's lock from threads that launch. Then a thread of the driver's wakes it, through a stream of the waiter's own that waits
+/// for the event: nothing is added to the stream of the program, and a wait can end at its deadline. It never sleeps in the driver, where a
+/// thread was seen that was not woken for seconds: of whatever wakes nobody it finds out within a tenth of one.
 #[derive(Debug)]
 pub struct Waiter {
     driver: &'static Driver,
@@ -87,7 +86,7 @@ impl Waiter {
     /// # Errors
     /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
     pub fn wait(&mut self, event: &Event<'_>, deadline: Option<Deadline>) -> Result<bool, GpuError> {
-        let Event { raw: event, blocks, .. } = *event;
+        let event = event.raw();
         // SAFETY: an `Event` is alive.
         let looks = || unsafe { self.driver.is_done(event) };
         if looks()? {
@@ -118,31 +117,21 @@ impl Waiter {
             pause(spun);
         }
         self.counts.in_vain += u64::from(window > 0);
-        let done = self.sleep(event, blocks, deadline)?;
+        let done = self.sleep(event, deadline)?;
         if let Some(learned) = self.window.as_mut().filter(|_| done) {
             learned.slept(nanoseconds(began.elapsed()), window);
         }
         Ok(done)
     }
 
-    fn sleep(&mut self, event: Handle, blocks: bool, deadline: Option<Deadline>) -> Result<bool, GpuError> {
+    fn sleep(&mut self, event: Handle, deadline: Option<Deadline>) -> Result<bool, GpuError> {
         self.counts.slept += 1;
         let driver = self.driver;
         // SAFETY: `wait` was given an `Event`, which is alive.
         let is_done = || unsafe { driver.is_done(event) };
-        if blocks && deadline.is_none() {
-            // SAFETY: as above. A device that is lost ends it.
-            unsafe { driver.event_synchronize(event) }?;
-            return Ok(true);
-        }
         let lanes = match &mut self.lanes {
             Some(lanes) => lanes,
             empty => empty.insert(Lanes::new(driver, Alarm::default())?),
-        };
-        let Some(deadline) = deadline else {
-            // SAFETY: as above. A device that is lost ends it.
-            unsafe { lanes.sleep(event) }?;
-            return is_done();
         };
         loop {
             // Before the look: a ring that comes after it has changed the word, and nobody sleeps.
@@ -152,7 +141,7 @@ impl Waiter {
             if is_done()? {
                 return Ok(true);
             }
-            if deadline.passed() {
+            if deadline.is_some_and(|deadline| deadline.passed()) {
                 return Ok(false);
             }
             if self.armed.is_none_or(|(armed, _)| armed != event) {
@@ -178,57 +167,51 @@ fn pause(spun: Duration) {
 
 /// Sleeps that are measured.
 const ROUNDS: usize = 20;
-/// How long each is: so that the CPU is as fast asleep as behind a kernel.
-const ASLEEP: Duration = Duration::from_micros(300);
+/// What is left between two of them, so that the thread that wakes is as fast asleep as behind a kernel.
+const APART: Duration = Duration::from_micros(300);
 /// Bounds for what can be a measurement.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
 
-/// What a sleep costs here: the time from what was waited for to the waiter's next instruction. It is what `doorbell tune` left in this
-/// machine's [profile](crate::profile), else [measured](measure_sleep_cost) once in a process.
+/// What a sleep until the driver's thread wakes costs here: what `doorbell tune` left in this machine's [profile](crate::profile), else
+/// [measured](measure_sleep_cost) once in a process.
 pub fn sleep_cost(driver: &'static Driver) -> SleepCost {
     static COST: OnceLock<SleepCost> = OnceLock::new();
-    let tuned = || {
-        let latency = Profile::read(&profile::path()?).ok()?.gpu_ns?;
-        Some(SleepCost { latency, price: latency })
-    };
+    let tuned = || Profile::read(&profile::path()?).ok()?.gpu;
     // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
     let least = SleepCost { latency: *BELIEVABLE_NS.start(), price: *BELIEVABLE_NS.start() };
     *COST.get_or_init(|| tuned().or_else(|| measure_sleep_cost(driver).ok()).unwrap_or(least))
 }
 
-/// Keeps its stream for a while, and says when it was over, nanoseconds of the monotonic clock.
-unsafe extern "C" fn keep(over: *mut c_void) {
-    std::thread::sleep(ASLEEP);
-    // SAFETY: the caller's, who waits for this call.
-    let over = unsafe { &*over.cast::<AtomicU64>() };
-    over.store(now_ns(), Relaxed);
-}
-
-/// Measures what a sleep costs, which takes some 10 ms.
+/// Measures what a sleep until the driver's thread wakes costs, which takes some 10 ms.
 ///
 /// # Errors
 /// [`GpuError::Call`].
 pub fn measure_sleep_cost(driver: &'static Driver) -> Result<SleepCost, GpuError> {
     let mut lanes = Lanes::new(driver, Alarm::default())?;
     let mut waits = Vec::with_capacity(ROUNDS);
-    // Never given back: where a wait ends early, the driver's thread still writes to it.
-    let over: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
+    let mut spent = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
-        // SAFETY: what it writes to is never given back.
-        unsafe { lanes.call(keep, std::ptr::from_ref(over).cast_mut().cast()) }?;
+        std::thread::sleep(APART);
+        let (began, cpu) = (Instant::now(), cpu_time());
+        let seen = lanes.alarm.rung();
         // SAFETY: there is no event.
-        unsafe { lanes.sleep(std::ptr::null_mut()) }?;
-        waits.push(now_ns().saturating_sub(over.load(Relaxed)));
+        unsafe { lanes.arm(std::ptr::null_mut()) }?;
+        while lanes.alarm.rung() == seen {
+            lanes.alarm.sleep(seen, None, GLANCE)?;
+        }
+        waits.push(began.elapsed());
+        spent.push(cpu_time().saturating_sub(cpu));
+        lanes.take();
     }
-    waits.sort_unstable();
-    let middle = u32::try_from(waits[waits.len() / 2]).unwrap_or(u32::MAX);
-    let latency = middle.clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
-    // Worth a spin as long as what it delays: of its CPU time most is in the kernel and in interrupts, which nobody accounts to a wait.
-    Ok(SleepCost { latency, price: latency })
+    let middle = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        nanoseconds(times[times.len() / 2]).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end())
+    };
+    Ok(SleepCost { latency: middle(waits), price: middle(spent) })
 }
 
-/// Now, by the monotonic clock.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// Of all threads of this process, the driver's among them.
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }

@@ -113,26 +113,6 @@ fn a_wait_ends_once_the_kernel_has_whether_it_spins_or_sleeps() {
 }
 
 #[test]
-fn an_event_that_blocks_is_slept_in_itself_and_with_a_deadline_beside_it() {
-    let mut bench = Bench::new("");
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
-    for deadline in [None, Some(Deadline::after(Duration::from_secs(30)))] {
-        let raw = bench.launch(SHORT).raw();
-        // SAFETY: the bench's, which outlives it.
-        let event = unsafe { Event::from_raw_blocking(raw) };
-        assert!(waiter.wait(&event, deadline).unwrap());
-        assert!(bench.memory[1] - bench.memory[0] >= SHORT.as_nanos() as u64);
-        bench.memory[1] = 0;
-    }
-    assert_eq!(waiter.counts().slept, 2);
-    let event = Bench::new("fail=719").launch(SHORT).raw();
-    // SAFETY: events of the driver made for tests are never freed.
-    let event = unsafe { Event::from_raw_blocking(event) };
-    assert!(matches!(waiter.wait(&event, None), Err(GpuError::Call { code: LAUNCH_FAILED, .. })));
-}
-
-#[test]
 fn a_wait_that_is_given_up_may_be_taken_up_again_and_an_early_event_is_not_told_behind_a_late_one() {
     let mut late = Bench::new("never=1");
     let event = late.launch(SHORT);
@@ -223,39 +203,54 @@ fn calls() -> i64 {
     }
 }
 
-#[test]
-fn events_as_long_as_those_before_them_are_found_by_a_timer_and_a_much_longer_one_is_told_of_too() {
-    const OFTEN: i64 = 40;
-    // In a process of its own: other tests have functions called too.
-    if std::env::var_os("DOORBELL_TEST_ALONE").is_none() {
-        let name =
-            "events_as_long_as_those_before_them_are_found_by_a_timer_and_a_much_longer_one_is_told_of_too";
-        let mut alone = Command::new(std::env::current_exe().unwrap());
-        let status = alone.args([name, "--exact"]).env("DOORBELL_TEST_ALONE", "1").status().unwrap();
-        assert!(status.success());
-        return;
-    }
+/// Waits through `Events` for kernels of `times`, one at a time; how often the driver was asked to call a function meanwhile.
+fn calls_for(times: impl IntoIterator<Item = Duration>) -> i64 {
     let mut bench = Bench::new("");
     let mut events = Events::new().unwrap();
     let before = calls();
-    for round in 0..OFTEN + 2 {
-        // The last but one is fifty times as long, and the last as short as those before again.
-        let event = bench.launch(if round == OFTEN { SHORT * 50 } else { SHORT });
+    for (round, time) in (0..).zip(times) {
+        let event = bench.launch(time);
         // SAFETY: the bench's, which outlives them.
-        unsafe { events.add(&event, round as u64) }.unwrap();
+        unsafe { events.add(&event, round) }.unwrap();
         let told = loop {
-            assert!(is_readable(&events, 10), "nothing within ten seconds of kernel {round}");
+            assert!(is_readable(&events, 30), "nothing within thirty seconds of kernel {round}");
             if let Some(told) = events.done().unwrap().pop() {
                 break told;
             }
         };
-        assert_eq!((told.key, told.result), (round as u64, Ok(())));
+        assert_eq!((told.key, told.result), (round, Ok(())));
         assert!(events.is_empty());
-        assert!(bench.memory[1] - bench.memory[0] >= SHORT.as_nanos() as u64);
+        assert!(bench.memory[1] - bench.memory[0] >= time.as_nanos() as u64);
         bench.memory[1] = 0;
     }
-    let called = calls() - before;
-    assert!((1..OFTEN / 2).contains(&called), "{called} calls for {OFTEN} kernels");
+    calls() - before
+}
+
+/// Runs `test` in a process of its own, for other tests have functions called too.
+fn alone(name: &str, test: impl FnOnce()) {
+    if std::env::var_os("DOORBELL_TEST_ALONE").is_some() {
+        return test();
+    }
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let status = alone.args([name, "--exact"]).env("DOORBELL_TEST_ALONE", "1").status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn regular_events_are_found_by_a_timer_and_a_much_longer_one_among_them_is_told_of() {
+    let name = "regular_events_are_found_by_a_timer_and_a_much_longer_one_among_them_is_told_of";
+    alone(name, || {
+        let long = LONG * 4;
+        let called = calls_for([long; 150].into_iter().chain([long * 10]).chain([long; 5]));
+        // The longer one is told by a call, and so are those after it, until they are regular again.
+        assert!((6..120).contains(&called), "{called} calls");
+    });
+}
+
+#[test]
+fn events_of_which_none_is_as_long_as_the_last_are_each_told_by_a_call() {
+    let name = "events_of_which_none_is_as_long_as_the_last_are_each_told_by_a_call";
+    alone(name, || assert_eq!(calls_for([SHORT, LONG * 10].repeat(12)), 24));
 }
 
 #[test]

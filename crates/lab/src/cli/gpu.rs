@@ -27,7 +27,7 @@ const FIRST: [&str; 11] = [
     "gpu-flag",
     "gpu-hybrid",
     "gpu-adaptive",
-    "gpu-adaptive-block",
+    "gpu-events",
     "gpu-launch",
     "gpu-resident",
     "gpu-wait-value",
@@ -51,7 +51,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 pub struct Args {
     /// Ways to wait, or `all` [default: one of each kind]. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
     /// gpu-event-yield, gpu-event-auto, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,
-    /// gpu-write-value, gpu-hybrid, gpu-adaptive, gpu-adaptive-block, gpu-events. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
+    /// gpu-write-value, gpu-hybrid, gpu-adaptive, gpu-events. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
     #[arg(value_name = "WAY", value_parser = offered::gpu_ways(), hide_possible_values = true)]
     ways: Vec<String>,
     /// How long kernels work, comma separated, at most 1s; 10us-1ms draws each kernel's length anew, evenly by the logarithm [default:

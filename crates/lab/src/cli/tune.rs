@@ -76,7 +76,7 @@ impl Experiment for Args {
                 "no profile written: sleeping could be measured on no pair of CPUs; the result file says why"
             );
         };
-        let profile = Profile { machine: profile::machine(), cost: cost(chosen)?, gpu_ns: gpu_ns() };
+        let profile = Profile { machine: profile::machine(), cost: cost(chosen)?, gpu: gpu() };
         let text = format!(
             "# Written by `doorbell tune` {}. What it found, of which the last two lines are what the library assumes:\n{}{profile}",
             env!("CARGO_PKG_VERSION"),
@@ -90,19 +90,18 @@ impl Experiment for Args {
             if result.emulated() {
                 writeln!(out, "\n{EMULATED}")?;
             }
-            out.write_all(said(&tuned, profile.gpu_ns, &path).as_bytes())?;
+            out.write_all(said(&tuned, profile.gpu, &path).as_bytes())?;
         }
         Ok(Exit::Done)
     }
 }
 
 /// What a sleep until the end of a GPU's work costs, where there is a GPU.
-fn gpu_ns() -> Option<u32> {
-    let driver = Driver::of_process().ok()?;
-    Some(doorbell::gpu::measure_sleep_cost(driver).ok()?.latency)
+fn gpu() -> Option<SleepCost> {
+    doorbell::gpu::measure_sleep_cost(Driver::of_process().ok()?).ok()
 }
 
-fn said(tuned: &Tuned, gpu_ns: Option<u32>, path: &std::path::Path) -> String {
+fn said(tuned: &Tuned, gpu: Option<SleepCost>, path: &std::path::Path) -> String {
     let style = Style::of_stdout();
     let mut out = format!("\n{}\n", doorbell_report::tune::tune(tuned, &style));
     let read = profile::path();
@@ -118,8 +117,8 @@ fn said(tuned: &Tuned, gpu_ns: Option<u32>, path: &std::path::Path) -> String {
             path.display()
         )
     };
-    if let Some(ns) = gpu_ns {
-        let late = time(f64::from(ns) * 1e3);
+    if let Some(gpu) = gpu {
+        let late = time(f64::from(gpu.latency) * 1e3);
         out.push_str(
             &style.wrap(&format!("A thread that sleeps until its GPU is done runs {late} later."), 0),
         );

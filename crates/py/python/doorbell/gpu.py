@@ -30,15 +30,12 @@ def _raw(event: object) -> int:
 class Waiter:
     """Waits for one event at a time. It learns from its own waits: make one for each place that waits."""
 
-    def __init__(self, spin: float | None = None, blocking: bool = False) -> None:
-        """`spin`: seconds for which it asks before it sleeps; None is as long as that pays. `blocking`: its events were made so that who
-        synchronises them sleeps, as `torch.cuda.Event(blocking=True)`; it then sleeps in them, which takes the least CPU time."""
-        self._waiter = _Waiter(spin, blocking)
+    def __init__(self, spin: float | None = None) -> None:
+        """`spin`: seconds for which it asks before it sleeps; None is as long as that pays."""
+        self._waiter = _Waiter(spin)
 
     def wait(self, event: object, timeout: float | None = None) -> bool:
-        """Waits until what was recorded in `event` is done. False if `timeout` seconds were over first.
-
-        Without a time-out it sleeps in the driver, which costs least, and Ctrl-C is heard once the event is done."""
+        """Waits until what was recorded in `event` is done. False if `timeout` seconds were over first."""
         return self._waiter.wait(_raw(event), timeout)
 
     def counts(self) -> dict[str, int]:

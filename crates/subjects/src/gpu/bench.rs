@@ -391,10 +391,8 @@ impl Bench {
 
     /// What is recorded behind each kernel.
     pub(super) fn event(&self) -> Event<'static> {
-        // SAFETY: the bench's own, which is never given up, and made as `blocks` says.
-        unsafe {
-            if self.way.blocks() { Event::from_raw_blocking(self.event) } else { Event::from_raw(self.event) }
-        }
+        // SAFETY: the bench's own, which is never given up.
+        unsafe { Event::from_raw(self.event) }
     }
 
     /// The round of the kernel that was set off then and has ended.

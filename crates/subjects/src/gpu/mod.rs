@@ -152,13 +152,6 @@ pub fn all() -> &'static [Way] {
             Launch,
             Wait::Adaptive,
         ),
-        way(
-            "gpu-adaptive-block",
-            "doorbell::gpu: the same, of events that block",
-            Block,
-            Launch,
-            Wait::Adaptive,
-        ),
         way("gpu-events", "doorbell::gpu: one event loop, however many streams", Auto, Launch, Wait::Events),
         way("gpu-launch", "a launch wakes the GPU", Auto, Launch, Wait::Flag),
         way("gpu-graph", "the launch of a graph wakes the GPU", Auto, Graph, Wait::Flag),
