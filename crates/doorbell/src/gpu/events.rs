@@ -250,3 +250,45 @@ impl AsRawFd for Events {
         self.set.as_raw_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn after(exact: &[Duration]) -> Lasts {
+        let mut lasts = Lasts::default();
+        exact.iter().for_each(|took| lasts.learn(*took));
+        lasts
+    }
+
+    #[test]
+    fn what_is_regular_is_looked_at_when_it_should_be_done_and_one_surprise_ends_that() {
+        let mut lasts = after(&[MS * 3; 40]);
+        let expected = lasts.by_timer().expect("forty alike are regular");
+        assert!(expected.abs_diff(MS * 3) < MS / 10, "{expected:?}");
+        lasts.learn(MS * 9);
+        assert_eq!(lasts.by_timer(), None);
+        [MS * 3; 40].iter().for_each(|took| lasts.learn(*took));
+        assert!(lasts.by_timer().is_some(), "and forty alike are regular again");
+    }
+
+    #[test]
+    fn what_is_not_regular_or_too_short_or_too_long_is_left_to_the_drivers_thread() {
+        let mixed: Vec<Duration> = (0..200).map(|round| MS * (1 + round * 7 % 10)).collect();
+        for times in [&mixed[..], &[MS / 50; 200], &[MS * 40; 200], &[]] {
+            assert_eq!(after(times).by_timer(), None, "{:?}", times.first());
+        }
+    }
+
+    /// Kernels that have become short would be found late for ever: nobody knows when they were done.
+    #[test]
+    fn first_looks_that_always_find_it_done_have_it_told_exactly_again() {
+        let mut lasts = after(&[MS * 3; 40]);
+        (0..EARLY).for_each(|_| lasts.found_early(MS * 3));
+        assert_eq!(lasts.by_timer(), None);
+        lasts.learn(MS / 5);
+        assert_eq!(lasts.by_timer(), None, "and that it is no longer regular comes out");
+    }
+}
