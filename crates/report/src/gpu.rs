@@ -165,6 +165,7 @@ mod tests {
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Record, SideCounters};
     use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
+    use std::io::Read;
 
     fn record(subject: &str, kernel_ns: u64, ps: u64, cores: f64) -> Record {
         let pattern = Pattern::Gpu { kernel_ns, up_to_ns: None, gap_ns: 0, streams: 1 };
@@ -178,6 +179,40 @@ mod tests {
         let device = Some(BlockDevice { name: "GPU 0".into(), model, ..BlockDevice::default() });
         record.io = Some(Io { device, ..Io::default() });
         record
+    }
+
+    /// What an H200 brought back (book/gpu.md).
+    fn stored(name: &str) -> ResultFile {
+        let path = format!("{}/../../book/data/gpu-2026-11-27/{name}.json.gz", env!("CARGO_MANIFEST_DIR"));
+        let mut text = String::new();
+        let file = std::fs::File::open(&path).expect(&path);
+        flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect(&path);
+        serde_json::from_str(&text).expect(&path)
+    }
+
+    #[test]
+    fn the_stored_results_of_a_real_gpu_say_how_to_wait_for_it() {
+        for (name, all) in [
+            (
+                "whole",
+                &[
+                    "Measured on: NVIDIA H200.",
+                    "Kernels of 1 ms: fastest is gpu-flag, 1.53 us after the kernel's end",
+                    "at most 10 % of a core: gpu-query-pause",
+                    "Blocking wakes 59.7 us later than spinning: from kernels of 1.19 ms on",
+                    "fastest by gpu-resident: 1.56 us",
+                ][..],
+            ),
+            ("irregular", &["Kernels of 10 us to 10 ms: fastest is gpu-stream-spin"]),
+            ("streams-by-timer", &["8 at once: fastest is gpu-events, 20.1 us", "14 % of a core"]),
+        ] {
+            let result = stored(name);
+            let told = Gpus.subsections(&result, &Figures::of(&result));
+            let text = subsection::text(&told, &Style { width: 400, ..Style::PLAIN });
+            for words in all {
+                assert!(text.contains(words), "{words}:\n{text}");
+            }
+        }
     }
 
     #[test]

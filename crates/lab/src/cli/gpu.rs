@@ -86,12 +86,13 @@ fn kernel(text: &str) -> Result<Kernel, String> {
         Err(doorbell_results::quantity::refused(why, &["100us", "10us-1ms", "1s"]))
     };
     let (least, most) = text.split_once('-').unwrap_or((text, text));
-    match [duration(least)?, duration(most)?] {
-        [_, most] if most > LONGEST => {
+    match (duration(least), duration(most)) {
+        (Ok(_), Ok(most)) if most > LONGEST => {
             refused(format_args!("'{text}' is longer than a kernel is waited for"))
         }
-        [least, most] if least > most => refused(format_args!("'{text}' ends before it begins")),
-        kernel => Ok(Kernel(kernel)),
+        (Ok(least), Ok(most)) if least > most => refused(format_args!("'{text}' ends before it begins")),
+        (Ok(least), Ok(most)) => Ok(Kernel([least, most])),
+        _ => refused(format_args!("'{text}' is no time that a kernel takes")),
     }
 }
 
