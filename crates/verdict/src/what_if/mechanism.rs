@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Another mechanism at an edge: the difference between what the two cost on this machine.
 
-use super::record::{Replay, Which, found, waits};
+use super::record::{Replay, Which, found, shared, waits};
 use super::{Refusal, WhatIf, costs};
 use doorbell_results::anatomy::program::{MachineCosts, Program};
 
@@ -17,10 +17,12 @@ pub(super) fn replaced(
         return Err(Refusal::SameMechanism { mechanism: wanted.to_owned() });
     }
     let slept_ns = edge.slept.p50_ns;
-    let before = costs::price(machine, now, false, slept_ns)?;
-    let after = costs::price(machine, wanted, false, slept_ns)?;
+    let waits = waits(program, place, Which::Place)?;
+    let same_cpu = shared(&waits) > 0.5;
+    let before = costs::price(machine, now, same_cpu, slept_ns)?;
+    let after = costs::price(machine, wanted, same_cpu, slept_ns)?;
     let longer = after.wake_ns - before.wake_ns;
-    found(&waits(program, place, Which::Place)?, |some| {
+    found(&waits, |some| {
         let mut replay = Replay::default();
         for wait in some {
             replay.lasted += wait.lasted();

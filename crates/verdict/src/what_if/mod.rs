@@ -148,7 +148,8 @@ fn changed(
         Change::Spin(_) if usable.len() == 1 => Err(Refusal::OneCpu),
         Change::Spin(spin) => {
             let waits = waits(program, place, Which::Place)?;
-            found(&waits, |some| spin::replay(some, ns(spin), costs))
+            let apart = spin::apart(&program.edges[place], &waits, costs)?;
+            found(&waits, |some| spin::replay(some, ns(spin), costs, apart))
         }
         Change::Pin([one, other]) => match [one, other].into_iter().find(|cpu| !usable.contains(**cpu)) {
             Some(cpu) => Err(Refusal::NoCpu { cpu: *cpu }),
@@ -170,10 +171,11 @@ pub fn first(result: &ResultFile) -> Vec<Tried> {
     let own_time = |edge: &Edge| edge.mechanism.wait == Wait::Sleep && edge.mechanism.by == By::Timer;
     let told = |edge: &Edge| edge.wakes >= FEWEST as u64 && edge.sequence.is_some();
     let worst = program.edges.iter().enumerate().filter(|(_, edge)| !own_time(edge) && told(edge));
-    let tried = |(place, _): (usize, &Edge)| {
+    let tried = |(place, edge): (usize, &Edge)| {
         let with =
             |change: Change| changed(result, program, place, &change, costs).map(|what_if| (change, what_if));
-        let spin = waits(program, place, Which::Place).and_then(|waits| spin::best(&waits, costs));
+        let spin = waits(program, place, Which::Place)
+            .and_then(|waits| spin::best(&waits, costs, spin::apart(edge, &waits, costs)?));
         let pin = result.machine.topology.usable.iter().next().ok_or(Refusal::Apart);
         [
             Tried { place, kind: Kind::Spin, found: spin.and_then(|spin| with(Change::Spin(spin))) },

@@ -45,7 +45,8 @@ pub(super) fn pinned(program: &Program, place: usize, machine: &MachineCosts) ->
             replay.lasted += wait.lasted();
             if wait.changed {
                 replay.took.push(wait.waker_ran.unwrap_or(ran_ns));
-                replay.cpu += alone.cpu_ns - apart.cpu_ns;
+                // Where the scheduler put both on one CPU already nothing is saved.
+                replay.cpu += if wait.on_wakers_cpu() { 0.0 } else { alone.cpu_ns - apart.cpu_ns };
             }
         }
         replay

@@ -9,6 +9,8 @@ use doorbell_results::record::rank::rank;
 /// Stretches into which the record is cut, and how often a record is made of them by chance.
 const STRETCHES: usize = 10;
 const RESAMPLED: usize = 400;
+/// By how much two times to one switch may differ in the record, nanoseconds.
+const SWITCH_NS: f64 = 2.0;
 
 /// One wait of a thread, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,9 +65,20 @@ pub(super) fn busy(waits: &[Waited]) -> f64 {
 }
 
 impl Waited {
+    /// Whether the waiter came where its waker left: one switch is both then.
+    pub(super) fn on_wakers_cpu(&self) -> bool {
+        self.waker_ran.is_some_and(|ran| (ran - self.took).abs() <= SWITCH_NS)
+    }
+
     pub(super) fn lasted(&self) -> f64 {
         self.slept + self.took + self.awake
     }
+}
+
+/// The share of the changed waits after which the thread came to its waker's CPU.
+pub(super) fn shared(waits: &[Waited]) -> f64 {
+    let changed = || waits.iter().filter(|wait| wait.changed);
+    changed().filter(|wait| wait.on_wakers_cpu()).count() as f64 / changed().count().max(1) as f64
 }
 
 /// What a stretch of waits becomes.
