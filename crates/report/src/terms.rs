@@ -240,7 +240,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("woken per s", "How often threads of that name were woken in a second."),
     ("thread name", "The name of one or several threads of a recorded program."),
     (
-        "sleeps spared",
+        "spared",
         "Wake-ups for which nobody would sleep any more: they come while the waiter still spins, or share one with others.",
     ),
     ("believe", "By what `doorbell trace` comes to a prediction, or why it makes none."),

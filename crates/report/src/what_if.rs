@@ -30,7 +30,7 @@ pub fn told(letter: &str, change: &Change, found: &Result<WhatIf, Refusal>, styl
         word("What if"),
         word(format!("p50, {}", scale.unit.sign())),
         word("CPU, cores"),
-        number("sleeps spared"),
+        number("spared"),
     ]);
     table.row(vec![
         named(letter, change),
