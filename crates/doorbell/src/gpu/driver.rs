@@ -213,8 +213,8 @@ impl Driver {
         let mut name = ptr::null();
         // SAFETY: takes any number, and leaves a string that stays, or null.
         let known = unsafe { (self.error_name)(code, &raw mut name) } == SUCCESS && !name.is_null();
-        // SAFETY: a string of the driver's, which stays.
         let name = if known {
+            // SAFETY: a string of the driver's, which stays.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         } else {
             String::new()

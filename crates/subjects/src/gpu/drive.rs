@@ -4,7 +4,7 @@
 
 use super::bench::{Bench, Kernels, Round};
 use super::clock::Relation;
-use super::window::{self, Window};
+use super::window::{self, MOST_WORDS, WARM_UP, Window};
 use super::{Start, Wait, Way};
 use crate::mechanism::{Fault, Links};
 use crate::transfer::other_threads_ns;
@@ -18,15 +18,11 @@ use doorbell_results::record::Figure;
 use doorbell_results::record::io::Io;
 use std::time::Duration;
 
-/// Kernels before the window.
-pub(super) const WARM_UP: u64 = 10;
 /// Exchanges before a trial, and behind it.
 const EXCHANGES: u32 = 200;
 /// How long an event is asked about before the driver blocks, unless told otherwise: about what a blocking wake-up costs.
 const HYBRID: Duration = Duration::from_micros(50);
-/// Words that a resident kernel is there for at most.
-pub(super) const MOST_WORDS: u32 = 1 << 20;
-/// And so long at most: after four seconds it leaves by itself.
+/// So long a resident kernel is there at most: after four seconds it leaves by itself.
 const RESIDENT_NS: u64 = 3_000_000_000;
 
 /// A way, to be driven by the side that notifies first; the other leaves at once.

@@ -3,7 +3,6 @@
 
 use super::bench::{Bench, Round, fault};
 use super::clock::now_ns;
-use super::drive::{MOST_WORDS, WARM_UP};
 use crate::mechanism::Fault;
 use doorbell::gpu::Events;
 use doorbell_harness::control::Step;
@@ -14,6 +13,11 @@ use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+
+/// Kernels before the window.
+pub(super) const WARM_UP: u64 = 10;
+/// Words that a resident kernel is there for at most.
+pub(super) const MOST_WORDS: u32 = 1 << 20;
 
 /// What a trial's rounds are bound to.
 #[derive(Debug, Clone, Copy)]

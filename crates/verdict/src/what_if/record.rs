@@ -48,14 +48,14 @@ pub(super) fn waits(program: &Program, place: usize, which: Which) -> Result<Vec
         Which::Edge => (0..program.edges.len()).map(|other| other == place).collect(),
     };
     let times = slept_ns.iter().zip(took_ns).zip(awake_ns);
-    let one = |(at, (edge, ((slept, took), awake))): (usize, (&u32, ((&u64, &u64), &u64)))| Waited {
+    let waits = edges.iter().zip(times).enumerate().map(|(at, (edge, ((slept, took), awake)))| Waited {
         changed: changed.get(*edge as usize).copied().unwrap_or(false),
         slept: *slept as f64,
         took: *took as f64,
         awake: *awake as f64,
         waker_ran: waker_ran_ns.get(at).copied().flatten().map(|ns| ns as f64),
-    };
-    Ok(edges.iter().zip(times).enumerate().map(one).collect())
+    });
+    Ok(waits.collect())
 }
 
 /// The share of the time for which the thread was awake.

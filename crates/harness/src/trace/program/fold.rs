@@ -194,7 +194,7 @@ fn convoys(graph: &Graph, names: &HashMap<i32, String>) -> Vec<Convoy> {
         let (most, _) = both.iter().max_by_key(|(_, wakes)| *wakes)?;
         let waiter = names.get(most).cloned().unwrap_or_else(|| format!("task {most}"));
         let wakes: u64 = both.iter().map(|(_, wakes)| wakes).sum();
-        (both.len() >= CONVOY && wakes >= FEW as u64).then(|| Convoy {
+        (both.len() >= CONVOY && wakes >= FEW as u64).then_some(Convoy {
             address,
             waiter,
             threads: both.len() as u64,
