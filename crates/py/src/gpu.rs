@@ -53,8 +53,9 @@ impl GpuWaiter {
     }
 
     /// Hits, spins in vain, sleeps.
-    fn counts(&self) -> (u64, u64, u64) {
-        let counts = held(&self.waiter).counts();
+    fn counts(&self, py: Python<'_>) -> (u64, u64, u64) {
+        // Whoever waits has it for the time of a wait.
+        let counts = blocking::at_leisure(py, || held(&self.waiter).counts());
         (counts.hits, counts.in_vain, counts.slept)
     }
 }

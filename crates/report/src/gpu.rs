@@ -78,8 +78,8 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
     }
     if let (Some(even), Some(spin)) = (waits.break_even_ns(), waits.spin_ns()) {
         said.push(format!(
-            "Blocking wakes {} later than spinning: from kernels of {} on that is at most {:.0} % of their time. To have both, spin for \
-             {} and then block.",
+            "Blocking wakes {} later than spinning: from kernels of about {} on that is at most {:.0} % of their time. To have both, \
+             spin for {} and then block.",
             ns(spin),
             ns(even),
             LITTLE * 100.0,
@@ -204,7 +204,7 @@ mod tests {
                     "Measured on: NVIDIA H200.",
                     "Kernels of 1 ms: fastest is gpu-flag, 1.53 us after the kernel's end",
                     "at most 10 % of a core: gpu-query-pause",
-                    "Blocking wakes 59.7 us later than spinning: from kernels of 1.19 ms on",
+                    "Blocking wakes 59.7 us later than spinning: from kernels of about 2.",
                     "fastest by gpu-resident: 1.56 us",
                 ][..],
             ),

@@ -52,20 +52,50 @@ pub struct Waits {
     pub kernels: Vec<Kernel>,
     /// Ways in which the CPU wakes the GPU, the quickest first.
     pub wakes_gpu: Vec<Cost>,
-    /// What blocking adds to a wake-up behind a kernel, beside spinning by the same call; nanoseconds.
-    pub added_ns: Option<f64>,
+    /// What blocking adds to a wake-up, beside spinning by the same call, by the length of the kernel, the shortest first; nanoseconds.
+    pub added: Vec<Added>,
+}
+
+/// What blocking adds behind kernels of one length, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Added {
+    pub kernel_ns: f64,
+    pub added_ns: f64,
 }
 
 impl Waits {
-    /// From which length of a kernel on blocking adds at most [`LITTLE`] to its turn, nanoseconds: what it adds behind the longest kernels,
-    /// divided by that share.
+    /// From which length of a kernel on blocking adds at most [`LITTLE`] to its turn, nanoseconds: between the measured lengths it is taken to grow
+    /// with the logarithm of the length, and beyond them to stay.
     pub fn break_even_ns(&self) -> Option<f64> {
-        Some(self.spin_ns()? / LITTLE)
+        let little = |one: &&Added| one.added_ns <= LITTLE * one.kernel_ns;
+        let longest = self.added.last()?;
+        let enough = self.added.iter().rev().take_while(little).count();
+        let Some(first) = self.added.len().checked_sub(enough).and_then(|at| self.added.get(at)) else {
+            return Some(longest.added_ns / LITTLE).filter(|ns| *ns > 0.0);
+        };
+        let Some(before) = self.added.len().checked_sub(enough + 1).and_then(|at| self.added.get(at)) else {
+            return Some(first.kernel_ns);
+        };
+        let [low, high] = [before, first].map(|one| one.kernel_ns.ln());
+        // The share goes down from one to the other, so halving finds where it is LITTLE.
+        let (mut too_short, mut long_enough) = (0.0, 1.0);
+        for _ in 0..40 {
+            let part = f64::midpoint(too_short, long_enough);
+            let added = before.added_ns + (first.added_ns - before.added_ns) * part;
+            if added <= LITTLE * (low + (high - low) * part).exp() {
+                long_enough = part;
+            } else {
+                too_short = part;
+            }
+        }
+        Some((low + (high - low) * long_enough).exp())
     }
 
-    /// How long to spin before blocking: as long as blocking adds. Whoever spins so long never pays more than twice the better of the two.
+    /// How long to spin before blocking: as long as blocking adds, in the middle over the lengths. Whoever spins as long as it adds never pays
+    /// more than twice the better of the two.
     pub fn spin_ns(&self) -> Option<f64> {
-        self.added_ns.filter(|ns| *ns > 0.0)
+        let added: Vec<f64> = self.added.iter().map(|one| one.added_ns).collect();
+        super::statistics::median(&added).filter(|ns| *ns > 0.0)
     }
 }
 
@@ -91,12 +121,15 @@ pub fn waits(result: &ResultFile) -> Option<Waits> {
     let quickest = |ways: &mut Vec<Cost>| ways.sort_by(|one, other| one.wake_ns.total_cmp(&other.wake_ns));
     kernels.iter_mut().for_each(|kernel| quickest(&mut kernel.ways));
     quickest(&mut wakes_gpu);
-    let added = kernels.iter().filter(|kernel| kernel.kernel_ns[0] > 0).filter_map(|kernel| {
+    let added = kernels.iter().filter(|kernel| kernel.kernel_ns[0] > 0 && kernel.streams == 1);
+    let added = added.filter_map(|kernel| {
         let of = |part| kernel.ways.iter().find(|way| result.plan.plays(&way.subject, part));
-        Some(of(BLOCKS)?.wake_ns - of(SPINS)?.wake_ns)
+        let [least, most] = kernel.kernel_ns;
+        let added_ns = of(BLOCKS)?.wake_ns - of(SPINS)?.wake_ns;
+        (least == most).then_some(Added { kernel_ns: least as f64, added_ns })
     });
-    let added_ns = super::statistics::median(&added.collect::<Vec<f64>>());
-    (!kernels.is_empty() || !wakes_gpu.is_empty()).then_some(Waits { kernels, wakes_gpu, added_ns })
+    let added = added.collect();
+    (!kernels.is_empty() || !wakes_gpu.is_empty()).then_some(Waits { kernels, wakes_gpu, added })
 }
 
 fn cost(variant: &Variant<'_>) -> Option<Cost> {
@@ -160,5 +193,18 @@ mod tests {
         let spin = waits.spin_ns().unwrap();
         assert!((60_000.0..90_000.0).contains(&spin), "{spin}");
         assert_eq!(waits.break_even_ns(), Some(spin / LITTLE));
+    }
+
+    /// What an H200 took (book/gpu.md): one figure for all lengths said that 1.19 ms is long enough, where it was 8.6 %.
+    #[test]
+    fn where_a_longer_kernel_makes_a_sleep_dearer_the_break_even_lies_between_the_lengths() {
+        let added = [(10e3, 33.1e3), (100e3, 31.9e3), (1e6, 86.4e3), (10e6, 231e3)];
+        let added = added.map(|(kernel_ns, added_ns)| Added { kernel_ns, added_ns }).to_vec();
+        let waits = |added| Waits { kernels: Vec::new(), wakes_gpu: Vec::new(), added };
+        let even = waits(added.clone()).break_even_ns().unwrap();
+        assert!((2.2e6..2.8e6).contains(&even), "{even}");
+        assert_eq!(waits(added[..3].to_vec()).break_even_ns(), Some(86.4e3 / LITTLE), "beyond the longest");
+        assert_eq!(waits(added[3..].to_vec()).break_even_ns(), Some(10e6), "no shorter one was measured");
+        assert_eq!(waits(Vec::new()).break_even_ns(), None);
     }
 }

@@ -105,8 +105,8 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 struct Lane {
     stream: Handle,
-    /// What is waited for in it.
-    armed: Option<u64>,
+    /// What is waited for in it: the number, and the event.
+    armed: Option<(u64, Handle)>,
 }
 
 // SAFETY: the driver's functions may be called from any thread; no handle is bound to one.
@@ -119,15 +119,36 @@ impl Lanes {
         Ok(Self { driver, context: driver.context()?, alarm: Arc::new(alarm), lanes: Vec::new(), last: 0 })
     }
 
-    /// Has the alarm rung once `event`, or all that is in the stream where there is none, is done. The number that it is rung for.
+    /// Has the alarm rung once `event`, or all that is in the stream where there is none, is done. The number that it is rung for; of an event
+    /// that is waited for already, that one's, so the event may have been recorded again since.
     ///
     /// # Safety
     /// `event` must be null, or an event of this driver that is alive.
     pub(super) unsafe fn arm(&mut self, event: Handle) -> Result<u64, GpuError> {
-        let at = match self.lanes.iter().position(|lane| lane.armed.is_none()) {
-            Some(at) => at,
-            None => self.add()?,
-        };
+        let same = self.lanes.iter().filter_map(|lane| lane.armed).find(|(_, other)| *other == event);
+        if let Some((number, _)) = same.filter(|_| !event.is_null()) {
+            return Ok(number);
+        }
+        let mut before = ptr::null_mut();
+        // SAFETY: the pointer is good for the call; the thread has its own context again afterwards.
+        unsafe {
+            self.driver.context_get(&raw mut before)?;
+            self.driver.context_set(self.context)?;
+        }
+        // SAFETY: as the caller promises.
+        let armed = unsafe { self.arm_here(event) };
+        // SAFETY: it was the thread's.
+        unsafe { self.driver.context_set(before) }?;
+        armed
+    }
+
+    /// The same in a thread whose context is the streams'.
+    ///
+    /// # Safety
+    /// As [`arm`](Self::arm).
+    unsafe fn arm_here(&mut self, event: Handle) -> Result<u64, GpuError> {
+        let free = self.lanes.iter().position(|lane| lane.armed.is_none());
+        let at = free.map_or_else(|| self.add(), Ok)?;
         self.last += 1;
         let (stream, number) = (self.lanes[at].stream, self.last);
         let call = Box::into_raw(Box::new(Call { alarm: Arc::clone(&self.alarm), number }));
@@ -138,25 +159,21 @@ impl Lanes {
             waits.and_then(|()| self.driver.launch_host_function(stream, done, call.cast()))
         };
         if let Err(error) = armed {
-            // SAFETY: the driver refused it, and calls nothing.
-            drop(unsafe { Box::from_raw(call) });
+            // SAFETY: the driver refused it, and calls nothing. What the stream waits for nobody asked for: it is given up.
+            unsafe {
+                drop(Box::from_raw(call));
+                let _ = self.driver.stream_destroy(self.lanes.swap_remove(at).stream);
+            }
             return Err(error);
         }
-        self.lanes[at].armed = Some(number);
+        self.lanes[at].armed = Some((number, event));
         Ok(number)
     }
 
     fn add(&mut self) -> Result<usize, GpuError> {
         let mut stream = ptr::null_mut();
-        let mut before = ptr::null_mut();
-        // SAFETY: the pointers are good for the calls; the thread has its own context again afterwards.
-        unsafe {
-            self.driver.context_get(&raw mut before)?;
-            self.driver.context_set(self.context)?;
-            let made = self.driver.stream_create(&raw mut stream, NON_BLOCKING);
-            self.driver.context_set(before)?;
-            made?;
-        }
+        // SAFETY: the pointer is good for the call.
+        unsafe { self.driver.stream_create(&raw mut stream, NON_BLOCKING) }?;
         self.lanes.push(Lane { stream, armed: None });
         Ok(self.lanes.len() - 1)
     }
@@ -165,7 +182,7 @@ impl Lanes {
     pub(super) fn take(&mut self) -> Vec<u64> {
         let fired = self.alarm.take();
         for lane in &mut self.lanes {
-            lane.armed = lane.armed.filter(|number| !fired.contains(number));
+            lane.armed = lane.armed.filter(|(number, _)| !fired.contains(number));
         }
         fired
     }

@@ -24,6 +24,8 @@ pub type HostFunction = unsafe extern "C" fn(*mut c_void);
 
 /// The call succeeded.
 const SUCCESS: c_int = 0;
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: u32 = 2;
 /// What is asked about is not over (`CUDA_ERROR_NOT_READY`).
 const NOT_READY: c_int = 600;
 
@@ -115,6 +117,8 @@ table! {
     stream_write_value = "cuStreamWriteValue32_v2" (stream: Handle, address: u64, value: u32, flags: u32);
     /// Begins to put into a graph what is put into a stream.
     capture_begin = "cuStreamBeginCapture_v2" (stream: Handle, mode: u32);
+    /// How this thread's calls stand to captures of others; leaves what it was.
+    capture_mode = "cuThreadExchangeStreamCaptureMode" (mode: *mut u32);
     /// The graph.
     capture_end = "cuStreamEndCapture" (stream: Handle, graph: *mut Handle);
     /// Makes a graph ready to be launched.
@@ -239,6 +243,15 @@ impl Driver {
         }
     }
 
+    /// Until it is dropped calls of this thread may be made while another captures a graph, which they would break otherwise
+    /// (`CU_STREAM_CAPTURE_MODE_RELAXED`): that is so of asking about an event, too.
+    pub(super) fn beside_captures(&self) -> BesideCaptures<'_> {
+        let mut mode = RELAXED;
+        // SAFETY: the pointer is good for the call.
+        let exchanged = unsafe { self.capture_mode(&raw mut mode) }.is_ok();
+        BesideCaptures { driver: self, before: exchanged.then_some(mode) }
+    }
+
     /// The context of this thread; where it has none, the first device's that the CUDA runtime would take, which it then has.
     ///
     /// # Errors
@@ -258,5 +271,21 @@ impl Driver {
             self.context_set(context)?;
         }
         Ok(context)
+    }
+}
+
+/// See [`Driver::beside_captures`].
+#[derive(Debug)]
+pub(super) struct BesideCaptures<'a> {
+    driver: &'a Driver,
+    before: Option<u32>,
+}
+
+impl Drop for BesideCaptures<'_> {
+    fn drop(&mut self) {
+        if let Some(mut mode) = self.before {
+            // SAFETY: the pointer is good for the call.
+            let _ = unsafe { self.driver.capture_mode(&raw mut mode) };
+        }
     }
 }

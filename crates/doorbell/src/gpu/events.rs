@@ -148,6 +148,7 @@ impl Events {
     /// The event must stay alive until it was told or [removed](Self::remove), or these events are dropped.
     pub unsafe fn add(&mut self, event: &Event<'_>, key: u64) -> Result<(), GpuError> {
         let event = event.raw();
+        let _beside = self.driver.beside_captures();
         let added = Instant::now();
         let by_timer = self.lasts.by_timer();
         let number = match by_timer {
@@ -157,7 +158,8 @@ impl Events {
         };
         let look_at = added + by_timer.unwrap_or(GLANCE);
         self.waited.push(Waited { key, event, added, number, look_at, late: false });
-        self.set_timer()
+        // Where it cannot be looked at it is not waited for: whoever added it may give it up.
+        self.set_timer().inspect_err(|_| drop(self.waited.pop()))
     }
 
     /// Waits for `key` no more.
@@ -179,19 +181,19 @@ impl Events {
         let fired = self.lanes.take();
         let now = Instant::now();
         let (mut done, mut early) = (Vec::new(), None);
+        let driver = self.driver;
+        let _beside = driver.beside_captures();
         for mut waited in std::mem::take(&mut self.waited) {
             let told = waited.number.is_some_and(|number| fired.contains(&number));
             let took = now.saturating_duration_since(waited.added);
             // SAFETY: alive until it is told, as whoever added it promised.
-            let result = match unsafe { self.driver.is_done(waited.event) } {
-                Ok(false) if !told => match self.look_again(&mut waited, now) {
-                    Ok(()) => {
-                        self.waited.push(waited);
-                        continue;
-                    }
-                    Err(error) => Err(error),
-                },
-                Ok(_) => Ok(()),
+            let result = match unsafe { driver.is_done(waited.event) } {
+                Ok(false) => {
+                    self.look_again(&mut waited, now, told);
+                    self.waited.push(waited);
+                    continue;
+                }
+                Ok(true) => Ok(()),
                 Err(error) => Err(error),
             };
             if waited.late || told {
@@ -208,21 +210,22 @@ impl Events {
         Ok(done)
     }
 
-    /// What is not done is looked at again later; what is much later than expected, the driver's thread tells.
-    fn look_again(&mut self, waited: &mut Waited, now: Instant) -> Result<(), GpuError> {
-        if waited.look_at > now {
-            return Ok(());
+    /// What is not done is looked at again later; what is much later than expected, the driver's thread tells. What it told of was this event as it
+    /// was recorded earlier.
+    fn look_again(&mut self, waited: &mut Waited, now: Instant, told: bool) {
+        if waited.look_at > now && !told {
+            return;
         }
         let expected = self.lasts.expected;
+        waited.number = waited.number.filter(|_| !told);
         waited.late = true;
         let took = now.saturating_duration_since(waited.added);
         if waited.number.is_none() && took > (expected * 2).max(LATE) {
-            // SAFETY: alive until it is told, as whoever added it promised.
-            waited.number = Some(unsafe { self.lanes.arm(waited.event) }?);
+            // SAFETY: alive until it is told, as whoever added it promised. Where it is refused the timer goes on.
+            waited.number = unsafe { self.lanes.arm(waited.event) }.ok();
         }
         let pause = if waited.number.is_some() { GLANCE } else { (expected / LOOK_PART).max(SHORTEST_LOOK) };
         waited.look_at = now + pause;
-        Ok(())
     }
 
     /// Sets the timer to the next look.

@@ -8,6 +8,7 @@ use super::error::GpuError;
 use crate::deadline::Deadline;
 use crate::profile::{self, Profile};
 use doorbell_core::window::{SleepCost, Window};
+use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ pub enum Spin {
     /// As long as it pays: never longer than a sleep costs, and as it has learned from its own waits.
     #[default]
     Adaptive,
-    /// Always as long as this.
+    /// Always as long as this, at most four seconds.
     For(Duration),
 }
 
@@ -87,6 +88,7 @@ impl Waiter {
     /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
     pub fn wait(&mut self, event: &Event<'_>, deadline: Option<Deadline>) -> Result<bool, GpuError> {
         let event = event.raw();
+        let _beside = self.driver.beside_captures();
         // SAFETY: an `Event` is alive.
         let looks = || unsafe { self.driver.is_done(event) };
         if looks()? {
@@ -95,6 +97,8 @@ impl Waiter {
         let window = match (self.spin, &mut self.window) {
             (Spin::For(time), _) => u32::try_from(time.as_nanos()).unwrap_or(u32::MAX),
             (Spin::Adaptive, Some(window)) => window.plan(),
+            // A deadline that is near leaves no time to measure.
+            (Spin::Adaptive, None) if deadline.is_some_and(|until| until < Deadline::after(GLANCE)) => 0,
             (Spin::Adaptive, empty) => empty.insert(Window::new(sleep_cost(self.driver))).plan(),
         };
         let began = Instant::now();
@@ -196,18 +200,23 @@ pub fn measure_sleep_cost(driver: &'static Driver) -> Result<SleepCost, GpuError
         let seen = lanes.alarm.rung();
         // SAFETY: there is no event.
         unsafe { lanes.arm(std::ptr::null_mut()) }?;
+        let until = Deadline::after(GLANCE);
         while lanes.alarm.rung() == seen {
+            // Behind work that failed nobody is called.
+            if until.passed() {
+                return Err(GpuError::Os { call: "cuLaunchHostFunc", errno: Errno::TIMEDOUT });
+            }
             lanes.alarm.sleep(seen, None, GLANCE)?;
         }
         waits.push(began.elapsed());
         spent.push(cpu_time().saturating_sub(cpu));
         lanes.take();
     }
-    let middle = |mut times: Vec<Duration>| {
-        times.sort_unstable();
-        nanoseconds(times[times.len() / 2]).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end())
-    };
-    Ok(SleepCost { latency: middle(waits), price: middle(spent) })
+    waits.sort_unstable();
+    let within = |time: Duration| nanoseconds(time).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
+    // Other threads of the process may have worked meanwhile: the least is the sleep's own.
+    let price = spent.into_iter().min().unwrap_or_default();
+    Ok(SleepCost { latency: within(waits[ROUNDS / 2]), price: within(price) })
 }
 
 /// Of all threads of this process, the driver's among them.

@@ -4,6 +4,7 @@
 An event is a `torch.cuda.Event` that was recorded, an event of CuPy, or the number of a `CUevent` or `cudaEvent_t`."""
 
 import asyncio
+import operator
 from collections.abc import Hashable
 
 from ._native import Error, _Events, _Waiter
@@ -19,12 +20,12 @@ def _raw(event: object) -> int:
             event = number
             break
     try:
-        number = int(event)  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+        number = operator.index(event)  # type: ignore[arg-type]
+    except TypeError:
         raise TypeError(f"{event!r} is no event of a GPU: it has none of cuda_event, ptr and handle") from None
     if number == 0:
         raise ValueError("the event was not recorded yet")
-    return int(number)
+    return number
 
 
 class Waiter:
@@ -82,8 +83,8 @@ _loops: dict[asyncio.AbstractEventLoop, Events] = {}
 
 def _of_loop(loop: asyncio.AbstractEventLoop) -> Events:
     """All that is awaited in one loop stands behind one descriptor."""
-    for old in [old for old in _loops if old.is_closed()]:
-        del _loops[old]
+    for old in [old for old in list(_loops) if old.is_closed()]:
+        _loops.pop(old, None)
     if loop not in _loops:
         events = _loops[loop] = Events()
 

@@ -59,6 +59,8 @@ impl Drive {
         };
         let new = |stream: u64| Bench::new(self.0, Kernels::between(kernel_ns, stream), hybrid, window.clock);
         let mut bench = new(0)?;
+        // Before a resident kernel runs: what makes a bench may wait for all that runs.
+        let others: Vec<Bench> = (1..u64::from(streams)).map(new).collect::<Result<_, _>>()?;
         side.step(Step::Operates, 0);
         let first = bench.exchanges(EXCHANGES)?;
         if resident {
@@ -68,7 +70,6 @@ impl Drive {
             bench.round()?;
             side.step(Step::Operates, number);
         }
-        let others: Vec<Bench> = (1..u64::from(streams)).map(new).collect::<Result<_, _>>()?;
         let threads_before = other_threads_ns();
         let rounds = match self.0.wait {
             Wait::Events => window::in_one_loop(&window, side, &mut bench, others)?,
