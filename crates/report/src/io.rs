@@ -393,8 +393,8 @@ mod tests {
         let rows: Vec<Vec<&str>> =
             table.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
         for (device, cells) in [
-            ("disk, read of 4,096 B", ["sync", "90.1 us", "uring-iopoll", "84.1 us"]),
-            ("network, message over tcp", ["tcp", "85.1 us", "tcp", "28 us"]),
+            ("disk, read of 4,096 B", ["sync", "90 us", "uring-iopoll", "84 us"]),
+            ("network, message over tcp", ["tcp", "85 us", "tcp", "28 us"]),
             ("GPU, after a kernel of 100 us", ["gpu-event-block", "37 us", "gpu-stream-spin", "2.9 us"]),
         ] {
             let row = rows.iter().find(|row| row[0] == device).unwrap_or_else(|| panic!("{device}: {text}"));
