@@ -204,7 +204,7 @@ mod tests {
                     "Measured on: NVIDIA H200.",
                     "Kernels of 1 ms: fastest is gpu-flag, 1.53 us after the kernel's end",
                     "at most 10 % of a core: gpu-query-pause",
-                    "Blocking wakes 59.7 us later than spinning: from kernels of about 2.",
+                    "Blocking wakes 59.7 us later than spinning: from kernels of about 3.",
                     "fastest by gpu-resident: 1.56 us",
                 ][..],
             ),
