@@ -159,7 +159,11 @@ impl Events {
         let look_at = added + by_timer.unwrap_or(GLANCE);
         self.waited.push(Waited { key, event, added, number, look_at, late: false });
         // Where it cannot be looked at it is not waited for: whoever added it may give it up.
-        self.set_timer().inspect_err(|_| drop(self.waited.pop()))
+        let set = self.set_timer();
+        if set.is_err() {
+            self.waited.pop();
+        }
+        set
     }
 
     /// Waits for `key` no more.
