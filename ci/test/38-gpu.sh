@@ -24,4 +24,5 @@ grep -q 'no wheel in the kit' "$scratch/results/torch.txt" || fail "the loop of 
 if DOORBELL_CUDA_LIBRARY=/nowhere.so "$doorbell" gpu gpu-launch --quiet -o "$scratch/none.json" >"$scratch/none.txt" 2>&1; then
     fail "nothing was measured, and it ended well"
 fi
+grep -q "install NVIDIA's driver" "$scratch/none.txt" || fail "it does not say what to do: $(cat "$scratch/none.txt")"
 echo "38-gpu: the script for a GPU runs to its end"

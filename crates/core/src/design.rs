@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What DESIGN.md, the book and the tables at the head of a file say, for the tests that hold them to the code.
+//! What the book and the tables at the head of a file say, for the tests that hold them to the code.
 
 use std::path::Path;
 use std::string::String;
 use std::vec::Vec;
-
-/// Fails if `sentence` is not in DESIGN.md, wherever its lines break.
-pub(crate) fn assert_design_says(sentence: &str) {
-    assert_file_says("DESIGN.md", sentence);
-}
 
 /// Fails if `sentence` is not in `file` of the repository, wherever its lines break. The published crate comes without the
 /// repository, and says so.

@@ -260,13 +260,14 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::{assert_design_says, assert_says};
+    use crate::design::{assert_file_says, assert_says};
     use proptest::prelude::*;
     use std::format;
 
     #[test]
-    fn design_md_prints_the_offsets_and_sizes_that_the_compiler_gives() {
-        assert_design_says(&format!(
+    fn the_book_prints_the_offsets_and_sizes_that_the_compiler_gives() {
+        let says = |row: &str| assert_file_says("book/wake-protocol.md", row);
+        says(&format!(
             "| 0 | header, {} bytes: magic at {}, major at {}, minor at {}, features at {}, size at {}, number of bells at {}, \
              numbers given to joiners at {}, payload offset at {}, payload size at {} |",
             size_of::<Header>(),
@@ -281,7 +282,7 @@ mod tests {
             offset_of!(Header, payload_size),
         ));
         let wake = offset_of!(BellRecord, wake);
-        assert_design_says(&format!(
+        says(&format!(
             "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, `ringer_cpu` at {}; {WAITER_SLOTS} waiter slot holders at {} |",
             bell_offset(0),
             bell_offset(1) - bell_offset(0),
@@ -292,7 +293,7 @@ mod tests {
             offset_of!(BellRecord, ringer_cpu),
             offset_of!(BellRecord, slot_holders),
         ));
-        assert_design_says(&format!("| next multiple of {PAGE} | payload |"));
+        says(&format!("| next multiple of {PAGE} | payload |"));
     }
 
     #[test]

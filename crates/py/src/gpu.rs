@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for events of a GPU.
 
-use crate::blocking::{self, Stretch};
+use crate::blocking::Stretch;
 use crate::error::Error;
+use crate::handle::Handle;
 use doorbell::Deadline;
 use doorbell::gpu::{self, Event, GpuError, Spin};
 use pyo3::exceptions::PyOSError;
@@ -19,11 +20,11 @@ fn of_gpu(error: GpuError) -> PyErr {
     }
 }
 
-/// Waits for one event at a time; other threads that ask meanwhile wait their turn.
+/// Waits for one event at a time; other threads that ask meanwhile wait their turn, and no longer than they said.
 #[pyclass(frozen, module = "doorbell.gpu", name = "_Waiter")]
 #[derive(Debug)]
 pub(crate) struct GpuWaiter {
-    waiter: Mutex<gpu::Waiter>,
+    waiter: Handle<gpu::Waiter>,
 }
 
 #[pymethods]
@@ -37,26 +38,26 @@ impl GpuWaiter {
             let spin = spin.map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))?;
             waiter.set_spin(Spin::For(spin));
         }
-        Ok(Self { waiter: Mutex::new(waiter) })
+        Ok(Self { waiter: Handle::new(waiter) })
     }
 
     /// The package's `Waiter` keeps the object that the event belongs to meanwhile.
     #[pyo3(signature = (event, timeout = None))]
     fn wait(&self, py: Python<'_>, event: usize, timeout: Option<f64>) -> PyResult<bool> {
-        let came = blocking::wait_on_files(py, timeout, |until| {
+        let came = self.waiter.wait_on_files(py, timeout, |waiter, until| {
             // SAFETY: the caller names an event of the driver, and keeps it.
             let event = unsafe { Event::from_raw(event as gpu::driver::Handle) };
-            let done = held(&self.waiter).wait(&event, until.map(Deadline::at)).map_err(of_gpu)?;
+            let done = waiter.wait(&event, until.map(Deadline::at)).map_err(of_gpu)?;
             Ok(if done { Stretch::Came(()) } else { Stretch::Nothing })
         })?;
         Ok(came.is_some())
     }
 
     /// Hits, spins in vain, sleeps.
-    fn counts(&self, py: Python<'_>) -> (u64, u64, u64) {
-        // Whoever waits has it for the time of a wait.
-        let counts = blocking::at_leisure(py, || held(&self.waiter).counts());
-        (counts.hits, counts.in_vain, counts.slept)
+    fn counts(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+        let counts = self.waiter.wait_on_files(py, None, |waiter, _| Ok(Stretch::Came(waiter.counts())))?;
+        let counts = counts.unwrap_or_default();
+        Ok((counts.hits, counts.in_vain, counts.slept))
     }
 }
 

@@ -78,6 +78,23 @@ def test_a_timeout_ends_a_wait_and_the_event_may_be_waited_for_again(driver: Pat
     """)
 
 
+def test_a_thread_waits_no_longer_for_its_turn_than_it_said(driver: Path) -> None:
+    run(driver, """
+        import threading
+        waiter, done = gpu.Waiter(0.0), Event(1_000_000)
+        assert waiter.wait(done)
+        late = Event(3_000_000_000)
+        holder = threading.Thread(target=waiter.wait, args=(late,))
+        holder.start()
+        # Of what is done already it tells at once, but for the other thread.
+        while waiter.wait(done, 0.001):
+            assert not late.is_over(), "it waited until the other was done"
+        assert not late.is_over()
+        holder.join()
+        assert waiter.wait(done) and waiter.counts()["slept"] == 2
+    """)
+
+
 def test_tasks_wait_side_by_side_and_may_be_cancelled(driver: Path) -> None:
     run(driver, """
         async def main():

@@ -12,6 +12,7 @@
 // The lists of other systems are below `elsewhere`.
 pub mod fan;
 pub mod gpu;
+mod lone_side;
 pub mod mechanism;
 pub mod operation;
 pub mod shortfall;

@@ -5,8 +5,8 @@ use std::fmt;
 
 use doorbell_results::record::{Outcome, ResultFile};
 
-/// How many trials of a run gave no figure, and whether one of what was asked for gave any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many trials of a run gave no figure and why, and whether one of what was asked for gave any.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmeasured {
     pub hung: usize,
     /// Whose sides or host failed or were killed.
@@ -19,6 +19,9 @@ pub struct Unmeasured {
     pub of: usize,
     /// Whether none has figures of what was asked for: what the harness itself costs was not.
     pub nothing: bool,
+    /// What was lacking or went wrong, each once and what most trials ended by first. Of what hung, or has figures that cannot be
+    /// true, the records say more than a line could.
+    pub causes: Vec<String>,
 }
 
 /// What `result` did not measure: none where all that this machine has for it was measured, though some trial may have been skipped or
@@ -38,8 +41,25 @@ pub fn unmeasured(result: &ResultFile) -> Option<Unmeasured> {
             .iter()
             .filter(|variant| only_harness || !variant.subject().is_harness())
             .any(|variant| variant.usable().next().is_some()),
+        causes: causes(result),
     };
     (found.nothing || found.hung + found.died > 0).then_some(found)
+}
+
+fn causes(result: &ResultFile) -> Vec<String> {
+    let mut causes: Vec<(&str, usize)> = Vec::new();
+    for record in &result.records {
+        let (Outcome::Skipped { reason: cause } | Outcome::Failed { cause }) = &record.outcome else {
+            continue;
+        };
+        match causes.iter_mut().find(|(known, _)| known == cause) {
+            Some((_, times)) => *times += 1,
+            None => causes.push((cause, 1)),
+        }
+    }
+    // Stable: of those that are as frequent, the first to be met.
+    causes.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    causes.into_iter().map(|(cause, _)| cause.to_owned()).collect()
 }
 
 impl Unmeasured {
@@ -111,6 +131,15 @@ mod tests {
         assert!(found.to_string().starts_with("nothing that was asked for"), "{found}");
         let alone = sample::result(&[sample::configuration("null")], 2, |_, _| 50.0);
         assert_eq!(unmeasured(&alone), None, "it was asked for");
+    }
+
+    /// Without a GPU one was told that 27 trials lack something, and had to ask what.
+    #[test]
+    fn each_cause_is_told_once_and_the_most_frequent_first() {
+        let found = run([lacks(), died()]).unwrap();
+        assert_eq!(found.causes, ["no descriptor is left", "the waiter was killed by signal 9"]);
+        let found = run([died(), died()]).unwrap();
+        assert_eq!(found.causes, ["the waiter was killed by signal 9"]);
     }
 
     /// A run in which a side had been killed ended as if all were well.

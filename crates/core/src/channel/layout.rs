@@ -344,22 +344,25 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::design::{assert_design_says, assert_file_says, assert_says};
+    use crate::design::{assert_file_says, assert_says};
     use proptest::prelude::*;
     use std::format;
 
     #[test]
-    fn design_md_prints_the_version_and_the_bits_of_an_ends_word() {
-        assert_design_says(&format!(
-            "An end's word is {} where nobody ever held it, else its holder's number, with bit {} once that has left and bit \
-             {} too where it died; this is version {VERSION} of the channels' layout.",
+    fn the_book_prints_the_version_and_the_bits_of_an_ends_word() {
+        let says = |sentence: &str| assert_file_says("book/wake-protocol.md", sentence);
+        let (never, left, died) = (
             (0..).find(|word| Attachment::of(*word) == Attachment::Never).unwrap(),
             Attachment::left(0).trailing_zeros(),
             (Attachment::died(0) & !Attachment::left(0)).trailing_zeros(),
+        );
+        says(&format!(
+            "The word of an end is {never} where it was never held, else its holder's number; bit {left}: left; bits {left} and \
+             {died}: died. This is version {VERSION} of the channels' layout.",
         ));
         let capacity = 1_u64 << 20;
         assert_eq!(arithmetic::may_hold_back(capacity), capacity / 8);
-        assert_design_says("A receiver announces room by eighths of the ring");
+        says("A receiver announces room by eighths of the ring");
     }
 
     #[test]

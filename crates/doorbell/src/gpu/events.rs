@@ -210,7 +210,11 @@ impl Events {
         if let Some(took) = early {
             self.lasts.found_early(took);
         }
-        self.set_timer()?;
+        let set = self.set_timer();
+        // What is found is told; where the timer is refused, so it is by the next look.
+        if done.is_empty() {
+            set?;
+        }
         Ok(done)
     }
 

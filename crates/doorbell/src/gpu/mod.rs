@@ -8,15 +8,16 @@
 //! Events are those of the driver, which the CUDA runtime's are too: a `cudaEvent_t`, the `cuda_event` of a `torch.cuda.Event`, the
 //! `ptr` of CuPy's.
 //!
-//! ```no_run
-//! # fn recorded() -> *mut std::ffi::c_void { unimplemented!() }
+//! ```
+//! # fn until(recorded: *mut std::ffi::c_void) -> Result<(), doorbell::gpu::GpuError> {
 //! use doorbell::gpu::{Event, Waiter};
 //!
 //! let mut waiter = Waiter::new()?;
 //! // SAFETY: the program keeps the event while it is waited for.
-//! let event = unsafe { Event::from_raw(recorded()) };
+//! let event = unsafe { Event::from_raw(recorded) };
 //! waiter.wait(&event, None)?;
-//! # Ok::<(), doorbell::gpu::GpuError>(())
+//! # Ok(())
+//! # }
 //! ```
 
 mod alarm;

@@ -30,6 +30,8 @@ use doorbell_results::record::write::{WriteError, to_json, try_out, write, write
 use doorbell_results::written::pretty_json;
 use doorbell_verdict::unmeasured::unmeasured;
 
+/// Causes for which nothing was measured that are told at once; of a mishap there is one.
+const MOST_CAUSES: usize = 3;
 /// How long the clock is calibrated: an error of 50 ns in either bracket then is one part in a million.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
@@ -299,11 +301,14 @@ impl RunArgs {
             let why = match &target {
                 _ if !unmeasured.has_causes() => String::new(),
                 Some(file) if !to_stdout || read_by_nobody => {
-                    format!("; `doorbell show --details {}` says why", file.display())
+                    format!("; `doorbell show --details {}` has each", file.display())
                 }
-                _ => "; the outcome of each record says why".to_owned(),
+                _ => "; each record has its outcome".to_owned(),
             };
             aside!("doorbell: {unmeasured}{why}");
+            for cause in unmeasured.causes.iter().take(MOST_CAUSES) {
+                aside!("doorbell: {cause}");
+            }
         }
         let Some(target) = target else { return Ok(ended) };
         if !to_stdout || read_by_nobody {

@@ -47,7 +47,8 @@ const LONGEST: Duration = Duration::from_secs(1);
     doorbell gpu gpu-event-spin gpu-adaptive --kernel 1ms --streams 1,8   eight threads that wait at once\n  \
     doorbell gpu gpu-events --kernel 300us --streams 8 --rate 1k/s   eight streams in one event loop\n  \
     doorbell gpu gpu-hybrid --spin 20us --kernel 10us-1ms how long to ask, where no kernel is as long as the last\n\n\
-    It needs NVIDIA's driver (libcuda.so.1, opened when it runs) and a GPU; DOORBELL_CUDA_LIBRARY names another file.")]
+    It needs NVIDIA's driver (libcuda.so.1, opened when it runs) and a GPU; DOORBELL_CUDA_LIBRARY names another file.\n    \
+    For a machine that is at hand for minutes, `ci/gpu pack` of the source makes a kit that measures everything.")]
 pub struct Args {
     /// Ways to wait, or `all` [default: one of each kind]. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
     /// gpu-event-yield, gpu-event-auto, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,

@@ -6,6 +6,7 @@ use super::bench::{Bench, Kernels, Round};
 use super::clock::Relation;
 use super::window::{self, MOST_WORDS, WARM_UP, Window};
 use super::{Start, Wait, Way};
+use crate::lone_side::drive_alone;
 use crate::mechanism::{Fault, Links};
 use crate::transfer::other_threads_ns;
 use doorbell_harness::control::Step;
@@ -31,13 +32,7 @@ pub(super) struct Drive(pub(super) &'static Way);
 
 impl Links for Drive {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        side.step(Step::Meets, 0);
-        side.control.meet(2, 1);
-        if role.index() == 0 {
-            self.drive(side)?;
-        }
-        side.step(Step::Finished, 0);
-        Ok(())
+        drive_alone(role, side, |side| self.drive(side))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::lone_side::drive_alone;
 use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -38,14 +39,7 @@ pub(super) struct Solo<A: Alone>(pub(super) A);
 
 impl<A: Alone> Links for Solo<A> {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        side.step(Step::Meets, 0);
-        side.control.meet(2, 1);
-        if role.index() == 1 {
-            side.step(Step::Finished, 0);
-            return Ok(());
-        }
-        let mut bench = self.0.set_up(side)?;
-        repeat(&mut bench, side)
+        drive_alone(role, side, |side| repeat(&mut self.0.set_up(side)?, side))
     }
 }
 
@@ -81,9 +75,7 @@ fn repeat(bench: &mut impl Bench, side: &mut Side) -> Result<(), SideError> {
     side.tally.sent = done;
     side.tally.seen = done;
     side.tally.warmup = WARMUP * per_sample;
-    bench.check(done + WARMUP * per_sample)?;
-    side.step(Step::Finished, done);
-    Ok(())
+    Ok(bench.check(done + WARMUP * per_sample)?)
 }
 
 /// Operations between two clock readings.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::generations::Generations;
 use super::{MadeOf, Measured, TaskContext, TaskKind};
+use crate::lone_side::drive_alone;
 use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -20,13 +21,7 @@ pub struct Driver {
 
 impl Links for Driver {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        side.step(Step::Meets, 0);
-        side.control.meet(2, 1);
-        if role.index() == 1 {
-            side.step(Step::Finished, 0);
-            return Ok(());
-        }
-        drive(self.kind, &self.task_context, side)
+        drive_alone(role, side, |side| drive(self.kind, &self.task_context, side))
     }
 }
 
@@ -97,7 +92,6 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     side.tally.sent = turns;
     side.tally.seen = turns;
     side.tally.warmup = warming.total();
-    side.step(Step::Finished, lived);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::scratch::{stamp, stamp_all};
 use super::target::Opened;
 use super::{Buffer, Engine, Place};
+use crate::lone_side::drive_alone;
 use crate::mechanism::{Fault, Links};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
@@ -35,13 +36,7 @@ const POISON: u64 = 0;
 
 impl Links for Drive {
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError> {
-        side.step(Step::Meets, 0);
-        side.control.meet(2, 1);
-        if role.index() == 0 {
-            self.drive(side)?;
-        }
-        side.step(Step::Finished, 0);
-        Ok(())
+        drive_alone(role, side, |side| self.drive(side))
     }
 }
 
