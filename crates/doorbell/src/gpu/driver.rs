@@ -49,7 +49,13 @@ macro_rules! table {
             }
         }
 
-        impl Driver {
+        /// What the dynamic linker says of `file`, which it names first and the error names too.
+fn without_file(said: &CStr, file: &CStr) -> String {
+    let (said, file) = (said.to_string_lossy(), file.to_string_lossy());
+    said.strip_prefix(&*file).map_or(&*said, |rest| rest.trim_start_matches(": ")).to_owned()
+}
+
+impl Driver {
             $(
                 $(#[$said])*
                 ///
@@ -187,7 +193,7 @@ impl Driver {
             // SAFETY: not null, so a string.
             let cause = (!said.is_null()).then(|| unsafe { CStr::from_ptr(said) });
             return Err(failed(
-                cause.map_or_else(|| "no reason given".into(), |cause| cause.to_string_lossy().into_owned()),
+                cause.map_or_else(|| "no reason given".into(), |cause| without_file(cause, path.as_c_str())),
             ));
         }
         let look = |name: &'static CStr| {
