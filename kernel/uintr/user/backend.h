@@ -4,6 +4,8 @@
 #define UINTR_BACKEND_H
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -35,7 +37,7 @@ struct backend {
 	int (*poll_fd)(int semaphore, int nonblock);
 	int (*connect)(int fd);
 	int (*disconnect)(unsigned int index);
-	/* Locks and lists around fork(2), and what a child must not keep. */
+	/* Locks and lists around fork(2), and what a child must not keep. No handler comes meanwhile. */
 	void (*before_fork)(void);
 	void (*in_parent)(void);
 	void (*in_child)(void);
@@ -50,6 +52,19 @@ extern const struct backend uintr_hardware, uintr_signals;
 
 /* The calling thread's handlers that have not returned yet, of those that return. Each interrupted what may be looking at the receiver. */
 extern __thread unsigned int uintr_handlers_running __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * The library's locks. While one is held no handler comes, of a user interrupt or of a signal: it may fork, or go on with another
+ * user-level thread, and both may want the lock.
+ */
+struct held {
+	sigset_t signals;
+	int open;
+};
+void uintr_holds_off(struct held *held);
+void uintr_lets_come(const struct held *held);
+void uintr_locks(pthread_mutex_t *lock, struct held *held);
+void uintr_unlocks(pthread_mutex_t *lock, const struct held *held);
 
 /* In a child of fork. One that a handler made, which may have interrupted malloc(), keeps it for good. */
 static inline void frees_in_child(void *memory)

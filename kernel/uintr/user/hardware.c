@@ -7,7 +7,6 @@
 
 #include <cpuid.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,23 +221,27 @@ static int handle(const struct handler *handler, unsigned int flags)
 {
 	struct uintr_receive how = { .handler = (uintptr_t)(handler->uiret ? handler->uiret : uintr_entry) };
 	struct receiver *receiver;
+	struct held held;
 
 	how.flags = (flags & UINTR_HANDLER_FLAG_WAITING_ANY ? UINTR_INTERRUPTS : 0) | (flags & UINTR_HANDLER_FLAG_RESUMES ? UINTR_RESUMES : 0);
 	if (own)
 		return refuse(EBUSY);
-	pthread_mutex_lock(&list_lock);
+	uintr_locks(&list_lock, &held);
 	receiver = receives(&receivers, &how);
-	if (receiver)
+	if (receiver) {
 		receiver->handler = *handler;
-	pthread_mutex_unlock(&list_lock);
-	/* UIF is shut: nobody looks at this yet. */
+		/* UIF is shut now, however it was: nobody looks at this yet. */
+		held.open = 0;
+	}
 	own = receiver;
+	uintr_unlocks(&list_lock, &held);
 	return receiver ? 0 : -1;
 }
 
 static int unhandle(void)
 {
 	struct receiver *receiver = own;
+	struct held held;
 
 	if (!receiver)
 		return refuse(EINVAL);
@@ -247,14 +250,14 @@ static int unhandle(void)
 		return -1;
 	close(receiver->descriptor);
 	own = NULL;
-	pthread_mutex_lock(&list_lock);
+	uintr_locks(&list_lock, &held);
 	if (receiver->next)
 		receiver->next->previous = receiver->previous;
 	if (receiver->previous)
 		receiver->previous->next = receiver->next;
 	else
 		receivers = receiver->next;
-	pthread_mutex_unlock(&list_lock);
+	uintr_unlocks(&list_lock, &held);
 	free(receiver);
 	return 0;
 }
@@ -307,9 +310,10 @@ static int poll_fd(int semaphore, int nonblock)
 	struct uintr_receive how = { .flags = UINTR_POLLED };
 	unsigned long flags = (semaphore ? UINTR_SEMAPHORE : 0) | (nonblock ? UINTR_NONBLOCK : 0);
 	struct receiver *receiver;
-	int fd = -1;
+	struct held held;
+	int fd = -1, error;
 
-	pthread_mutex_lock(&list_lock);
+	uintr_locks(&list_lock, &held);
 	errno = EBUSY;
 	for (receiver = polled; fd < 0 && errno == EBUSY && receiver; receiver = receiver->next)
 		for (unsigned long vector = 0; fd < 0 && errno == EBUSY && vector < UINTR_VECTORS; vector++)
@@ -319,7 +323,9 @@ static int poll_fd(int semaphore, int nonblock)
 		if (receiver)
 			fd = ioctl(receiver->descriptor, UINTR_VECTOR, flags);
 	}
-	pthread_mutex_unlock(&list_lock);
+	error = errno;
+	uintr_unlocks(&list_lock, &held);
+	errno = error;
 	return fd;
 }
 

@@ -4,7 +4,6 @@
  * connections to its own vectors, and the vectors' descriptors. Whoever is given the socket peeks.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,16 +32,20 @@ static void closes(int index)
 
 void uintr_ipi_keep(int index, int fd)
 {
-	pthread_mutex_lock(&lock);
+	struct held held;
+
+	uintr_locks(&lock, &held);
 	kept[index] = fd + 1;
-	pthread_mutex_unlock(&lock);
+	uintr_unlocks(&lock, &held);
 }
 
 void uintr_ipi_forget(int index)
 {
-	pthread_mutex_lock(&lock);
+	struct held held;
+
+	uintr_locks(&lock, &held);
 	closes(index);
-	pthread_mutex_unlock(&lock);
+	uintr_unlocks(&lock, &held);
 }
 
 void uintr_ipi_before_fork(void)
@@ -84,15 +87,16 @@ static int gives(int end)
 int uintr_ipi_fd(unsigned int flags)
 {
 	int ends[2], result, error;
+	struct held held;
 
 	if (flags)
 		return refuse(EINVAL);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return -1;
-	pthread_mutex_lock(&lock);
+	uintr_locks(&lock, &held);
 	result = gives(ends[0]);
 	error = errno;
-	pthread_mutex_unlock(&lock);
+	uintr_unlocks(&lock, &held);
 	close(ends[0]);
 	if (!result)
 		return ends[1];

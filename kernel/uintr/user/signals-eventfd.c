@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -28,8 +27,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watched *all, *spare;
 static uint64_t numbers;
 static int loop = -1;
-/* Under the lock: of who forks. */
-static sigset_t before_fork;
 
 static void *watches(void *nothing)
 {
@@ -167,10 +164,9 @@ int uintr_signals_watch(int eventfd, int end, const struct receiver *receiver, u
 void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
 {
 	struct watched **link = &all, *watched;
-	sigset_t before;
+	struct held held;
 
-	blocks_signals(&before);
-	pthread_mutex_lock(&lock);
+	uintr_locks(&lock, &held);
 	while ((watched = *link)) {
 		if (watched->receiver != receiver || !(vectors >> watched->vector & 1)) {
 			link = &watched->next;
@@ -182,25 +178,17 @@ void uintr_signals_unwatch(const struct receiver *receiver, uint64_t vectors)
 		close(watched->end);
 		ends(watched);
 	}
-	pthread_mutex_unlock(&lock);
-	sets_signals(&before);
+	uintr_unlocks(&lock, &held);
 }
 
 void uintr_signals_lock_watched(void)
 {
-	sigset_t before;
-
-	blocks_signals(&before);
 	pthread_mutex_lock(&lock);
-	before_fork = before;
 }
 
 void uintr_signals_unlock_watched(void)
 {
-	sigset_t before = before_fork;
-
 	pthread_mutex_unlock(&lock);
-	sets_signals(&before);
 }
 
 /* In a child of fork, which has neither the thread nor the pages. */

@@ -5,8 +5,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -100,13 +98,14 @@ int uintr_signals_connect(int fd)
 {
 	struct connection made;
 	struct stat about;
+	struct held held;
 	int index;
 
 	if (fstat(fd, &about))
 		return -1;
 	if (S_ISSOCK(about.st_mode) ? connects_to_card(fd, &made) : connects_to_eventfd(fd, &made))
 		return -1;
-	pthread_mutex_lock(&table);
+	uintr_locks(&table, &held);
 	for (index = 0; index < UINTR_CONNECTIONS && __atomic_load_n(&connections[index].uses, __ATOMIC_ACQUIRE); index++)
 		;
 	if (index < UINTR_CONNECTIONS) {
@@ -114,7 +113,7 @@ int uintr_signals_connect(int fd)
 		__atomic_store_n(&ever, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&connections[index].uses, CONNECTED | OCCUPIED | 1, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&table);
+	uintr_unlocks(&table, &held);
 	if (index == UINTR_CONNECTIONS) {
 		empties(&made);
 		return refuse(ENOSPC);

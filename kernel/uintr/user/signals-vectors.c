@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include "signals-receiver.h"
@@ -141,10 +140,10 @@ int uintr_signals_revoke(unsigned int vector)
 int uintr_signals_takes_eventfd(unsigned int vector, int eventfd)
 {
 	int end, failed, error;
-	sigset_t before;
+	struct held held;
 
 	/* A handler that revokes, or ends the receiver, finds nothing of it or all. */
-	blocks_signals(&before);
+	uintr_holds_off(&held);
 	end = uintr_signals_vector_fd(vector);
 	failed = end < 0 || uintr_signals_watch(eventfd, end, uintr_signals_own, vector);
 	error = errno;
@@ -154,6 +153,6 @@ int uintr_signals_takes_eventfd(unsigned int vector, int eventfd)
 		uintr_signals_revoke(vector);
 		close(end);
 	}
-	sets_signals(&before);
+	uintr_lets_come(&held);
 	return failed ? refuse(error) : 0;
 }

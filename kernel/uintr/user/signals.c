@@ -2,7 +2,6 @@
 /* Receivers whose user interrupts are made of signals: how they begin and end, and their signal. signals.h has the protocol. */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -172,6 +171,7 @@ static int handle(const struct handler *handler, unsigned int flags)
 {
 	int interrupting = !!(flags & UINTR_HANDLER_FLAG_WAITING_ANY);
 	struct receiver *receiver;
+	struct held held;
 	sigset_t ours;
 
 	if (uintr_signals_own)
@@ -184,11 +184,11 @@ static int handle(const struct handler *handler, unsigned int flags)
 	receiver = makes(handler);
 	if (!receiver)
 		return -1;
-	pthread_mutex_lock(&list_lock);
+	uintr_locks(&list_lock, &held);
 	if (takes_signals(interrupting) || (handler->uiret && uintr_signals_takes_uiret())) {
 		int error = errno;
 
-		pthread_mutex_unlock(&list_lock);
+		uintr_unlocks(&list_lock, &held);
 		frees(receiver);
 		return refuse(error);
 	}
@@ -196,7 +196,7 @@ static int handle(const struct handler *handler, unsigned int flags)
 	if (receivers)
 		receivers->previous = receiver;
 	receivers = receiver;
-	pthread_mutex_unlock(&list_lock);
+	uintr_unlocks(&list_lock, &held);
 	uintr_signals_own = receiver;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGURG);
@@ -207,6 +207,7 @@ static int handle(const struct handler *handler, unsigned int flags)
 static int unhandle(void)
 {
 	struct receiver *receiver = uintr_signals_own;
+	struct held held;
 
 	if (!receiver)
 		return refuse(EINVAL);
@@ -215,14 +216,14 @@ static int unhandle(void)
 	sets(receiver, ENDED);
 	if (receiver->watched)
 		uintr_signals_unwatch(receiver, receiver->watched);
-	pthread_mutex_lock(&list_lock);
+	uintr_locks(&list_lock, &held);
 	if (receiver->next)
 		receiver->next->previous = receiver->previous;
 	if (receiver->previous)
 		receiver->previous->next = receiver->next;
 	else
 		receivers = receiver->next;
-	pthread_mutex_unlock(&list_lock);
+	uintr_unlocks(&list_lock, &held);
 	for (uint64_t open = receiver->live | receiver->gone; open; open &= ~bit(highest(open)))
 		close(receiver->end[highest(open)]);
 	for (uint64_t mapped = receiver->mapped; mapped; mapped &= ~bit(highest(mapped)))

@@ -133,18 +133,4 @@ int uintr_signals_connect_apart(int fd, struct connection *connection);
 void uintr_signals_disconnect_apart(struct connection *connection);
 void uintr_signals_send_apart(struct connection *connection);
 
-/* No signal's handler, which may be one of ours, comes until they are set again. */
-static inline void blocks_signals(sigset_t *before)
-{
-	sigset_t every;
-
-	sigfillset(&every);
-	pthread_sigmask(SIG_SETMASK, &every, before);
-}
-
-static inline void sets_signals(const sigset_t *before)
-{
-	pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 #endif

@@ -32,6 +32,67 @@ static const struct backend *chosen(void)
 	return NULL;
 }
 
+void uintr_holds_off(struct held *held)
+{
+	sigset_t every;
+
+	held->open = uintr_backend() == UINTR_HARDWARE && uintr_unmasked();
+	if (held->open)
+		uintr_mask();
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &held->signals);
+}
+
+void uintr_lets_come(const struct held *held)
+{
+	pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
+	if (held->open)
+		uintr_unmask();
+}
+
+void uintr_locks(pthread_mutex_t *lock, struct held *held)
+{
+	uintr_holds_off(held);
+	pthread_mutex_lock(lock);
+}
+
+void uintr_unlocks(pthread_mutex_t *lock, const struct held *held)
+{
+	pthread_mutex_unlock(lock);
+	uintr_lets_come(held);
+}
+
+/* Under all locks: of who forks. */
+static struct held forking;
+
+static void before_fork(void)
+{
+	struct held held;
+
+	uintr_holds_off(&held);
+	uintr_ipi_before_fork();
+	chosen()->before_fork();
+	forking = held;
+}
+
+static void in_parent(void)
+{
+	struct held held = forking;
+
+	chosen()->in_parent();
+	uintr_ipi_in_parent();
+	uintr_lets_come(&held);
+}
+
+static void in_child(void)
+{
+	chosen()->in_child();
+	uintr_ipi_in_child();
+	/* It is no receiver. */
+	forking.open = 0;
+	uintr_lets_come(&forking);
+}
+
 static void end_of_thread(void *receives)
 {
 	(void)receives;
@@ -39,14 +100,12 @@ static void end_of_thread(void *receives)
 }
 
 /* Under @choosing. */
-static int begin(int which, const struct backend *backend, const char *why)
+static int begin(int which, const char *why)
 {
 	int error = pthread_key_create(&thread_ends, end_of_thread);
 
 	if (!error)
-		error = pthread_atfork(backend->before_fork, backend->in_parent, backend->in_child);
-	if (!error)
-		error = pthread_atfork(uintr_ipi_before_fork, uintr_ipi_in_parent, uintr_ipi_in_child);
+		error = pthread_atfork(before_fork, in_parent, in_child);
 	if (error) {
 		snprintf(reason, sizeof(reason), "neither: %s", strerror(error));
 		return refuse(error);
@@ -64,7 +123,7 @@ static int choose(unsigned int backends, int begins)
 
 	if (backends & UINTR_HARDWARE) {
 		if (!(begins ? uintr_hardware.start : uintr_hardware.can_start)(hardware, sizeof(hardware)))
-			return !begins ? UINTR_HARDWARE : begin(UINTR_HARDWARE, &uintr_hardware, "hardware: the CPU's own, by the driver's /dev/uintr");
+			return !begins ? UINTR_HARDWARE : begin(UINTR_HARDWARE, "hardware: the CPU's own, by the driver's /dev/uintr");
 		error = errno;
 	}
 	if (backends & UINTR_SIGNALS) {
@@ -72,7 +131,7 @@ static int choose(unsigned int backends, int begins)
 			if (!begins)
 				return UINTR_SIGNALS;
 			snprintf(why, sizeof(why), "signals: emulated; hardware: %s", hardware);
-			return begin(UINTR_SIGNALS, &uintr_signals, why);
+			return begin(UINTR_SIGNALS, why);
 		}
 		error = errno;
 	}

@@ -248,6 +248,48 @@ static void ends_though_a_child_has_yet_to_execute(void)
 	}
 }
 
+static bool sends;
+
+static void sends_behind_the_making_of_a_child(void)
+{
+	if (sends)
+		uintr_send(own_index);
+	sends = false;
+}
+
+static void forks_itself(unsigned int number, void *argument)
+{
+	pid_t child = forks();
+
+	if (!child)
+		_exit(0);
+	CHECK(ends_well(child));
+	handler(number, argument);
+}
+
+/* A handler that forks waits for no lock that the fork holds which it interrupted. */
+static void forks_in_a_handler_that_came_in_a_fork(void)
+{
+	CHECK(!pthread_atfork(NULL, sends_behind_the_making_of_a_child, NULL));
+	begins();
+	CHECK(uintr_handle(forks_itself, NULL, 0) == 0);
+	own_index = uintr_register_self(5, 0);
+	CHECK(own_index >= 0);
+	uintr_unmask();
+	for (int i = 1; i <= 20; i++) {
+		pid_t child;
+
+		sends = true;
+		child = forks();
+		if (!child)
+			_exit(0);
+		CHECK(ends_well(child));
+		await(i);
+		CHECK(uintr_unmasked());
+	}
+	CHECK(handled == 20);
+}
+
 static volatile uint64_t *turns;
 
 static void sends_until_killed(void)
@@ -312,6 +354,7 @@ const struct item ends[] = {
 	{ "a child has nothing but descriptors", leaves_a_child_nothing_but_descriptors, 0 },
 	{ "a receiver ends though a child of its process lives on", ends_though_a_child_lives_on, 0 },
 	{ "a receiver ends though a child has yet to execute", ends_though_a_child_has_yet_to_execute, 0 },
+	{ "a handler that comes in the middle of a fork may fork", forks_in_a_handler_that_came_in_a_fork, 0 },
 	{ "a thread is cancelled while it unregisters", is_cancelled_while_it_unregisters, 0 },
 	{ "senders are killed anywhere", survives_killed_senders, 0 },
 	{ 0 },
