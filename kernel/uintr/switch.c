@@ -363,6 +363,16 @@ static struct preempt_ops preempt_ops = {
 	.sched_out = switched_out,
 };
 
+/* Called with the list locked; wake() comes behind that. */
+static void rouse(struct thread *thread)
+{
+	u64 low = take_off(thread);
+
+	thread->receiver->counters.woken++;
+	TRACE_SLEEPER(wake, thread, low);
+	let_go(thread);
+}
+
 /* So many sleepers are woken at a time; the rest is found by looking again. */
 #define BATCH	16
 
@@ -371,7 +381,6 @@ static void wake_sleepers(struct sleepers *list)
 	struct thread *thread, *next, *woken[BATCH];
 	unsigned long flags;
 	int i, n;
-	u64 low;
 
 	do {
 		n = 0;
@@ -381,10 +390,7 @@ static void wake_sleepers(struct sleepers *list)
 				continue;
 			kref_get(&thread->refs);
 			woken[n++] = thread;
-			low = take_off(thread);
-			thread->receiver->counters.woken++;
-			TRACE_SLEEPER(wake, thread, low);
-			let_go(thread);
+			rouse(thread);
 			if (n == BATCH)
 				break;
 		}
@@ -397,14 +403,28 @@ static void wake_sleepers(struct sleepers *list)
 	} while (n == BATCH);
 }
 
-/* Of a thread that sleeps, or slept, whose UPID has ON: it is woken, wherever it is listed now. */
+/*
+ * Of a thread that sleeps, or slept, whose UPID has ON: it is woken, wherever it is listed now,
+ * and nobody else is looked at: many timers may run out in one interrupt.
+ */
 void wake_of(struct thread *thread)
 {
-	struct sleepers *list = smp_load_acquire(&thread->asleep_on);
+	struct sleepers *list;
+	unsigned long flags;
+	bool listed = false;
 
-	/* Else it is on its way to a CPU, where ON is looked at, or was told so by the last look. */
-	if (list)
-		wake_sleepers(list);
+	/* Who is on none is on its way to a CPU, where ON is looked at, or was told so by the last look. */
+	while (!listed && (list = smp_load_acquire(&thread->asleep_on))) {
+		raw_spin_lock_irqsave(&list->lock, flags);
+		/* Else it was woken, or moved to another list. */
+		listed = thread->asleep_on == list;
+		if (listed)
+			rouse(thread);
+		raw_spin_unlock_irqrestore(&list->lock, flags);
+	}
+	delay();
+	if (listed)
+		wake(thread);
 }
 
 /* The handler of WAKE, in hard interrupts. A spurious one wakes nobody. */
