@@ -48,6 +48,7 @@ enum Handler {
 ///
 /// It begins masked: the handler runs from [`Receiver::unmask`] on. It runs masked, on the stack of what it interrupts below
 /// the red zone, with all registers saved but AMX tiles. What was not handled when the receiver is dropped is gone.
+/// One that is dropped while a handler has yet to return, which may be another user-level thread's, goes on until its thread ends.
 ///
 /// It stays in its thread:
 ///
@@ -285,9 +286,12 @@ fn now() -> i64 {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // In a child of fork it has ended already.
-        let _ = sys::uintr_unregister_handler(0);
-        // SAFETY: made by Box::into_raw, and no handler runs any more.
+        let ended = result(sys::uintr_unregister_handler(0));
+        if ended.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
+            // A handler has yet to return, and others may come: they need this.
+            return;
+        }
+        // SAFETY: made by Box::into_raw, and no handler runs any more: in a child of fork it has ended already.
         drop(unsafe { Box::from_raw(self.handler) });
     }
 }

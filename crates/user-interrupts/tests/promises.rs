@@ -2,6 +2,7 @@
 //! What the crate promises, by whichever backend this machine has: on a machine with the driver by SENDUIPI, else by signals. Each
 //! test is a thread of its own, and so a receiver of its own.
 
+use std::cell::Cell;
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -147,6 +148,30 @@ fn a_handler_of_ones_own_is_told_the_vector_and_is_dropped_with_the_receiver() {
     // Sent to one that has ended: nothing.
     senders[2].send();
     assert_eq!(heard.load(SeqCst), 0x0101);
+}
+
+thread_local! {
+    static OWN: Cell<Option<Receiver>> = const { Cell::new(None) };
+}
+
+#[test]
+fn a_receiver_that_its_handler_drops_goes_on() {
+    begin();
+    let (heard, held) = (Arc::new(AtomicU64::new(0)), Rc::new(()));
+    let (told, holds) = (Arc::clone(&heard), Rc::clone(&held));
+    let handler = move |_| {
+        drop(OWN.take());
+        let _ = &holds;
+        told.fetch_add(1, SeqCst);
+    };
+    // SAFETY: the handler takes a receiver that nobody else looks at, and adds to an atomic.
+    let receiver = unsafe { Receiver::new(handler, Calls::GoOn) }.unwrap();
+    let sender = Sender::connect(&receiver.vector(0).unwrap()).unwrap();
+    receiver.unmask();
+    OWN.set(Some(receiver));
+    sender.send();
+    sender.send();
+    assert_eq!((heard.load(SeqCst), Rc::strong_count(&held)), (2, 2));
 }
 
 #[test]
