@@ -69,6 +69,19 @@ for _ in 1 2 3 4; do UINTR_BACKEND=signals timeout 120 "$scratch/hurried" 5 4000
 passes "$(dirname "$(ci/built)")/examples/turns" 5 5000
 tail -1 "$scratch/said"
 
+step "a register of any kind that changes while a thread is interrupted is found"
+changes=('notq %r15' 'notq %rbp' cmc std 'ldmxcsr (%rsp)' 'fldcw 4(%rsp)' 'pxor %mm7, %mm7' 'movq %xmm15, %xmm15')
+! grep -qw avx /proc/cpuinfo || changes+=(vzeroupper)
+! grep -qw avx512bw /proc/cpuinfo || changes+=('vmovdqu %ymm15, %ymm15' 'vpxorq %xmm31, %xmm31, %xmm31' 'kshiftlq $1, %k7, %k7')
+for change in "${changes[@]}"; do
+    sed "s|jnz 4b.n\"|&\n\"\t$change\\\\n\"|" kernel/uintr/examples/registers.h >"$scratch/registers.h"
+    grep -qF "$change" "$scratch/registers.h" || fail "nothing to plant: $change"
+    cp kernel/uintr/examples/turns.c "$scratch/changed.c"
+    compile "$scratch/changed.c" "$library" -o "$scratch/changed"
+    ! UINTR_BACKEND=signals "$scratch/changed" 2 20 >"$scratch/said" || fail "not found: $change"
+    grep -q ' turns, REGISTERS CHANGED ' "$scratch/said" || fail "$change: $(cat "$scratch/said")"
+done
+
 step "an interrupt in a hundred that is forgotten is found"
 compile -DUINTR_FORGETS -DLOST_AFTER=5 kernel/uintr/tests/conformance/*.c kernel/uintr/user/*.c -lm -o "$scratch/forgets"
 # Forty chances and more: one that is forgotten just before the receiver looks again harms nobody.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <uintr.h>
+#include "registers.h"
 
 #ifndef QUANTUM
 #define QUANTUM	50000	// ns
@@ -25,7 +26,8 @@ struct thread {
 // Alone in its ring: what was due when the last thread was done changes nothing.
 static struct thread *running, starter = { .next = &starter };
 static volatile uint64_t turns;
-static uint64_t wanted = 10000, wrong;
+static uint64_t wanted = 10000;
+static int wrong;
 
 // Keeps what a function call must keep, on this stack, and goes on where the other one was left. All else the handler's
 // frame has, of which each thread that was interrupted has its own.
@@ -56,30 +58,6 @@ static void tick(unsigned int vector, void *argument)
 		go_on_with(running->next);
 }
 
-// Computes with its mark in every register that nobody else may touch; the bits that changed.
-#define PUT(n)	"movq %[mark], %%xmm" #n "\n\t"
-#define LOOK(n)	"movq %%xmm" #n ", %%rax\n\txorq %[mark], %%rax\n\torq %%rax, %[changed]\n\t"
-static uint64_t computes(uint64_t mark)
-{
-	uint64_t changed = 0, left = 2000;
-
-	__asm__ volatile(
-		PUT(0) PUT(1) PUT(2) PUT(3) PUT(4) PUT(5) PUT(6) PUT(7) PUT(8) PUT(9) PUT(10) PUT(11) PUT(12) PUT(13) PUT(14) PUT(15)
-		"movq %[mark], %%rcx\n\tmovq %[mark], %%rdx\n\tmovq %[mark], %%r8\n\tmovq %[mark], %%r9\n\t"
-		"movq %[mark], %%r12\n\tmovq %[mark], %%r13\n\t"
-		"1:	decq %[left]\n\tjnz 1b\n\t"
-		"xorq %[mark], %%rcx\n\txorq %[mark], %%rdx\n\txorq %[mark], %%r8\n\txorq %[mark], %%r9\n\t"
-		"xorq %[mark], %%r12\n\txorq %[mark], %%r13\n\t"
-		"orq %%rcx, %[changed]\n\torq %%rdx, %[changed]\n\torq %%r8, %[changed]\n\torq %%r9, %[changed]\n\t"
-		"orq %%r12, %[changed]\n\torq %%r13, %[changed]\n\t"
-		LOOK(0) LOOK(1) LOOK(2) LOOK(3) LOOK(4) LOOK(5) LOOK(6) LOOK(7) LOOK(8) LOOK(9) LOOK(10) LOOK(11) LOOK(12) LOOK(13) LOOK(14) LOOK(15)
-		: [changed] "+r"(changed), [left] "+r"(left)
-		: [mark] "r"(mark)
-		: "rax", "rcx", "rdx", "r8", "r9", "r12", "r13", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-		  "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-	return changed;
-}
-
 // Where a thread begins, masked: in the handler of who had the turn before.
 static void begins(void)
 {
@@ -87,7 +65,7 @@ static void begins(void)
 
 	uintr_unmask();
 	for (; turns < wanted; own->rounds++)
-		wrong |= computes(own->mark);
+		wrong |= registers_changed(own->mark, 2000);
 	uintr_mask();
 	for (last = own; last->next != own; last = last->next)
 		;
@@ -132,6 +110,7 @@ int main(int argc, char **argv)
 		err(1, "uintr_unregister_handler");
 	for (unsigned int i = 0; i < count; i++)
 		printf("thread %u: %lu turns, %lu rounds\n", i, threads[i].turns, threads[i].rounds);
+	printf("marks in 15 general registers, flags, MXCSR, x87's control, 8 MMX, %s\n", registers_names());
 	printf("%lu turns, %s (%s)\n", turns, wrong ? "REGISTERS CHANGED" : "all registers kept", uintr_backend_reason());
 	return wrong != 0;
 }
