@@ -53,11 +53,11 @@ impl GpuWaiter {
         Ok(came.is_some())
     }
 
-    /// Hits, spins in vain, sleeps.
-    fn counts(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
+    /// Hits, spins in vain, sleeps, and those of them that a look ended.
+    fn counts(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64)> {
         let counts = self.waiter.wait_on_files(py, None, |waiter, _| Ok(Stretch::Came(waiter.counts())))?;
         let counts = counts.unwrap_or_default();
-        Ok((counts.hits, counts.in_vain, counts.slept))
+        Ok((counts.hits, counts.in_vain, counts.slept, counts.rescued))
     }
 }
 

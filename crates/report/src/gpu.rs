@@ -55,7 +55,17 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
     let device = result.records.iter().find_map(|record| record.io.as_ref()?.device.as_ref()?.model.clone());
     said.extend(device.map(|device| format!("Measured on: {device}.")));
     for kernel in &waits.kernels {
-        let Some(fastest) = kernel.ways.first() else { continue };
+        let Some(fastest) = kernel.fastest() else {
+            let bound = kernel.ways.iter().map(|way| way.clock_bound_ns).fold(0.0, f64::max);
+            let none = "the clocks of CPU and GPU stand to each other within";
+            said.push(format!(
+                "Kernels of {}{}: {none} {} only, longer than some wake-ups, so none is called the fastest.",
+                length(kernel.kernel_ns),
+                at_once(kernel),
+                ns(bound)
+            ));
+            continue;
+        };
         let cheap = match kernel.cheap() {
             Some(cheap) if cheap.subject == fastest.subject => "it takes little of a core too".to_owned(),
             Some(cheap) => format!(
@@ -86,7 +96,7 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
             ns(spin)
         ));
     }
-    if let Some(fastest) = waits.wakes_gpu.first() {
+    if let Some(fastest) = waits.wakes_gpu.first().filter(|way| way.is_known()) {
         said.push(format!("The CPU wakes the GPU fastest by {}: {}.", fastest.subject, ns(fastest.wake_ns)));
     }
     said
@@ -106,7 +116,11 @@ fn kernels(waits: &Waits) -> Option<Subsection> {
         table.row(vec![
             kernel,
             way.subject.clone(),
-            ns(way.wake_ns),
+            if way.is_known() {
+                ns(way.wake_ns)
+            } else {
+                format!("< {}", ns(way.wake_ns + way.clock_bound_ns))
+            },
             ns(way.round_trip_ns),
             format!("{:.2}", way.cores),
             ns(way.cpu_ns),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How to wait for a GPU: the fastest way, the fastest that leaves the core to others, and from which kernel length on blocking costs little.
 
+use doorbell_results::figure::gpu::CLOCK_BOUND;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
@@ -22,10 +23,19 @@ pub struct Cost {
     pub wake_ns: f64,
     /// The same of launch to return.
     pub round_trip_ns: f64,
+    /// How well the two clocks' relation was known, nanoseconds; infinite where nothing says so.
+    pub clock_bound_ns: f64,
     /// CPU time of the waiter and the driver's threads in the window, in cores.
     pub cores: f64,
     /// The same for one kernel, nanoseconds.
     pub cpu_ns: f64,
+}
+
+impl Cost {
+    /// Whether its wake-up is longer than the clocks' relation leaves open: a shorter one may be anything up to that.
+    pub fn is_known(&self) -> bool {
+        self.wake_ns > self.clock_bound_ns
+    }
 }
 
 /// All ways behind kernels of one length that wake the CPU, the quickest first.
@@ -39,9 +49,14 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The quickest; none where some wake-up is too short for the clocks' relation.
+    pub fn fastest(&self) -> Option<&Cost> {
+        self.ways.first().filter(|way| way.is_known())
+    }
+
     /// The quickest that burns at most [`CHEAP`].
     pub fn cheap(&self) -> Option<&Cost> {
-        self.ways.iter().find(|way| way.cores <= CHEAP)
+        self.ways.iter().find(|way| way.cores <= CHEAP && way.is_known())
     }
 }
 
@@ -125,8 +140,10 @@ pub fn waits(result: &ResultFile) -> Option<Waits> {
     let added = added.filter_map(|kernel| {
         let of = |part| kernel.ways.iter().find(|way| result.plan.plays(&way.subject, part));
         let [least, most] = kernel.kernel_ns;
-        let added_ns = of(BLOCKS)?.wake_ns - of(SPINS)?.wake_ns;
-        (least == most).then_some(Added { kernel_ns: least as f64, added_ns })
+        let (blocks, spins) = (of(BLOCKS)?, of(SPINS)?);
+        let added_ns = blocks.wake_ns - spins.wake_ns;
+        (least == most && added_ns.abs() > blocks.clock_bound_ns.max(spins.clock_bound_ns))
+            .then_some(Added { kernel_ns: least as f64, added_ns })
     });
     let added = added.collect();
     (!kernels.is_empty() || !wakes_gpu.is_empty()).then_some(Waits { kernels, wakes_gpu, added })
@@ -141,10 +158,14 @@ fn cost(variant: &Variant<'_>) -> Option<Cost> {
         kernels += record.tally.seen as f64;
     }
     (window > 0.0 && kernels > 0.0).then_some(())?;
+    let bounds =
+        variant.usable().flat_map(|record| &record.figures).filter(|figure| figure.name == CLOCK_BOUND);
+    let bound = bounds.map(|figure| figure.value).reduce(f64::max);
     Some(Cost {
         subject: variant.configuration.subject.clone(),
         wake_ns: middle(Quantity::Wake)?,
         round_trip_ns: middle(Quantity::RoundTrip)?,
+        clock_bound_ns: bound.unwrap_or(f64::INFINITY),
         cores: spent / window,
         cpu_ns: spent / kernels,
     })
@@ -154,7 +175,26 @@ fn cost(variant: &Variant<'_>) -> Option<Cost> {
 mod tests {
     use super::*;
     use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::record::sample;
+    use doorbell_results::record::{Figure, sample};
+
+    fn sample_bound(ns: f64) -> Figure {
+        Figure { name: CLOCK_BOUND.to_owned(), value: ns, unit: "ns".to_owned(), formula: String::new() }
+    }
+
+    /// On a busy machine a way was called the fastest by 0.001 ns where the clocks were known within 362 µs.
+    #[test]
+    fn a_wake_up_that_is_shorter_than_the_clocks_relation_is_known_makes_no_way_the_fastest() {
+        let pattern = Pattern::Gpu { kernel_ns: 100_000, up_to_ns: None, gap_ns: 0, streams: 1 };
+        let all = ["gpu-flag", "gpu-stream-spin"]
+            .map(|way| Configuration { pattern, ..sample::configuration(way) });
+        let mut result = sample::result(&all, 3, |_, _| 21_000.0);
+        let known = |result: &ResultFile| waits(result).unwrap().kernels[0].fastest().is_some();
+        assert!(!known(&result), "no bound is no knowledge");
+        result.records.iter_mut().for_each(|record| record.figures = vec![sample_bound(700.0)]);
+        assert!(known(&result));
+        result.records.iter_mut().for_each(|record| record.figures = vec![sample_bound(1e6)]);
+        assert!(!known(&result));
+    }
 
     /// The figures of the first, throw-away measurement on a real one.
     #[test]
@@ -179,6 +219,7 @@ mod tests {
         result.plan.parts = parts.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
         for record in &mut result.records {
             let cores = if record.configuration.subject == "gpu-stream-block" { 0.02 } else { 1.0 };
+            record.figures = vec![sample_bound(700.0)];
             record.sides.truncate(1);
             let side = &mut record.sides[0];
             (side.user_ns, side.system_ns) = ((side.window_ns as f64 * cores) as u64, 0);

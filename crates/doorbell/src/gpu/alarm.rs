@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// So many streams wait for one event at most: each wait that is given up leaves one behind until its event is done.
+const MOST_OF_ONE: usize = 4;
+
 /// A stream that waits for nobody's but its own (`CU_STREAM_NON_BLOCKING`).
 pub(super) const NON_BLOCKING: u32 = 1;
 
@@ -119,15 +122,17 @@ impl Lanes {
         Ok(Self { driver, context: driver.context()?, alarm: Arc::new(alarm), lanes: Vec::new(), last: 0 })
     }
 
-    /// Has the alarm rung once `event`, or all that is in the stream where there is none, is done. The number that it is rung for; of an event
-    /// that is waited for already, that one's, so the event may have been recorded again since.
+    /// Has the alarm rung once what is recorded in `event` now, or all that is in the stream where there is none, is done. The number that
+    /// it is rung for; none where too many waits for this event were given up before it was done: then it must be looked at.
     ///
     /// # Safety
     /// `event` must be null, or an event of this driver that is alive.
-    pub(super) unsafe fn arm(&mut self, event: Handle) -> Result<u64, GpuError> {
-        let same = self.lanes.iter().filter_map(|lane| lane.armed).find(|(_, other)| *other == event);
-        if let Some((number, _)) = same.filter(|_| !event.is_null()) {
-            return Ok(number);
+    pub(super) unsafe fn arm(&mut self, event: Handle) -> Result<Option<u64>, GpuError> {
+        // What an earlier wait armed stands for what was recorded then, and the event may have been recorded anew.
+        let same =
+            self.lanes.iter().filter(|lane| lane.armed.is_some_and(|(_, other)| other == event)).count();
+        if same >= MOST_OF_ONE && !event.is_null() {
+            return Ok(None);
         }
         let mut before = ptr::null_mut();
         // SAFETY: the pointer is good for the call; the thread has its own context again afterwards.
@@ -139,7 +144,7 @@ impl Lanes {
         let armed = unsafe { self.arm_here(event) };
         // SAFETY: it was the thread's.
         unsafe { self.driver.context_set(before) }?;
-        armed
+        armed.map(Some)
     }
 
     /// The same in a thread whose context is the streams'.

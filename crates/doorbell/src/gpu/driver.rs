@@ -49,13 +49,7 @@ macro_rules! table {
             }
         }
 
-        /// What the dynamic linker says of `file`, which it names first and the error names too.
-fn without_file(said: &CStr, file: &CStr) -> String {
-    let (said, file) = (said.to_string_lossy(), file.to_string_lossy());
-    said.strip_prefix(&*file).map_or(&*said, |rest| rest.trim_start_matches(": ")).to_owned()
-}
-
-impl Driver {
+        impl Driver {
             $(
                 $(#[$said])*
                 ///
@@ -294,4 +288,10 @@ impl Drop for BesideCaptures<'_> {
             let _ = unsafe { self.driver.capture_mode(&raw mut mode) };
         }
     }
+}
+
+/// What the dynamic linker says of `file`, which it names first and the error names too.
+fn without_file(said: &CStr, file: &CStr) -> String {
+    let (said, file) = (said.to_string_lossy(), file.to_string_lossy());
+    said.strip_prefix(&*file).map_or(&*said, |rest| rest.trim_start_matches(": ")).to_owned()
 }

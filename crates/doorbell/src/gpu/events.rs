@@ -65,7 +65,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// What is expected to take so long is looked at by a timer: a wake-up by a timer takes some 50 µs itself, and behind long kernels the one interrupt
 /// costs less than the looks.
 const BY_TIMER: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(20);
-/// Between two looks at what is late lies this part of what was expected, and no less than that.
+/// Between two looks at what is late lies this part of what was expected, or of what it took so far, and no less than that.
 const LOOK_PART: u32 = 16;
 const SHORTEST_LOOK: Duration = Duration::from_micros(50);
 /// What takes longer than twice what was expected, and than this, is told by the driver's thread.
@@ -153,10 +153,11 @@ impl Events {
         let by_timer = self.lasts.by_timer();
         let number = match by_timer {
             // SAFETY: alive, as the caller promises.
-            None => Some(unsafe { self.lanes.arm(event) }?),
+            None => unsafe { self.lanes.arm(event) }?,
             Some(_) => None,
         };
-        let look_at = added + by_timer.unwrap_or(GLANCE);
+        let unarmed = if number.is_some() { GLANCE } else { SHORTEST_LOOK };
+        let look_at = added + by_timer.unwrap_or(unarmed);
         self.waited.push(Waited { key, event, added, number, look_at, late: false });
         // Where it cannot be looked at it is not waited for: whoever added it may give it up.
         let set = self.set_timer();
@@ -230,9 +231,10 @@ impl Events {
         let took = now.saturating_duration_since(waited.added);
         if waited.number.is_none() && took > (expected * 2).max(LATE) {
             // SAFETY: alive until it is told, as whoever added it promised. Where it is refused the timer goes on.
-            waited.number = unsafe { self.lanes.arm(waited.event) }.ok();
+            waited.number = unsafe { self.lanes.arm(waited.event) }.ok().flatten();
         }
-        let pause = if waited.number.is_some() { GLANCE } else { (expected / LOOK_PART).max(SHORTEST_LOOK) };
+        let looks = (expected.max(took) / LOOK_PART).max(SHORTEST_LOOK);
+        let pause = if waited.number.is_some() { GLANCE } else { looks };
         waited.look_at = now + pause;
     }
 

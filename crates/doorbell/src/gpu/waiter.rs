@@ -32,6 +32,8 @@ pub struct Counts {
     pub in_vain: u64,
     /// Waits that slept.
     pub slept: u64,
+    /// Sleeps at whose end a look found the event done that nobody had told of: the driver's thread was late, or lost.
+    pub rescued: u64,
 }
 
 /// Waits for events of the GPU, one at a time. It learns from its own waits, so make one for each place of a program that waits.
@@ -46,13 +48,8 @@ pub struct Waiter {
     spin: Spin,
     window: Option<Window>,
     lanes: Option<Lanes>,
-    /// What is armed and has not fired: the event, and its number.
-    armed: Option<(Handle, u64)>,
     counts: Counts,
 }
-
-// SAFETY: the driver's functions may be called from any thread, and the handle is only compared.
-unsafe impl Send for Waiter {}
 
 /// The longest pause between two looks.
 const LONGEST_PAUSE: Duration = Duration::from_micros(2);
@@ -60,6 +57,10 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(2);
 const PAUSE_PART: u32 = 16;
 /// A sleeper looks as often whether the device is lost, for then nobody wakes it.
 const GLANCE: Duration = Duration::from_millis(100);
+/// One whom the driver's thread does not wake looks first after this, then after twice as long each time, up to that.
+const FIRST_GLANCE: Duration = Duration::from_micros(100);
+/// What a sleep costs is measured for no longer.
+const MEASURING: Duration = Duration::from_millis(20);
 
 impl Waiter {
     /// A waiter that spins as long as it pays.
@@ -69,7 +70,7 @@ impl Waiter {
     pub fn new() -> Result<Self, GpuError> {
         let driver = Driver::of_process()?;
         let (spin, counts) = (Spin::default(), Counts::default());
-        Ok(Self { driver, spin, window: None, lanes: None, armed: None, counts })
+        Ok(Self { driver, spin, window: None, lanes: None, counts })
     }
 
     /// Has it spin otherwise.
@@ -97,9 +98,12 @@ impl Waiter {
         let window = match (self.spin, &mut self.window) {
             (Spin::For(time), _) => u32::try_from(time.as_nanos()).unwrap_or(u32::MAX),
             (Spin::Adaptive, Some(window)) => window.plan(),
-            // A deadline that is near leaves no time to measure.
-            (Spin::Adaptive, None) if deadline.is_some_and(|until| until < Deadline::after(GLANCE)) => 0,
-            (Spin::Adaptive, empty) => empty.insert(Window::new(sleep_cost(self.driver))).plan(),
+            (Spin::Adaptive, empty) => {
+                // A deadline that is near leaves no time to measure.
+                let near = deadline.is_some_and(|until| until < Deadline::after(MEASURING));
+                let cost = if near { known_sleep_cost() } else { Some(sleep_cost(self.driver)) };
+                cost.map_or(0, |cost| empty.insert(Window::new(cost)).plan())
+            }
         };
         let began = Instant::now();
         loop {
@@ -137,22 +141,25 @@ impl Waiter {
             Some(lanes) => lanes,
             empty => empty.insert(Lanes::new(driver, Alarm::default())?),
         };
+        let (mut armed, mut glance, mut told) = (None, FIRST_GLANCE, true);
         loop {
             // Before the look: a ring that comes after it has changed the word, and nobody sleeps.
             let seen = lanes.alarm.rung();
             let fired = lanes.take();
-            self.armed = self.armed.filter(|(_, number)| !fired.contains(number));
             if is_done()? {
+                self.counts.rescued += u64::from(!told);
                 return Ok(true);
             }
             if deadline.is_some_and(|deadline| deadline.passed()) {
                 return Ok(false);
             }
-            if self.armed.is_none_or(|(armed, _)| armed != event) {
+            if armed.is_none_or(|number| fired.contains(&number)) {
                 // SAFETY: as above.
-                self.armed = Some((event, unsafe { lanes.arm(event) }?));
+                armed = unsafe { lanes.arm(event) }?;
             }
-            lanes.alarm.sleep(seen, deadline, GLANCE)?;
+            lanes.alarm.sleep(seen, deadline, if armed.is_some() { GLANCE } else { glance })?;
+            glance = (glance * 2).min(GLANCE);
+            told = lanes.alarm.rung() != seen;
         }
     }
 }
@@ -169,44 +176,56 @@ fn pause(spun: Duration) {
     }
 }
 
-/// Sleeps that are measured.
+/// Sleeps that are measured, and so many at least.
 const ROUNDS: usize = 20;
+const FEWEST_ROUNDS: usize = 3;
 /// What is left between two of them, so that the thread that wakes is as fast asleep as behind a kernel.
 const APART: Duration = Duration::from_micros(300);
 /// Bounds for what can be a measurement.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
 
+/// What a sleep costs in this process, once it is known.
+static COST: OnceLock<SleepCost> = OnceLock::new();
+
 /// What a sleep until the driver's thread wakes costs here: what `doorbell tune` left in this machine's [profile](crate::profile), else
 /// [measured](measure_sleep_cost) once in a process.
 pub fn sleep_cost(driver: &'static Driver) -> SleepCost {
-    static COST: OnceLock<SleepCost> = OnceLock::new();
-    let tuned = || Profile::read(&profile::path()?).ok()?.gpu;
     // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
     let least = SleepCost { latency: *BELIEVABLE_NS.start(), price: *BELIEVABLE_NS.start() };
-    *COST.get_or_init(|| tuned().or_else(|| measure_sleep_cost(driver).ok()).unwrap_or(least))
+    known_sleep_cost().unwrap_or_else(|| *COST.get_or_init(|| measure_sleep_cost(driver).unwrap_or(least)))
 }
 
-/// Measures what a sleep until the driver's thread wakes costs, which takes some 10 ms.
+/// The same, where nothing has to be measured.
+fn known_sleep_cost() -> Option<SleepCost> {
+    static TUNED: OnceLock<Option<SleepCost>> = OnceLock::new();
+    let tuned = || *TUNED.get_or_init(|| Profile::read(&profile::path()?).ok()?.gpu);
+    COST.get().copied().or_else(tuned)
+}
+
+/// Measures what a sleep until the driver's thread wakes costs, which takes some 10 ms, and 20 at most.
 ///
 /// # Errors
-/// [`GpuError::Call`].
+/// [`GpuError::Call`]; [`GpuError::Os`] where that was not time for three sleeps.
 pub fn measure_sleep_cost(driver: &'static Driver) -> Result<SleepCost, GpuError> {
     let mut lanes = Lanes::new(driver, Alarm::default())?;
     let mut waits = Vec::with_capacity(ROUNDS);
     let mut spent = Vec::with_capacity(ROUNDS);
-    for _ in 0..ROUNDS {
+    let until = Deadline::after(MEASURING);
+    'rounds: while waits.len() < ROUNDS {
         std::thread::sleep(APART);
         let (began, cpu) = (Instant::now(), cpu_time());
         let seen = lanes.alarm.rung();
         // SAFETY: there is no event.
         unsafe { lanes.arm(std::ptr::null_mut()) }?;
-        let until = Deadline::after(GLANCE);
         while lanes.alarm.rung() == seen {
+            if until.passed() && waits.len() >= FEWEST_ROUNDS {
+                break 'rounds;
+            }
             // Behind work that failed nobody is called.
             if until.passed() {
                 return Err(GpuError::Os { call: "cuLaunchHostFunc", errno: Errno::TIMEDOUT });
             }
-            lanes.alarm.sleep(seen, None, GLANCE)?;
+            lanes.alarm.sleep(seen, Some(until), GLANCE)?;
         }
         waits.push(began.elapsed());
         spent.push(cpu_time().saturating_sub(cpu));
@@ -216,7 +235,7 @@ pub fn measure_sleep_cost(driver: &'static Driver) -> Result<SleepCost, GpuError
     let within = |time: Duration| nanoseconds(time).clamp(*BELIEVABLE_NS.start(), *BELIEVABLE_NS.end());
     // Other threads of the process may have worked meanwhile: the least is the sleep's own.
     let price = spent.into_iter().min().unwrap_or_default();
-    Ok(SleepCost { latency: within(waits[ROUNDS / 2]), price: within(price) })
+    Ok(SleepCost { latency: within(waits[waits.len() / 2]), price: within(price) })
 }
 
 /// Of all threads of this process, the driver's among them.

@@ -85,6 +85,7 @@ impl Bench {
     }
 }
 
+const WAITS: u64 = 10;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_millis(5);
 
@@ -126,6 +127,34 @@ fn a_wait_that_is_given_up_may_be_taken_up_again_and_an_early_event_is_not_told_
     waiter.set_spin(Spin::For(Duration::ZERO));
     assert!(waiter.wait(&early, None).unwrap());
     late.forget();
+}
+
+/// It was taken for waited for already, and found by the look after 100 ms.
+#[test]
+fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
+    let (mut slow, mut quick) = (Bench::new("never=1"), Bench::new(""));
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    let event = slow.launch(SHORT);
+    assert!(!waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap());
+    quick.event = slow.event;
+    for _ in 0..WAITS {
+        assert!(waiter.wait(&quick.launch(SHORT), None).unwrap());
+    }
+    let counts = waiter.counts();
+    assert!(counts.slept == WAITS + 1 && counts.rescued < WAITS, "{counts:?}");
+    slow.forget();
+}
+
+/// However often it is given up, no more than some streams are left behind, and it is found all the same.
+#[test]
+fn an_event_that_was_given_up_often_is_looked_for() {
+    let mut bench = Bench::new("");
+    let event = bench.launch(LONG * 20);
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    while !waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap() {}
+    assert!(waiter.counts().slept > 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 An event is a `torch.cuda.Event` that was recorded, an event of CuPy, or the number of a `CUevent` or `cudaEvent_t`."""
 
 import asyncio
+import ctypes
 import operator
 from collections.abc import Hashable
 
@@ -19,10 +20,15 @@ def _raw(event: object) -> int:
         if number is not None:
             event = number
             break
+    # A handle may be of ctypes (numba's), or a number by __int__ alone (cuda-python's).
+    if isinstance(event, ctypes.c_void_p):
+        event = event.value or 0
     try:
-        number = operator.index(event)  # type: ignore[arg-type]
+        number = int(event) if hasattr(event, "__int__") and not isinstance(event, float) else operator.index(event)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{event!r} is no event of a GPU: it has none of cuda_event, ptr and handle") from None
+        raise TypeError(
+            f"{event!r} is no event of a GPU: it is no number and has none of cuda_event, ptr and handle that is one"
+        ) from None
     if number == 0:
         raise ValueError("the event was not recorded yet")
     return number
@@ -40,9 +46,10 @@ class Waiter:
         return self._waiter.wait(_raw(event), timeout)
 
     def counts(self) -> dict[str, int]:
-        """How many waits were over within the spin, how many spins were in vain, and how many waits slept."""
-        hits, in_vain, slept = self._waiter.counts()
-        return {"hits": hits, "in_vain": in_vain, "slept": slept}
+        """How many waits were over within the spin, how many spins were in vain, how many waits slept, and how many of these were ended
+        by a look, for nobody told."""
+        hits, in_vain, slept, rescued = self._waiter.counts()
+        return {"hits": hits, "in_vain": in_vain, "slept": slept, "rescued": rescued}
 
 
 class Events:
