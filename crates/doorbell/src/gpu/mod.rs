@@ -5,6 +5,9 @@
 //! the other, learns which from its own waits, and takes a deadline. [`Events`] is a descriptor for epoll behind which any number of events
 //! stand; `AsyncWaiter` (feature `tokio`) is a task's.
 //!
+//! The context in which a waiter first slept must outlive it. A forked child can use none of its parent's: CUDA's rule, and these are bound by
+//! it.
+//!
 //! Events are those of the driver, which the CUDA runtime's are too: a `cudaEvent_t`, the `cuda_event` of a `torch.cuda.Event`, the
 //! `ptr` of CuPy's.
 //!
