@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for a lost wake-up: `cargo run --release --all-features --example stress -- SECONDS [WAY]`
 //!
-//! One waiter, 1 to 8 notifiers, as threads and as processes, over every way of waiting, through epoll and in tokio. Each
-//! notifier rings in bursts with pseudo-random gaps and then pauses until the waiter has taken every message; so
+//! One waiter, 1 to 8 notifiers, as threads, as processes and as forked children, over every way of waiting, through epoll and in
+//! tokio. Each notifier rings in bursts with pseudo-random gaps and then pauses until the waiter has taken every message; so
 //! each burst ends with a waiter about to sleep and a last ring that must not be lost. The waiter takes few messages
-//! at a time. A wait of five minutes although a message is there, or a count of rings that is not the number sent, ends
-//! the program with status 1.
+//! at a time. Of some, one after the other is stopped and goes on; of some, one after the other is killed, wherever it is, and
+//! another comes when the waiter was told. A wait of five minutes although a message is there, a death that is not told within
+//! them, or a count of rings that is not the number sent (where one was killed it may have been about to ring), ends the
+//! program with status 1.
 //!
-//! One line per cell: way, notifiers, threads or processes, rings, sleeps.
+//! One line per cell: way, notifiers, what they are, rings, sleeps, how many were stopped or killed.
 
-use doorbell::peer::Trusted;
+use doorbell::peer::{PeerId, Trusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Spin, Wait, Yield};
 use doorbell::{Bell, BellFd, WaitError};
 use doorbell_core::peer_memory::PeerMemory;
 use rustix::event::{Timespec, epoll};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
+use std::collections::HashSet;
 use std::mem::MaybeUninit;
-use std::process::{Child, Command, ExitCode};
-use std::sync::Arc;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rings in a burst, and the widest gap between them in pauses of the processor.
-const BURSTS: [(u32, u32); 3] = [(20, 400), (20, 30), (1000, 1)];
-const NOTIFIERS: [u32; 4] = [1, 2, 3, 8];
+/// Rings in a burst, and the widest gap between them in pauses of the processor: wide gaps, in which the waiter falls asleep; narrow
+/// ones, about as long as falling asleep takes; none; and none for so long that most of all rings are of these.
+const BURSTS: [(u32, u32); 7] = [(20, 400), (20, 30), (1000, 1), (20, 400), (20, 30), (1000, 1), (20_000, 1)];
 /// A wait that lasts this long although a message is there will not end.
 const STUCK: Duration = Duration::from_secs(300);
 const ROLE: &str = "DOORBELL_STRESS_NOTIFIER";
@@ -45,18 +49,22 @@ impl<'a> Messages<'a> {
     }
 }
 
+/// Xorshift.
+fn throw(seed: &mut u32) -> u32 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+    *seed
+}
+
 /// Rings until told to stop. Returns when the waiter has taken all.
 fn notify(bell: &Bell<Futex>, messages: Messages<'_>, mut seed: u32) {
     while messages.stop.load(Ordering::Relaxed) == 0 {
-        // Wide gaps, in which the waiter falls asleep; narrow ones, about as long as falling asleep takes; none.
         let (burst, widest) = BURSTS[seed as usize % BURSTS.len()];
         for _ in 0..burst {
             messages.published.fetch_add(1, Ordering::Release);
             bell.ring();
-            seed ^= seed << 13;
-            seed ^= seed >> 17;
-            seed ^= seed << 5;
-            for _ in 0..seed % widest {
+            for _ in 0..throw(&mut seed) % widest {
                 std::hint::spin_loop();
             }
         }
@@ -69,10 +77,26 @@ fn notify(bell: &Bell<Futex>, messages: Messages<'_>, mut seed: u32) {
     }
 }
 
+/// What a wait ended with.
+enum Heard {
+    Rings(u64),
+    Gone(PeerId),
+    Nothing,
+}
+
+impl Heard {
+    fn of(waited: Result<Option<u64>, WaitError>) -> Self {
+        match waited {
+            Err(WaitError::PeerGone(peer)) => Self::Gone(peer),
+            waited => waited.unwrap().map_or(Self::Nothing, Self::Rings),
+        }
+    }
+}
+
 /// The waiting side of one cell.
 trait Waiting {
-    /// Sleeps until a ring; returns how many. 0 if a notifier ended, `None` after `STUCK`.
-    fn wait(&mut self) -> Option<u64>;
+    /// Sleeps until a ring or a death, but no longer than `timeout`.
+    fn wait(&mut self, timeout: Duration) -> Heard;
     /// How often it slept, where that is counted.
     fn sleeps(&self) -> u64;
 }
@@ -80,11 +104,8 @@ trait Waiting {
 struct ByBell<W>(Bell<W>);
 
 impl<W: Wait> Waiting for ByBell<W> {
-    fn wait(&mut self) -> Option<u64> {
-        match self.0.wait_timeout(STUCK) {
-            Err(WaitError::PeerGone(_)) => Some(0),
-            heard => heard.unwrap().map(|rings| rings.get().into()),
-        }
+    fn wait(&mut self, timeout: Duration) -> Heard {
+        Heard::of(self.0.wait_timeout(timeout).map(|rings| rings.map(|rings| rings.get().into())))
     }
     fn sleeps(&self) -> u64 {
         self.0.counts().slept
@@ -107,22 +128,18 @@ impl ByEpoll {
 }
 
 impl Waiting for ByEpoll {
-    fn wait(&mut self) -> Option<u64> {
+    fn wait(&mut self, timeout: Duration) -> Heard {
         loop {
             // Before epoll, so that an edge that came before is not waited for.
-            match self.file.heard() {
-                Err(WaitError::PeerGone(_)) => return Some(0),
-                heard => {
-                    if let Some(rings) = heard.unwrap() {
-                        return Some(rings.get().into());
-                    }
-                }
+            let heard = Heard::of(self.file.heard().map(|rings| rings.map(|rings| rings.get().into())));
+            if !matches!(heard, Heard::Nothing) {
+                return heard;
             }
             self.sleeps += 1;
             let mut buffer = [MaybeUninit::uninit(); 1];
-            let timeout = Timespec { tv_sec: STUCK.as_secs().cast_signed(), tv_nsec: 0 };
+            let timeout = Timespec { tv_sec: timeout.as_secs().cast_signed(), tv_nsec: 0 };
             match epoll::wait(&self.epoll, &mut buffer[..], Some(&timeout)) {
-                Ok(([], _)) => return None,
+                Ok(([], _)) => return Heard::Nothing,
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => panic!("epoll_wait: {error}"),
             }
@@ -152,7 +169,7 @@ impl ByTokio {
 
 #[cfg(feature = "tokio")]
 impl Waiting for ByTokio {
-    fn wait(&mut self) -> Option<u64> {
+    fn wait(&mut self, timeout: Duration) -> Heard {
         let Self { runtime, bell, drops } = self;
         let heard = runtime.block_on(async {
             if *drops {
@@ -162,15 +179,29 @@ impl Waiting for ByTokio {
                     () = std::future::ready(()) => {}
                 }
             }
-            tokio::time::timeout(STUCK, bell.wait()).await.ok()
+            tokio::time::timeout(timeout, bell.wait()).await.ok()
         });
-        match heard? {
-            Err(WaitError::PeerGone(_)) => Some(0),
-            heard => Some(heard.unwrap().get().into()),
-        }
+        Heard::of(heard.map(|heard| heard.map(|rings| rings.get().into())).transpose())
     }
     fn sleeps(&self) -> u64 {
         self.bell.get_ref().counts().slept
+    }
+}
+
+/// What the waiter and whoever kills tell each other.
+#[derive(Default)]
+struct Deaths {
+    /// Each may have been about to ring for a message that it had published.
+    killed: AtomicU64,
+    told: Mutex<HashSet<PeerId>>,
+}
+
+impl Deaths {
+    fn tell(&self, peer: PeerId) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(peer);
+    }
+    fn is_told(&self, peer: PeerId) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer)
     }
 }
 
@@ -178,8 +209,9 @@ impl Waiting for ByTokio {
 fn take(
     waiting: &mut dyn Waiting,
     messages: Messages<'_>,
+    deaths: &Deaths,
     end: Instant,
-    running: &mut dyn FnMut() -> bool,
+    running: &dyn Fn() -> bool,
 ) -> Result<u64, String> {
     let (mut taken, mut rings) = (0, 0);
     loop {
@@ -191,60 +223,218 @@ fn take(
             continue;
         }
         if Instant::now() >= end {
-            messages.stop.store(1, Ordering::Relaxed);
+            let _ = messages.stop.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
         }
-        if messages.stop.load(Ordering::Relaxed) == 1 && !running() && rings == published {
-            return Ok(rings);
-        }
-        if messages.stop.load(Ordering::Relaxed) == 1 && rings == published {
-            // Everything was heard; the notifiers may be about to begin a last burst or to end.
-            thread::yield_now();
-            continue;
-        }
-        let more = waiting.wait();
-        rings += more.unwrap_or(0);
-        let published = messages.published.load(Ordering::Acquire);
-        if more.is_none() && (rings < published || taken < published) {
-            messages.stop.store(2, Ordering::Relaxed);
-            return Err(format!("STUCK: {published} published, {taken} taken, {rings} rings heard"));
+        let is_over = messages.stop.load(Ordering::Relaxed) != 0;
+        let has_ended = is_over && !running();
+        // Nobody may be left to ring, and who was killed did not ring.
+        let all_heard = is_over && rings + deaths.killed.load(Ordering::Relaxed) >= published;
+        match waiting.wait(if has_ended || all_heard { Duration::ZERO } else { STUCK }) {
+            Heard::Rings(more) => rings += more,
+            Heard::Gone(peer) => {
+                deaths.tell(peer);
+                // It is told behind all rings, and again and again when nobody is left.
+                if has_ended {
+                    return ended(rings, messages, deaths);
+                }
+            }
+            Heard::Nothing if has_ended => return ended(rings, messages, deaths),
+            // The notifiers may be about to begin a last burst or to end.
+            Heard::Nothing if all_heard => thread::yield_now(),
+            Heard::Nothing => {
+                let published = messages.published.load(Ordering::Acquire);
+                if rings < published || taken < published {
+                    messages.stop.store(2, Ordering::Relaxed);
+                    return Err(format!("STUCK: {published} published, {taken} taken, {rings} rings heard"));
+                }
+            }
         }
     }
+}
+
+/// When nobody rings any more and nothing is left to be heard.
+fn ended(rings: u64, messages: Messages<'_>, deaths: &Deaths) -> Result<u64, String> {
+    let (published, killed) =
+        (messages.published.load(Ordering::Acquire), deaths.killed.load(Ordering::Relaxed));
+    if !(published.saturating_sub(killed)..=published).contains(&rings) {
+        return Err(format!("LOST: {published} published, {killed} killed, {rings} rings heard"));
+    }
+    Ok(rings)
+}
+
+/// What those who ring are, and what becomes of them meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ringers {
+    Threads,
+    Processes,
+    Forked,
+    /// Processes that are stopped (SIGSTOP) one after the other, and go on.
+    Stopped,
+    /// Processes that are killed (SIGKILL) one after the other, and have successors.
+    Killed,
+}
+
+impl Ringers {
+    const ALL: [(Self, &'static [u32]); 5] = [
+        (Self::Threads, &[1, 2, 3, 8]),
+        (Self::Processes, &[1, 2, 3, 8]),
+        (Self::Forked, &[1, 3]),
+        (Self::Stopped, &[1, 3]),
+        (Self::Killed, &[1, 3]),
+    ];
+}
+
+/// A child of this process that rings.
+struct Ringer {
+    pid: Pid,
+    connection: Option<Connection<Trusted>>,
+}
+
+impl Ringer {
+    /// This program again, in another role.
+    fn started(seed: u32, segment: &Arc<Segment>) -> Result<Self, String> {
+        let mut command = Command::new(
+            std::env::current_exe().map_err(|error| format!("no file of this program: {error}"))?,
+        );
+        command.env(ROLE, seed.to_string());
+        let offer = inherited::offer(&mut command).map_err(|error| error.to_string())?;
+        let child = command.spawn().map_err(|error| format!("this program does not start: {error}"))?;
+        // SAFETY: this program, in another role.
+        let connection = unsafe { offer.meet_as(segment, child.id()) }.map_err(|error| error.to_string())?;
+        Ok(Self { pid: Pid::from_child(&child), connection: Some(connection) })
+    }
+
+    fn forked(seed: u32, segment: &Segment) -> Result<Self, String> {
+        // SAFETY: the child takes no locks but the library's and the allocator's, which a fork waits for, and never returns.
+        match unsafe { libc::fork() } {
+            0 => {
+                ring_here(&segment.bell_waiting_by(0).expect("one bell"), segment, seed);
+                // SAFETY: ends the process without running anything of the parent's.
+                unsafe { libc::_exit(0) }
+            }
+            pid => {
+                let pid = Pid::from_raw(pid).filter(|pid| pid.as_raw_nonzero().get() > 0);
+                Ok(Self { pid: pid.ok_or("no child was forked")?, connection: None })
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        kill_process(self.pid, signal).map_err(|error| format!("no {signal:?} to {}: {error}", self.pid))
+    }
+
+    fn reap(&self) -> Result<(), String> {
+        waitpid(Some(self.pid), WaitOptions::empty()).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// In a child of the stress.
+fn ring_here(bell: &Bell<Futex>, segment: &Segment, seed: u32) {
+    // Who kills the stress ends its children too.
+    set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal of any number");
+    notify(bell, Messages::of(segment.payload()), seed);
+}
+
+/// Starts `count` children, stops or kills one after the other until all are to stop, and waits for their ends. The thread that does
+/// this is the children's parent: they end with it. Returns how many it stopped or killed.
+fn keep(cell: &Cell, segment: &Arc<Segment>, deaths: &Deaths) -> Result<u64, String> {
+    let stop = Messages::of(segment.payload()).stop;
+    let mut next = 0;
+    let mut start = || {
+        next += 1;
+        match cell.ringers {
+            Ringers::Forked => Ringer::forked(next, segment),
+            _ => Ringer::started(next, segment),
+        }
+    };
+    let mut ringers = (0..cell.notifiers).map(|_| start()).collect::<Result<Vec<_>, _>>()?;
+    let (mut seed, mut done) = (0x9e37_79b9, 0);
+    while stop.load(Ordering::Relaxed) == 0 {
+        thread::sleep(Duration::from_micros((throw(&mut seed) % 8192).into()));
+        let place = throw(&mut seed) as usize % ringers.len();
+        let ringer = &ringers[place];
+        match cell.ringers {
+            Ringers::Stopped => {
+                ringer.signal(Signal::STOP)?;
+                thread::sleep(Duration::from_micros((throw(&mut seed) % 4096).into()));
+                ringer.signal(Signal::CONT)?;
+            }
+            Ringers::Killed => {
+                deaths.killed.fetch_add(1, Ordering::Relaxed);
+                ringer.signal(Signal::KILL)?;
+                let gone = ringer.connection.as_ref().ok_or("a process has a connection")?.peer().id();
+                let since = Instant::now();
+                while !deaths.is_told(gone) {
+                    if since.elapsed() > STUCK {
+                        return Err(format!("NOT TOLD: {gone} was killed, and nobody heard of it"));
+                    }
+                    thread::sleep(Duration::from_micros(100));
+                }
+                ringer.reap()?;
+                ringers[place] = start()?;
+            }
+            Ringers::Threads | Ringers::Processes | Ringers::Forked => continue,
+        }
+        done += 1;
+    }
+    ringers.iter().try_for_each(Ringer::reap)?;
+    Ok(done)
 }
 
 struct Cell {
     way: &'static str,
     notifiers: u32,
-    processes: bool,
+    ringers: Ringers,
 }
 
-fn run(cell: &Cell, lasting: Duration) -> Result<(u64, u64), String> {
+/// What came of a cell.
+struct Done {
+    rings: u64,
+    sleeps: u64,
+    /// How many were stopped or killed.
+    hit: u64,
+}
+
+fn run(cell: &Cell, lasting: Duration) -> Result<Done, String> {
     let offer = Offer { bells: 1, eventfds: 1, payload: 4096, ..Offer::default() };
-    let segment = Arc::new(Segment::new(&offer).map_err(|error| error.to_string())?);
+    let segment =
+        if cell.ringers == Ringers::Forked { Segment::for_children(&offer) } else { Segment::new(&offer) };
+    let segment = Arc::new(segment.map_err(|error| error.to_string())?);
     let mut waiting = waiting_by(cell.way, &segment).ok_or(format!("there is no way {}", cell.way))?;
     let messages = Messages::of(segment.payload());
+    let deaths = Deaths::default();
     let end = Instant::now() + lasting;
-    let rings = if cell.processes {
-        let mut others: Vec<(Child, Connection<Trusted>)> =
-            (0..cell.notifiers).map(|number| start(number, &segment)).collect();
-        let mut running =
-            || others.iter_mut().any(|(child, _)| child.try_wait().is_ok_and(|status| status.is_none()));
-        let rings = take(&mut *waiting, messages, end, &mut running);
-        for (child, _) in &mut others {
-            child.wait().map_err(|error| error.to_string())?;
-        }
-        rings?
-    } else {
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..cell.notifiers)
+    thread::scope(|scope| {
+        let threads: Vec<_> = if cell.ringers == Ringers::Threads {
+            (0..cell.notifiers)
                 .map(|number| {
                     let bell = segment.bell_waiting_by(0).expect("one bell");
-                    scope.spawn(move || notify(&bell, messages, number + 1))
+                    scope.spawn(move || {
+                        notify(&bell, messages, number + 1);
+                        Ok::<u64, String>(0)
+                    })
                 })
-                .collect();
-            take(&mut *waiting, messages, end, &mut || threads.iter().any(|thread| !thread.is_finished()))
-        })?
-    };
-    Ok((rings, waiting.sleeps()))
+                .collect()
+        } else {
+            let (segment, deaths) = (&segment, &deaths);
+            vec![scope.spawn(move || {
+                let kept = keep(cell, segment, deaths);
+                if kept.is_err() {
+                    messages.stop.store(2, Ordering::Relaxed);
+                    // The waiter may sleep, and nobody else rings any more.
+                    segment.bell_waiting_by::<Futex>(0).expect("one bell").ring();
+                }
+                kept
+            })]
+        };
+        let running = || threads.iter().any(|thread| !thread.is_finished());
+        let taken = take(&mut *waiting, messages, &deaths, end, &running);
+        let mut hit = 0;
+        for thread in threads {
+            hit += thread.join().map_err(|_| "a notifier panicked")??;
+        }
+        Ok(Done { rings: taken?, sleeps: waiting.sleeps(), hit })
+    })
 }
 
 fn waiting_by(way: &str, segment: &Segment) -> Option<Box<dyn Waiting>> {
@@ -299,23 +489,13 @@ fn lacking(way: &str) -> Option<String> {
     }
 }
 
-fn start(number: u32, segment: &Arc<Segment>) -> (Child, Connection<Trusted>) {
-    let mut command = Command::new(std::env::current_exe().expect("this program has a file"));
-    command.env(ROLE, (number + 1).to_string());
-    let offer = inherited::offer(&mut command).expect("a socket pair");
-    let child = command.spawn().expect("this program starts");
-    // SAFETY: this program, in another role.
-    let connection = unsafe { offer.meet_as(segment, child.id()) }.expect("the child joins");
-    (child, connection)
-}
-
 fn main() -> ExitCode {
     if let Ok(seed) = std::env::var(ROLE) {
         let connection: Connection<Trusted> =
             // SAFETY: a process or thread of this program, which follows the protocol.
             unsafe { doorbell::rendezvous::Join::of() }.inherited().expect("the parent offers");
         let bell = connection.bell_waiting_by(0).expect("one bell");
-        notify(&bell, Messages::of(connection.segment().payload()), seed.parse().expect("a number"));
+        ring_here(&bell, connection.segment(), seed.parse().expect("a number"));
         return ExitCode::SUCCESS;
     }
     let mut arguments = std::env::args().skip(1);
@@ -335,29 +515,35 @@ fn main() -> ExitCode {
     let ways = chosen.map(|(way, _)| way).filter(there);
     let cells: Vec<Cell> = ways
         .flat_map(|way| {
-            NOTIFIERS
-                .into_iter()
-                .flat_map(move |notifiers| [false, true].map(|processes| Cell { way, notifiers, processes }))
+            Ringers::ALL.into_iter().flat_map(move |(ringers, counts)| {
+                counts.iter().map(move |&notifiers| Cell { way, notifiers, ringers })
+            })
         })
         .collect();
     let each = Duration::from_secs(seconds) / u32::try_from(cells.len().max(1)).unwrap_or(1);
-    let mut total = 0;
+    let (mut total, mut stopped, mut killed) = (0, 0, 0);
     for cell in &cells {
-        let kind = if cell.processes { "processes" } else { "threads" };
+        let Cell { way, notifiers, ringers } = cell;
+        let kind = format!("{ringers:?}").to_lowercase();
+        print!("{way:<10} {notifiers} {kind:<9} ");
         match run(cell, each) {
-            Ok((rings, sleeps)) => {
+            Ok(Done { rings, sleeps, hit }) => {
                 total += rings;
-                println!(
-                    "{:<10} {} {kind:<9} {rings:>11} rings {sleeps:>10} sleeps",
-                    cell.way, cell.notifiers
-                );
+                print!("{rings:>11} rings {sleeps:>10} sleeps");
+                match ringers {
+                    Ringers::Stopped => stopped += hit,
+                    Ringers::Killed => killed += hit,
+                    Ringers::Threads | Ringers::Processes | Ringers::Forked => {}
+                }
+                println!("{}", if hit > 0 { format!(" {hit:>7} {kind}") } else { String::new() });
             }
             Err(why) => {
-                println!("{:<10} {} {kind:<9} {why}", cell.way, cell.notifiers);
+                println!("{why}");
                 return ExitCode::FAILURE;
             }
         }
     }
+    println!("{stopped} stopped and {killed} killed, of whom each was told");
     println!("{total} rings, none lost");
     ExitCode::SUCCESS
 }
