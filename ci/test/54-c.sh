@@ -56,6 +56,32 @@ timeout --kill-after=5 120 "$out/serve-alone" "$scratch/serve-alone" 3 | grep -x
 ! grep -q libdoorbell <<<"$(ldd "$out/host-static" 2>&1)" || fail "the static example needs the shared library"
 grep -qF "$out/prefix/lib/libdoorbell.so.0" <<<"$(ldd "$out/host-shared")" || fail "the shared example does not use the library"
 
+# What the pages print compiles. Where it is no program, each block is the body of a function.
+for page in crates/doorbell/README.md crates/ffi/README.md; do
+    for language in c cpp; do
+        printed=$scratch/printed-$(basename "$(dirname "$page")")
+        awk -v kind="$language" -v out="$printed" '
+            $0 == "```" kind { file = sprintf("%s-%d.%s", out, ++number, kind); inside = 1; next }
+            /^```$/ { inside = 0 }
+            inside { print > file }' "$page"
+    done
+done
+[ "$(ls "$scratch"/printed-* | wc -l)" -ge 4 ] || fail "the pages print nothing in C: this test proves nothing"
+for printed in "$scratch"/printed-*; do
+    standard=c11
+    [ "${printed##*.}" = c ] || standard=c++20
+    if ! grep -q 'int main' "$printed"; then
+        include='#include <doorbell.h>\nstatic doorbell_service *service;\n'
+        [ "$standard" = c11 ] || include='#include <doorbell.hpp>\n'
+        { printf "$include"; echo 'void printed(void);'; echo 'void printed(void) {'; cat "$printed"; echo '}'; } >"$scratch/body"
+        mv "$scratch/body" "$printed"
+        # As on a page: what is not looked at is not said to be so.
+        gcc -std=$standard "${strict[@]}" -Wno-unused-variable "${cflags[@]}" -fsyntax-only "$printed" || fail "the pages print what does not compile"
+    else
+        gcc -std=$standard "${strict[@]}" "${cflags[@]}" "$printed" -o "$out/printed" "$rpath" "${shared[@]}"
+    fi
+done
+
 # How long anything may take: far longer than it does anywhere.
 limit() { timeout --kill-after=5 120 "$@"; }
 # A socket's file is there before anybody listens at it.
@@ -116,6 +142,15 @@ kill -KILL "$host"
 wait "$host" || true
 said=$(limit "$out/join-shared" "$scratch/killed" 2>&1) && fail "joined a dead host"
 grep -q 'no owner' <<<"$said" || fail "a dead host was reported as: $said"
+
+# The program of the library's page, and a service that answers each message with the same.
+mkdir "$scratch/names"
+DOORBELL_RUNTIME_DIR=$scratch/names "$out/serve-shared" clock >/dev/null & pids+=($!)
+wait_for "$scratch/names/clock.sock"
+said=$(DOORBELL_RUNTIME_DIR=$scratch/names limit "$out/printed") || fail "the library's page: $said"
+[ "$said" = 'how late is it?' ] || fail "the library's page said: $said"
+said=$(DOORBELL_RUNTIME_DIR=$scratch limit "$out/printed" 2>&1) && fail "nobody listens, and the library's page answers"
+grep -q 'no owner\|nobody' <<<"$said" || fail "nobody listens, and the library's page says: $said"
 
 # With DESTDIR, files go there and the pkg-config file names the prefix.
 DESTDIR=$scratch/root crates/ffi/install /opt/doorbell >/dev/null

@@ -3,7 +3,9 @@
 
 import dataclasses
 import multiprocessing
+import os
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -126,8 +128,6 @@ def test_a_worker_that_has_gone_holds_nobody_back() -> None:
     process = context.Process(target=hear_one, args=(goes,))
     process.start()
     stayed: list[bytes] = []
-    import threading
-
     stay = threading.Thread(target=lambda: stayed.extend(stays))
     stay.start()
     for _ in range(200):
@@ -146,6 +146,67 @@ def test_a_worker_that_never_comes_is_told_of() -> None:
     scheduler.close()
 
 
+def test_a_worker_that_is_closed_before_its_first_use_is_not_waited_for() -> None:
+    """The first message waited for it for five minutes, and failed."""
+    scheduler, (closed, collected, stays) = doorbell.broadcast(3)
+    closed.close()
+    del collected
+    heard: list[bytes] = []
+    hearing = threading.Thread(target=lambda: heard.extend(stays))
+    hearing.start()
+    assert scheduler.send(b"step", FOREVER)
+    assert sorted(scheduler.ended()) == [(0, "never came"), (1, "never came")]
+    scheduler.close()
+    hearing.join(FOREVER)
+    assert heard == [b"step"]
+
+
+def end_at_once() -> None:
+    os._exit(3)
+
+
+class DiesWhenItComes:
+    """Unpickling it ends the process: as a module that cannot be imported."""
+
+    def __reduce__(self) -> tuple[Callable[[], None], tuple[()]]:
+        return end_at_once, ()
+
+
+def never(steps: doorbell.BroadcastReceiver, dies: object) -> None:
+    """A worker that does not come so far."""
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_a_worker_that_dies_before_it_has_its_end_is_not_waited_for(start: str) -> None:
+    scheduler, steps = doorbell.broadcast(1)
+    context: Any = multiprocessing.get_context(start)
+    process = context.Process(target=never, args=(steps[0], DiesWhenItComes()))
+    process.start()
+    assert scheduler.send(b"step", FOREVER)
+    assert scheduler.ended() == [(0, "never came")]
+    process.join(FOREVER)
+    scheduler.close()
+
+
+def leave(scheduler: doorbell.BroadcastSender) -> None:
+    scheduler.close()
+
+
+def drop(scheduler: doorbell.BroadcastSender) -> None:
+    pass
+
+
+@pytest.mark.parametrize("end", [leave, drop])
+def test_a_worker_hears_of_a_scheduler_that_left_before_it_came(end: Callable[[doorbell.BroadcastSender], None]) -> None:
+    """It was told that nobody listens at a path of which it knew nothing; and a folder stayed behind."""
+    scheduler, (steps,) = doorbell.broadcast(1)
+    folder = scheduler._folder
+    end(scheduler)
+    del scheduler
+    assert list(steps) == []
+    assert not os.path.exists(folder)
+
+
 def test_the_first_message_waits_for_workers_no_longer_than_it_may() -> None:
     """It waited for minutes, and raised."""
     scheduler, _steps = doorbell.broadcast(2)
@@ -156,7 +217,6 @@ def test_the_first_message_waits_for_workers_no_longer_than_it_may() -> None:
 
 @pytest.mark.parametrize("lengths", [[0.004] * 30, [0.002, 0.02] * 12, [0.003] * 10 + [0.0] * 20 + [0.003] * 10])
 def test_a_worker_that_expects_the_next_step_misses_none_whatever_the_pace(lengths: list[float]) -> None:
-    import threading
     import time
 
     scheduler, (steps,) = doorbell.broadcast(1)

@@ -213,7 +213,7 @@ def test_clones_of_a_sender_have_a_ring_each_and_the_stream_ends_with_the_last()
 
 
 AT_EXIT = """
-import tempfile, threading, doorbell
+import socket, tempfile, threading, doorbell
 sender, receiver = doorbell.channel()
 several = doorbell.channel(senders=2)
 full, unread = doorbell.channel(256)
@@ -221,8 +221,15 @@ while full.send(bytes(60), 0):
     pass
 bell, publisher = doorbell.Bell(), doorbell.Publisher(4096)
 subscriber = publisher.subscribe()
-service = doorbell.listen(tempfile.mkdtemp() + "/s")
+folder = tempfile.mkdtemp()
+service, other = doorbell.listen(folder + "/s"), doorbell.listen(folder + "/t")
+host, segment = doorbell.Host(folder + "/h"), doorbell.Segment()
+scheduler, steps = doorbell.broadcast(1)
+stopped = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+stopped.bind(folder + "/stopped")
+stopped.listen()
 waits = [receiver.recv, several[1].recv, lambda: full.send(bytes(60)), bell.wait, subscriber.recv, service.recv,
+    other.accept, lambda: host.accept(segment), lambda: doorbell.connect(folder + "/stopped", 60), scheduler.wait_for_workers,
     lambda: list(receiver), lambda: doorbell.Select().wait([doorbell.Bell()])]
 for wait in waits:
     threading.Thread(target=wait, daemon=True).start()

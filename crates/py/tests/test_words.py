@@ -4,13 +4,18 @@
 import array
 import asyncio
 import concurrent.futures
+import contextlib
 import ctypes
 import multiprocessing
 import os
 import pathlib
 import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import doorbell
@@ -480,3 +485,53 @@ def test_a_client_says_how_much_memory_it_takes(tmp_path: pathlib.Path) -> None:
             serving.join()
     with pytest.raises(ValueError, match="patience"):
         doorbell.connect(tmp_path / "large", patience=-1.0)
+
+
+def test_one_thread_is_a_service_and_its_client(tmp_path: pathlib.Path) -> None:
+    """Half a minute, and then "Resource temporarily unavailable": it waited for itself."""
+    name = tmp_path / "service"
+    with doorbell.listen(name) as service, doorbell.connect(name, 0.2) as client:
+        client.send(b"hello")
+        came = service.recv(FOREVER)
+        assert came is not None and came[1] == b"hello"
+        assert service.send(came[0], b"and hello")
+        assert client.recv(FOREVER) == b"and hello"
+
+
+@contextlib.contextmanager
+def stopped(name: pathlib.Path) -> Iterator[None]:
+    """Somebody who listens and never answers, as a stopped process does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        listening.bind(str(name))
+        listening.listen()
+        yield
+
+
+def test_a_connect_to_a_stopped_service_keeps_its_timeout(tmp_path: pathlib.Path) -> None:
+    with stopped(tmp_path / "service"):
+        with pytest.raises(doorbell.RendezvousError, match="did not answer within"):
+            doorbell.connect(tmp_path / "service", 0.05)
+        with pytest.raises(doorbell.RendezvousError, match="did not answer within"):
+            doorbell.connect(tmp_path / "service", patience=0.05)
+
+
+def test_control_c_ends_a_connect(tmp_path: pathlib.Path) -> None:
+    program = """
+import doorbell, sys
+try:
+    print("waiting", flush=True)
+    doorbell.connect(sys.argv[1], 60)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    with stopped(tmp_path / "service"):
+        command = [sys.executable, "-c", program, str(tmp_path / "service")]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        try:
+            assert child.stdout.readline() == "waiting\n"
+            child.send_signal(2)
+            assert child.communicate(timeout=FOREVER)[0] == "interrupted\n"
+        finally:
+            child.kill()
+            child.wait()
