@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use doorbell::raw::{Offer, Segment, socket};
-use doorbell::rendezvous::RendezvousError;
+use doorbell::rendezvous::{Reason, RendezvousError};
 use doorbell::wait::Eventfd;
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ fn who_may_make_a_context_for_signals_and_not_use_it_is_told_before_it_meets_any
     });
     let refused = RendezvousError::Os { call: "io_submit", errno: Errno::NOSYS };
     assert_eq!(met.join().unwrap(), Err(refused));
-    assert!(joining.join().unwrap().is_err());
+    let reason = Reason::NoSignals { errno: Errno::NOSYS };
+    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(reason)), "and so is the other side");
 }
 
 /// The wait failed with ENOSYS.

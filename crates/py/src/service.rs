@@ -225,16 +225,17 @@ pub(crate) fn _connect(
     patience: f64,
 ) -> PyResult<Parts> {
     let join = join_options(most_memory, most_eventfds, patience)?.host(users.0).interruptible(true);
-    let end = Duration::try_from_secs_f64(timeout.max(0.0)).ok();
-    let end = end.and_then(|timeout| Instant::now().checked_add(timeout));
+    // Beyond what a duration can be is for ever.
+    let whole = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
+    // As it was said, until a signal has taken a part of it.
+    let (begun, mut left) = (Instant::now(), whole);
     loop {
-        let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-        // None at all asks for a service that is there already.
-        let left = if timeout > 0.0 { left.max(Duration::from_nanos(1)) } else { Duration::ZERO };
         match py.detach(|| service::connect_by_timeout(&name, &join, left)) {
             Err(rendezvous::RendezvousError::Interrupted) => py.check_signals()?,
             result => return result.map(parts).map_err(of_rendezvous),
         }
+        // None at all asks for a service that is there already.
+        left = whole.saturating_sub(begun.elapsed()).max(Duration::from_nanos(1)).min(whole);
     }
 }
 

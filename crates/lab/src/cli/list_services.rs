@@ -142,8 +142,33 @@ fn as_json(found: &Found) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Style, text};
-    use doorbell::service::{AsyncIo, Found};
+    use super::{Style, as_json, text};
+    use doorbell::rendezvous::Reason;
+    use doorbell::service::{AsyncIo, Found, Served};
+
+    #[test]
+    fn whom_a_service_turned_away_is_told_with_the_last_reason_and_in_json_with_all() {
+        let served = |turned_away, reasons| Found {
+            services: vec![Served {
+                name: "clock".to_owned(),
+                path: "/run/clock.sock".into(),
+                process: Some(7),
+                clients: Vec::new(),
+                turned_away,
+                reasons,
+            }],
+            ..Found::default()
+        };
+        let told = served(2, vec![Reason::Full { most: 3 }, Reason::NoDescriptors]);
+        let said = text(&told, &Style::PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains("clock turned 2 callers away, the last because no descriptor is left"),
+            "{said}"
+        );
+        let reasons = &as_json(&told)["services"][0]["reasons"];
+        assert!(reasons[0].as_str().unwrap().contains("(3)"), "{reasons}");
+        assert!(!text(&served(0, Vec::new()), &Style::PLAIN).contains("away"));
+    }
 
     #[test]
     fn a_limit_that_is_nearly_met_is_told_and_no_other() {
