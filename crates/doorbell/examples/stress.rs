@@ -365,13 +365,19 @@ fn keep(cell: &Cell, segment: &Arc<Segment>, deaths: &Deaths) -> Result<u64, Str
                 let gone = ringer.connection.as_ref().ok_or("a process has a connection")?.peer().id();
                 let since = Instant::now();
                 while !deaths.is_told(gone) {
+                    // The waiter is stuck, and says so.
+                    if stop.load(Ordering::Relaxed) > 1 {
+                        break;
+                    }
                     if since.elapsed() > STUCK {
                         return Err(format!("NOT TOLD: {gone} was killed, and nobody heard of it"));
                     }
                     thread::sleep(Duration::from_micros(100));
                 }
-                ringer.reap()?;
-                ringers[place] = start()?;
+                if stop.load(Ordering::Relaxed) <= 1 {
+                    ringer.reap()?;
+                    ringers[place] = start()?;
+                }
             }
             Ringers::Threads | Ringers::Processes | Ringers::Forked => continue,
         }

@@ -222,18 +222,24 @@ impl<W> Bell<W> {
         news(&self.state, self.heard, self.deaths)
     }
 
-    /// What a wait whose `ready` was true returns.
+    /// What a wait whose `ready` was true returns. `None` if that was no news: nobody was left, and somebody has come meanwhile.
     #[inline]
     pub(crate) fn take_news(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
         if let Some(rings) = self.try_wait() {
             return Ok(Some(rings));
         }
+        self.tell_death().map(|()| None)
+    }
+
+    /// The next death that is to be told, as an error.
+    fn tell_death(&mut self) -> Result<(), WaitError> {
         if !self.state.lives().unreported(self.deaths) {
-            return Ok(None);
+            return Ok(());
         }
         match self.state.lives().report(&mut self.deaths) {
             Some(peer) => Err(WaitError::PeerGone(peer)),
-            None => Ok(None),
+            // Nobody was left, and somebody has come meanwhile.
+            None => Ok(()),
         }
     }
 }
@@ -284,10 +290,16 @@ impl<W: Wait> Bell<W> {
     /// [`WaitError`].
     #[inline]
     pub fn wait_until(&mut self, deadline: Option<Deadline>) -> Result<Option<NonZeroU32>, WaitError> {
-        let Self { state, listener, way, heard, deaths } = self;
-        let ready = || news(state, *heard, *deaths);
-        way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
-        self.take_news()
+        loop {
+            let Self { state, listener, way, heard, deaths } = self;
+            let ready = || news(state, *heard, *deaths);
+            let ready = way.wait(&mut [WaitEntry { state, listener }], ready, deadline)?;
+            match self.take_news()? {
+                // No news, and no end of the time.
+                None if ready && !deadline.is_some_and(|deadline| deadline.passed()) => {}
+                heard => return Ok(heard),
+            }
+        }
     }
 }
 
@@ -326,26 +338,128 @@ pub fn wait_any<W: Wait>(
     if bells.len() > W::MOST_BELLS {
         return Err(WaitError::TooManyBells { most: W::MOST_BELLS });
     }
-    let (mut entries, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
-    for bell in bells.iter_mut() {
-        let Bell { state, listener, way, heard, deaths } = &mut **bell;
-        marks.push((&**state, *heard, *deaths));
-        entries.push(WaitEntry { state, listener });
-        ways.push(way);
-    }
-    let Some(way) = ways.first_mut() else { return Ok(None) };
-    let any = || marks.iter().position(|(state, heard, deaths)| news(state, *heard, *deaths));
-    let ready = way.wait(&mut entries, || any().is_some(), deadline)?;
-    let place = any();
-    drop(entries);
-    match place {
-        Some(place) if ready => {
-            let bell = &mut *bells[place];
-            if bell.state.record().rung.load(Ordering::Acquire) == bell.heard {
-                bell.take_news()?;
-            }
-            Ok(Some(place))
+    loop {
+        let (mut entries, mut marks, mut ways) = (Vec::new(), Vec::new(), Vec::new());
+        for bell in bells.iter_mut() {
+            let Bell { state, listener, way, heard, deaths } = &mut **bell;
+            marks.push((&**state, *heard, *deaths));
+            entries.push(WaitEntry { state, listener });
+            ways.push(way);
         }
-        _ => Ok(None),
+        let Some(way) = ways.first_mut() else { return Ok(None) };
+        let any = || marks.iter().position(|(state, heard, deaths)| news(state, *heard, *deaths));
+        let ready = way.wait(&mut entries, || any().is_some(), deadline)?;
+        let place = any();
+        drop(entries);
+        if let Some(place) = place.filter(|_| ready) {
+            let bell = &mut *bells[place];
+            // A ring is left to be taken by its handle.
+            if bell.state.record().rung.load(Ordering::Acquire) != bell.heard {
+                return Ok(Some(place));
+            }
+            bell.tell_death()?;
+        }
+        // As in `Bell::wait_until`.
+        if !ready || deadline.is_some_and(|deadline| deadline.passed()) {
+            return Ok(None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bell, wait_any};
+    use crate::deadline::Deadline;
+    use crate::error::WaitError;
+    use crate::peer::PeerId;
+    use crate::wait::{Wait, WaitEntry};
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    /// Nobody comes so late.
+    const FOREVER: Duration = Duration::from_secs(3600);
+
+    fn gone() -> PeerId {
+        PeerId { number: 1, pid: 1 }
+    }
+
+    /// One whose first wait is ended by that nobody is left, and whose second is ended by a ring. In between somebody comes.
+    #[derive(Debug, Default)]
+    struct SomebodyComes(u32);
+
+    impl Wait for SomebodyComes {
+        const NAME: &'static str = "somebody comes";
+        const MOST_BELLS: usize = 1;
+
+        fn wait(
+            &mut self,
+            entries: &mut [WaitEntry<'_>],
+            mut ready: impl FnMut() -> bool,
+            _: Option<Deadline>,
+        ) -> Result<bool, WaitError> {
+            self.0 += 1;
+            match self.0 {
+                1 => assert!(ready()),
+                _ => entries[0].state.ring(),
+            }
+            entries[0].state.lives().met();
+            Ok(true)
+        }
+    }
+
+    /// A bell whose only peer has died, of which it was told.
+    fn left_alone<W: Wait + Default>() -> Bell<W> {
+        let mut bell = Bell::new().unwrap().waiting_by::<W>();
+        bell.state().lives().met();
+        bell.state().lives().died(gone(), 1, || {});
+        assert_eq!(bell.take_news(), Err(WaitError::PeerGone(gone())));
+        bell
+    }
+
+    /// It ended long before its time, and one without a deadline said in C that it had timed out.
+    #[test]
+    fn a_wait_goes_on_when_somebody_comes_while_it_is_told_that_nobody_is_left() {
+        assert_eq!(
+            left_alone::<SomebodyComes>().wait_timeout(FOREVER).map(|rings| rings.map(u32::from)),
+            Ok(Some(1))
+        );
+        assert_eq!(
+            left_alone::<SomebodyComes>().wait_until(None).map(|rings| rings.map(u32::from)),
+            Ok(Some(1))
+        );
+        let mut bell = left_alone::<SomebodyComes>();
+        assert_eq!(wait_any(&mut [&mut bell], Some(Deadline::after(FOREVER))), Ok(Some(0)));
+        assert_eq!(bell.try_wait().map(u32::from), Some(1), "it was named because it was rung");
+    }
+
+    /// It was not made readable by the next ring: whoever went back to its event loop slept for good.
+    #[test]
+    fn a_file_in_which_nothing_was_heard_is_readable_after_a_ring_whoever_comes_and_goes_meanwhile() {
+        let mut file = left_alone::<crate::wait::Futex>().into_fd().unwrap();
+        let (ringer, state) = (file.bell().clone(), std::sync::Arc::clone(file.bell().state()));
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    state.lives().met();
+                    state.lives().let_go();
+                }
+            });
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut quiet = 0;
+            while quiet < 2000 {
+                if file.heard() != Ok(None) {
+                    continue;
+                }
+                quiet += 1;
+                ringer.ring();
+                let readable = poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&now)).unwrap() == 1;
+                // Before it fails, or it would wait for the other thread for ever.
+                stop.store(!readable || quiet == 2000, Ordering::Relaxed);
+                assert!(readable, "after {quiet} rounds");
+            }
+        });
     }
 }
