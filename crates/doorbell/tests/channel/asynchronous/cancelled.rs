@@ -7,6 +7,7 @@ use doorbell::channel::{Gather, GatherError, Receiver, RecvError, SendError, Sen
 use doorbell::peer::Trusted;
 use doorbell::wait::Adaptive;
 use doorbell::{Async, AsyncBell, Bell};
+use std::os::unix::process::ExitStatusExt;
 use std::thread;
 
 #[test]
