@@ -107,11 +107,14 @@ mod turns {
                 unsafe {
                     asm!(
                         $(concat!("mov ", $general, ", {mark}"),)*
-                        $(concat!("movq ", $vector, ", {mark}"),)*
+                        $(concat!("movq ", $vector, ", {mark}"), concat!("punpcklqdq ", $vector, ", ", $vector),)*
                         "2: dec {left}",
                         "jnz 2b",
                         $(concat!("xor ", $general, ", {mark}"), concat!("or {changed}, ", $general),)*
-                        $(concat!("movq {left}, ", $vector), "xor {left}, {mark}", "or {changed}, {left}",)*
+                        // Both halves.
+                        $(concat!("movq {left}, ", $vector), "xor {left}, {mark}", "or {changed}, {left}",
+                        concat!("punpckhqdq ", $vector, ", ", $vector),
+                        concat!("movq {left}, ", $vector), "xor {left}, {mark}", "or {changed}, {left}",)*
                         mark = in(reg) mark,
                         left = inout(reg) 2000_u64 => _,
                         changed = inout(reg) 0_u64 => changed,
