@@ -10,7 +10,7 @@ use super::what_if;
 use crate::wording::counted;
 use doorbell_results::anatomy::Counts;
 use doorbell_results::anatomy::program::{
-    By, Cost, Edge, File, Herd, Mechanism, Object, Program, Threads, Wait, Waker,
+    By, Cost, Edge, Engine, File, Herd, Mechanism, Object, Program, Threads, Wait, Waker,
 };
 use doorbell_results::record::{ResultFile, Series};
 
@@ -92,16 +92,16 @@ fn first_line(program: &Program, counts: &Counts) -> String {
             format!("{} of {} lost", count(lost), counted(program.cost.events.saturating_add(lost), "event"))
         }
     };
-    let Cost { recorder_ns, call_ns, calls, .. } = program.cost;
+    let Cost { recorder_ns, wake_ns, .. } = program.cost;
     let share = |ns: f64| 100.0 * ns / (program.recorded_ns as f64).max(1.0);
     format!(
-        "{}: {} wake-ups/s, {}, {seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in {} of the program.",
+        "{}: {} wake-ups/s, {}, {seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
         program.name,
         rate(program.wakes, program.recorded_ns),
         counted(threads, "thread"),
         share(recorder_ns as f64),
-        share(call_ns * calls as f64),
-        counted(calls, "system call"),
+        share(program.cost.added_ns(program.wakes)),
+        time(wake_ns * 1e3),
     )
 }
 
@@ -150,8 +150,12 @@ fn notes(program: &Program) -> Vec<String> {
     notes.extend(program.edges.iter().enumerate().filter_map(rescued).take(1));
     if program.wakes > 0 && program.ended_by_action > 0 {
         let share = 100.0 * program.ended_by_action as f64 / program.wakes as f64;
+        let end = match program.engine {
+            Engine::Tracefs => "at the first thing it did",
+            Engine::Bpf => "by how long it then ran",
+        };
         notes.push(format!(
-            "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the thread: they end at the first thing it did."
+            "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the thread: they end {end}."
         ));
     }
     if program.incomplete > 0 {
@@ -311,7 +315,13 @@ mod tests {
             wakes: 3000,
             ended_by_action: 300,
             incomplete: 4,
-            cost: Cost { recorder_ns: 42_000_000, call_ns: 400.0, calls: 9000, events: 50_000 },
+            cost: Cost {
+                recorder_ns: 42_000_000,
+                call_ns: 400.0,
+                wake_ns: 1700.0,
+                calls: 9000,
+                events: 50_000,
+            },
             threads: vec![threads],
             convoys: vec![Convoy { address: 0x1048, waiter: "worker".into(), threads: 4, wakes: 3000 }],
             herds: vec![Herd { waker: "main".into(), waiter: "worker".into(), calls: 10, woken: 60 }],

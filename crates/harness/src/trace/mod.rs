@@ -4,6 +4,7 @@
 //! Nothing here interprets a wake-up of ours; that is `anatomy`. Those of a program of the user's are told apart in `program`. The buffers are read raw (`trace_pipe_raw`) by the layout the kernel
 //! itself publishes in `format` files: text would cost the kernel ten times as long to write as the events cost to record.
 
+pub mod bpf;
 pub mod event;
 pub mod format;
 pub mod instance;

@@ -17,11 +17,10 @@ use super::out::aside;
 use super::signals;
 use super::usage::Usage;
 use doorbell_harness::trace::program::{RecordError, Recorded, Recorder, took};
-use doorbell_harness::trace::{TraceError, Tracefs};
 use doorbell_report::program::WAKE_GRAPH;
 use doorbell_report::screen;
 use doorbell_results::anatomy::Anatomy;
-use doorbell_results::anatomy::program::Program;
+use doorbell_results::anatomy::program::{Engine, Program};
 use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
@@ -45,8 +44,8 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
     doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n  \
     doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n\n\
-    Needs the kernel's trace events: root, or a tracefs this user may write. The buffer is an instance of its own, and the\n  \
-    program is left alone: nobody attaches to it. Exit status 4 where there are no trace events."
+    Needs root, or CAP_BPF with CAP_PERFMON, or a tracefs this user may write. The program is left alone: nobody attaches to\n  \
+    it. Exit status 4 where neither engine can be had."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -68,6 +67,10 @@ pub struct Args {
     /// How long [default: 10s of a program that runs already, a command until it ends]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
+    /// What records: a program in the kernel (bpf), or the kernel's trace events (tracefs), which cost the program more and also show its other
+    /// system calls [default: bpf where it can be had]
+    #[arg(long, value_name = "ENGINE", value_parser = engine())]
+    engine: Option<Engine>,
     /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -94,6 +97,12 @@ enum Step {
     Whatif(whatif::Args),
     /// Write a recorded program for a flame graph, or for Perfetto
     Export(export::Args),
+}
+
+fn engine() -> impl clap::builder::TypedValueParser<Value = Engine> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    let engine = |name: String| if name == "bpf" { Engine::Bpf } else { Engine::Tracefs };
+    PossibleValuesParser::new(["bpf", "tracefs"]).map(engine)
 }
 
 /// Runs `doorbell trace`.
@@ -148,26 +157,22 @@ impl From<RecordError> for Failure {
     }
 }
 
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Self {
-        Self::Record(error.into())
-    }
-}
-
 fn record(
     args: &Args,
     machine: &Machine,
     starter: Option<Starter>,
     stop: impl Fn() -> bool,
 ) -> Result<Recorded, Failure> {
-    let mut recorder = Recorder::new(&Tracefs::reach()?, machine.clock, &machine.topology.online)?;
+    let mut recorder = Recorder::new(args.engine, machine.clock, &machine.topology.online, args.children)?;
+    if let Some(why) = recorder.not_bpf() {
+        aside!("doorbell: recording by trace events, which cost the program more: {why}");
+    }
     let Some(starter) = starter else {
         let first = recorder.follow(&args.pid)?;
         recorder.start()?;
         let gone = || args.pid.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
         let named = args.pid.first().and_then(|pid| doorbell_files::kernel(format!("/proc/{pid}/comm")).ok());
-        let mut recorded =
-            recorder.record(&first, args.children, Some(args.time.unwrap_or(WINDOW)), gone, stop)?;
+        let mut recorded = recorder.record(&first, Some(args.time.unwrap_or(WINDOW)), gone, stop)?;
         name(&mut recorded.anatomy, named.unwrap_or_default().trim_end(), args.pid.len());
         return Ok(recorded);
     };
@@ -179,7 +184,7 @@ fn record(
     let process = i32::try_from(child.id()).unwrap_or(i32::MAX);
     // What cannot be asked is taken for ended: nobody waits for it.
     let ended = || !matches!(child.try_wait(), Ok(None));
-    let mut recorded = recorder.record(&[(process, process)], args.children, args.time, ended, stop)?;
+    let mut recorded = recorder.record(&[(process, process)], args.time, ended, stop)?;
     let file =
         Path::new(&shown).file_name().map_or(shown.clone(), |name| name.to_string_lossy().into_owned());
     name(&mut recorded.anatomy, &file, 1);

@@ -4,11 +4,14 @@
 //! Where the kernel's events cannot be had, each test says so and checks that the command does too.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::PoisonError;
 
 use doorbell_harness::trace::Tracefs;
+use doorbell_harness::trace::bpf::Bpf;
 use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Wait, Waker};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -50,6 +53,26 @@ fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     .unwrap();
 }
 
+/// Runs `test` with each engine in turn, and says why not with one that cannot be had.
+fn with_each_engine(test: impl Fn(&'static str) + Send + 'static) {
+    with_events(move |_| {
+        test("tracefs");
+        match Bpf::load(false) {
+            Ok(bpf) => {
+                drop(bpf);
+                test("bpf");
+            }
+            Err(error) => {
+                doorbell_skipped::skip(&error);
+                let words = ["trace", "--engine", "bpf", "--", "true"];
+                let output = Stage::new().doorbell(&words).output().unwrap();
+                assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
+                assert!(complaint(&output).contains(&error.to_string()), "{}", complaint(&output));
+            }
+        }
+    });
+}
+
 /// The words that have this binary play what the environment names.
 fn player() -> Vec<String> {
     let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
@@ -83,12 +106,12 @@ impl Recording {
         stage.path().join("trace.json")
     }
 
-    /// Of `kind`, recorded from its first instruction to its end.
-    fn of(kind: &str) -> Self {
+    /// Of `kind`, recorded by `engine` from its first instruction to its end.
+    fn by(engine: &str, kind: &str) -> Self {
         let stage = Stage::new();
         let file = Self::file(&stage);
-        let words = ["trace", "--quiet", "-o", file.to_str().unwrap(), "--"].map(str::to_owned);
-        let words: Vec<String> = words.into_iter().chain(player()).collect();
+        let words = ["trace", "--quiet", "--engine", engine, "-o", file.to_str().unwrap(), "--"];
+        let words: Vec<String> = words.map(str::to_owned).into_iter().chain(player()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let counted = stage.path().join("counts");
         let output = stage.doorbell(&words).env(PLANTED, kind).env(COUNTS, &counted).output().unwrap();
@@ -157,48 +180,48 @@ fn is_socket(object: &Object, wanted: &str) -> bool {
 
 #[test]
 fn futexes_and_condition_variables_are_on_their_edge() {
-    with_events(|_| {
+    with_each_engine(|engine| {
         for kind in ["futex", "condition-variable"] {
             let right = |edge: &Edge| {
                 called(edge, Wait::Futex, |object| matches!(object, Object::Futex { address: 1.. }))
             };
-            Recording::of(kind).holds("waiter", right);
+            Recording::by(engine, kind).holds("waiter", right);
         }
     });
 }
 
 #[test]
 fn an_eventfd_is_on_its_edge_read_and_behind_an_epoll_set() {
-    with_events(|_| {
+    with_each_engine(|engine| {
         for (kind, wait) in [("eventfd", Wait::Read), ("eventfd-epoll", Wait::Epoll)] {
             let right =
                 |edge: &Edge| called(edge, wait, |object| is_file(object, |file| *file == File::Eventfd));
-            Recording::of(kind).holds("waiter", right);
+            Recording::by(engine, kind).holds("waiter", right);
         }
     });
 }
 
 #[test]
 fn pipes_and_sockets_are_on_their_edge_with_the_sender_and_not_the_softirq() {
-    with_events(|_| {
-        Recording::of("pipe").holds("waiter", |edge| {
+    with_each_engine(|engine| {
+        Recording::by(engine, "pipe").holds("waiter", |edge| {
             called(edge, Wait::Read, |object| is_file(object, |file| *file == File::Pipe))
         });
         for (kind, family) in [("socketpair", "unix"), ("tcp", "tcp")] {
             let right = |edge: &Edge| called(edge, Wait::Read, |object| is_socket(object, family));
-            Recording::of(kind).holds("waiter", right);
+            Recording::by(engine, kind).holds("waiter", right);
         }
     });
 }
 
 #[test]
 fn signals_and_timers_are_on_their_edge() {
-    with_events(|_| {
-        Recording::of("signal").holds("waiter", |edge| {
+    with_each_engine(|engine| {
+        Recording::by(engine, "signal").holds("waiter", |edge| {
             let number = i64::from(libc::SIGUSR1);
             by_thread(edge, "waker") && edge.mechanism.by == By::Signal { number }
         });
-        Recording::of("timer").holds("waiter", |edge| {
+        Recording::by(engine, "timer").holds("waiter", |edge| {
             edge.waker == Waker::Kernel
                 && (edge.mechanism.wait, edge.mechanism.by) == (Wait::Sleep, By::Timer)
         });
@@ -207,8 +230,8 @@ fn signals_and_timers_are_on_their_edge() {
 
 #[test]
 fn each_stage_of_a_chain_of_eight_is_woken_by_the_one_before_it() {
-    with_events(|_| {
-        let recording = Recording::of("chain");
+    with_each_engine(|engine| {
+        let recording = Recording::by(engine, "chain");
         for stage in 1..8 {
             let before = format!("stage{}", stage - 1);
             recording.holds(&format!("stage{stage}"), |edge| by_thread(edge, &before));
@@ -218,8 +241,8 @@ fn each_stage_of_a_chain_of_eight_is_woken_by_the_one_before_it() {
 
 #[test]
 fn a_herd_is_counted_by_its_calls() {
-    with_events(|_| {
-        let recording = Recording::of("herd");
+    with_each_engine(|engine| {
+        let recording = Recording::by(engine, "herd");
         let [herd] = &recording.program.herds[..] else { panic!("{:?}", recording.program.herds) };
         assert_eq!((herd.waker.as_str(), herd.waiter.as_str()), ("waker", "waiter"));
         // The kernel says of each call how many it woke, which may still have been on their way to sleep.
@@ -233,8 +256,8 @@ fn a_herd_is_counted_by_its_calls() {
 
 #[test]
 fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
-    with_events(|_| {
-        let recording = Recording::of("rescue");
+    with_each_engine(|engine| {
+        let recording = Recording::by(engine, "rescue");
         let edges = recording.program.edges.iter().filter(|edge| edge.waiter == "waiter");
         let rescued: u64 = edges.map(|edge| edge.rescued).sum();
         let counted = recording.counts["rescued"];
@@ -244,13 +267,16 @@ fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
 
 #[test]
 fn threads_that_hand_a_lock_on_are_a_convoy_and_one_that_asks_in_vain_spins() {
-    with_events(|_| {
-        let recording = Recording::of("convoy");
+    with_each_engine(|engine| {
+        let recording = Recording::by(engine, "convoy");
         let [convoy, ..] = &recording.program.convoys[..] else { panic!("{:#?}", recording.short()) };
         assert_eq!((convoy.waiter.as_str(), convoy.threads), ("locker", recording.counts["threads"]));
         let (_, text) = said(&recording, &["show", "FILE", "--details"]);
         assert!(text.contains("Convoy: 4 threads"), "{text}");
-        let recording = Recording::of("spin");
+    });
+    // Calls that sleep in nothing and wake nobody are seen by trace events alone.
+    with_events(|_| {
+        let recording = Recording::by("tracefs", "spin");
         let asker = recording.program.threads.iter().find(|threads| threads.name == "asker").unwrap();
         let asked = recording.counts["asked"];
         assert!(asker.asked_in_vain.abs_diff(asked) * 100 <= asked, "{asker:?} of {asked}");
@@ -260,7 +286,7 @@ fn threads_that_hand_a_lock_on_are_a_convoy_and_one_that_asks_in_vain_spins() {
 #[test]
 fn a_recording_leaves_for_flame_graphs_and_perfetto() {
     with_events(|_| {
-        let recording = Recording::of("futex");
+        let recording = Recording::by("tracefs", "futex");
         let (status, text) = said(&recording, &["trace", "export", "folded", "FILE"]);
         assert!(status == Some(0) && text.contains(";waiter;futex_0x…"), "{text}");
         let (status, text) = said(&recording, &["trace", "export", "chrome", "FILE"]);
@@ -288,7 +314,7 @@ fn said(recording: &Recording, words: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn the_result_is_an_ordinary_one_and_answers_what_if() {
     with_events(|_| {
-        let recording = Recording::of("futex");
+        let recording = Recording::by("tracefs", "futex");
         let (status, text) = said(&recording, &["show", "FILE"]);
         assert_eq!(status, Some(0), "{text}");
         assert!(text.lines().count() <= 20 && text.contains("no event lost"), "{text}");
@@ -312,7 +338,7 @@ fn the_result_is_an_ordinary_one_and_answers_what_if() {
 #[test]
 fn every_change_is_answered_or_refused_by_what_was_measured_here_once() {
     with_events(|_| {
-        let recording = Recording::of("pipe");
+        let recording = Recording::by("tracefs", "pipe");
         let right = |edge: &Edge| edge.waiter == "waiter" && by_thread(edge, "waker");
         let letter = Edge::letter(recording.program.edges.iter().position(right).unwrap());
         let mut measured = None;
@@ -331,13 +357,24 @@ fn every_change_is_answered_or_refused_by_what_was_measured_here_once() {
 
 #[test]
 fn a_program_that_runs_already_is_recorded_by_its_number_and_goes_on() {
-    with_events(|_| {
+    with_each_engine(|engine| {
         let stage = Stage::new();
         let counted = stage.path().join("counts");
         let mut program = Played::start("for-ever", &counted);
         let number = program.0.id().to_string();
         let file = Recording::file(&stage);
-        let words = ["trace", "-q", "-p", &number, "--time", "500ms", "-o", file.to_str().unwrap()];
+        let words = [
+            "trace",
+            "-q",
+            "--engine",
+            engine,
+            "-p",
+            &number,
+            "--time",
+            "500ms",
+            "-o",
+            file.to_str().unwrap(),
+        ];
         let output = stage.doorbell(&words).output().unwrap();
         assert!(output.status.success(), "{}", complaint(&output));
         assert!(program.0.try_wait().unwrap().is_none(), "the program has ended");
@@ -374,7 +411,7 @@ fn a_recorder_that_is_killed_harms_nobody_and_the_next_removes_what_it_left() {
     with_events(|tracefs| {
         let stage = Stage::new();
         let instances = tracefs.folder().join("instances");
-        let words = ["trace", "--quiet", "--"].map(str::to_owned);
+        let words = ["trace", "--quiet", "--engine", "tracefs", "--"].map(str::to_owned);
         let words: Vec<String> = words.into_iter().chain(player()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let counts = stage.path().join("counts");
@@ -399,6 +436,67 @@ fn a_recorder_that_is_killed_harms_nobody_and_the_next_removes_what_it_left() {
         assert_eq!(left(), 0, "the next recorder left the dead one's instance");
         kill_process(program, Signal::KILL).unwrap();
         stage.wait_until_empty();
+    });
+}
+
+/// Programs of this command's that the kernel has, as it names them among its own functions.
+fn in_the_kernel() -> usize {
+    let names = std::fs::read_to_string("/proc/kallsyms").unwrap();
+    names.lines().filter(|line| line.contains("_doorbell\t[bpf]")).count()
+}
+
+#[test]
+fn of_a_recorder_by_bpf_that_is_killed_nothing_is_left_and_its_program_goes_on() {
+    with_each_engine(|engine| {
+        if engine == "tracefs" {
+            return;
+        }
+        let stage = Stage::new();
+        let words = ["trace", "--quiet", "--engine", "bpf", "--"].map(str::to_owned);
+        let words: Vec<String> = words.into_iter().chain(player()).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut command = stage.doorbell(&words);
+        let mut recorder =
+            command.env(PLANTED, "for-ever").env(COUNTS, stage.path().join("counts")).spawn().unwrap();
+        let id = i32::try_from(recorder.id()).unwrap();
+        let program = || stage.processes().into_iter().find(|pid| *pid != id);
+        wait_until("the program", || program().is_some());
+        let there = in_the_kernel();
+        kill_process(Pid::from_raw(id).unwrap(), Signal::KILL).unwrap();
+        recorder.wait().unwrap();
+        let program = Pid::from_raw(program().unwrap()).unwrap();
+        assert!(test_kill_process(program).is_ok(), "the program died with its recorder");
+        match there {
+            0 => doorbell_skipped::skip("this kernel does not list BPF programs among its functions"),
+            _ => wait_until("the kernel's letting go of the programs", || in_the_kernel() == 0),
+        }
+        kill_process(program, Signal::KILL).unwrap();
+        stage.wait_until_empty();
+    });
+}
+
+#[test]
+fn an_engine_that_is_asked_for_by_name_is_never_replaced_and_else_the_reason_is_said() {
+    with_each_engine(|engine| {
+        if engine == "tracefs" {
+            return;
+        }
+        let stage = Stage::new();
+        // The command where an ordinary user may run it from: the build folder may be private to root.
+        let copy = stage.path().join("doorbell-copy");
+        std::fs::copy(env!("CARGO_BIN_EXE_doorbell"), &copy).unwrap();
+        std::fs::set_permissions(stage.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let as_nobody = |words: &[&str]| {
+            let mut command = Command::new(&copy);
+            command.args(words).env("XDG_RUNTIME_DIR", stage.path()).env("XDG_STATE_HOME", stage.path());
+            let output = command.uid(65534).gid(65534).output().unwrap();
+            (output.status.code(), complaint(&output))
+        };
+        let (status, said) = as_nobody(&["trace", "--engine", "bpf", "--", "true"]);
+        assert!(status == Some(4) && said.contains("CAP_BPF"), "{said}");
+        assert!(!said.contains("tracefs ("), "{said}");
+        let (status, said) = as_nobody(&["trace", "--", "true"]);
+        assert!(status == Some(4) && said.contains("tracefs"), "{said}");
     });
 }
 

@@ -16,6 +16,9 @@ pub const LONGEST_NS: u64 = 1 << 53;
 pub struct Program {
     /// Its name, or the numbers of its processes.
     pub name: String,
+    /// By what it was recorded.
+    #[serde(default)]
+    pub engine: Engine,
     /// How long it was recorded, nanoseconds.
     pub recorded_ns: u64,
     /// Why recording ended before it was to, if it did.
@@ -23,7 +26,8 @@ pub struct Program {
     pub cut_short: Option<String>,
     /// Wake-ups of its threads after a sleep.
     pub wakes: u64,
-    /// Those of them whose end is the first thing that the thread did, for the kernel left out that its CPU turned to it.
+    /// Those of them of which the kernel left out that the CPU turned to the thread: their end is the first thing that it did, or follows from how
+    /// long it ran then.
     pub ended_by_action: u64,
     /// Wake-ups left out because their sleep began before the recording, or events of their time were lost.
     pub incomplete: u64,
@@ -50,6 +54,29 @@ pub struct Program {
     pub sequences: Vec<Sequence>,
 }
 
+/// System calls of a wake-up whose price is tried out.
+pub const CALLS_OF_A_WAKE: u64 = 2;
+
+/// By what wake-ups are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// The kernel's trace events, system calls among them.
+    #[default]
+    Tracefs,
+    /// A program in the kernel, which sees no system calls but those that sleep or wake.
+    Bpf,
+}
+
+impl Cost {
+    /// CPU time by which the program took more for being recorded, nanoseconds.
+    pub fn added_ns(&self, wakes: u64) -> f64 {
+        let other = self.calls.saturating_sub(wakes.saturating_mul(CALLS_OF_A_WAKE));
+        self.wake_ns * wakes as f64 + self.call_ns * other as f64
+    }
+}
+
 /// What recording cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -58,6 +85,9 @@ pub struct Cost {
     pub recorder_ns: u64,
     /// By how much a system call took longer while it was recorded, nanoseconds, tried out before the recording began.
     pub call_ns: f64,
+    /// By how much CPU time a wake-up took more while it was recorded, its two system calls included, nanoseconds, tried out likewise.
+    #[serde(default)]
+    pub wake_ns: f64,
     /// System calls of the program that were recorded.
     pub calls: u64,
     /// Events that were recorded.

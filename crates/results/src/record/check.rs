@@ -171,7 +171,7 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
         let all = all.into_iter().flatten().chain(sequence.waker_ran_ns.iter().flatten());
         all.into_iter().chain([&sequence.begins_ns]).all(|ns| *ns < LONGEST_NS)
     };
-    let Cost { recorder_ns, call_ns, calls, events } = program.cost;
+    let Cost { recorder_ns, call_ns, wake_ns, calls, events } = program.cost;
     let further = [program.wakes, program.ended_by_action, program.incomplete, program.further_wakes];
     let threads = program.threads.iter().flat_map(|one| [one.count, one.wakes, one.asked_in_vain]);
     let convoys = program.convoys.iter().flat_map(|convoy| [convoy.threads, convoy.wakes]);
@@ -190,7 +190,7 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
         || [calls, events].iter().any(|count| *count >= COUNTS)
         || ran.any(|ns| ns >= LONGEST_NS)
         || [recorder_ns, program.recorded_ns].iter().any(|ns| *ns >= LONGEST_NS)
-        || !(0.0..1e9).contains(&call_ns)
+        || ![call_ns, wake_ns].iter().all(|ns| (0.0..1e9).contains(ns))
         || !program.machine_costs.as_ref().is_none_or(affordable)
     {
         Some("its wake graph counts more than any recording can")

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes a wake graph of events: which thread was woken by whom, out of which wait, how long it had slept and how long it took to run.
+//! Makes a wake graph of events, or of wake-ups that were put together in the kernel
+//! (`bpf`): which thread was woken by whom, out of which wait, how long it had slept and
+//! how long it took to run.
 //!
-//! A wake-up begins when the kernel begins to wake a thread that has left its CPU, and ends when a CPU turns to it. Some virtual machines
-//! leave the latter out where the CPU was idle; such a wake-up ends at the first thing that the thread is seen to do, and is counted apart.
-//! By what it was woken is settled at the next system call that the thread makes: a wait for several files shows then of which one it
-//! was, and a time-out that it was one.
+//! A wake-up begins when the kernel begins to wake a thread that has left its CPU, and ends when a
+//! CPU turns to it. Some virtual machines leave the latter out where the CPU was idle; such a
+//! wake-up ends at the first thing that the thread is seen to do, and is counted apart. By what it
+//! was woken is settled at the next system call that the thread makes: a wait for several files
+//! shows then of which one it was, and a time-out that it was one.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -64,7 +67,8 @@ pub struct Lived {
     pub ran: u64,
     /// Its wake-ups.
     pub passed: Vec<Passed>,
-    /// Calls that asked whether there was something to do and came back with nothing at once, as the call before them had.
+    /// Calls that asked whether there was something to do and came back with nothing at once, as
+    /// the call before them had.
     pub asked_in_vain: u64,
 }
 
@@ -85,26 +89,40 @@ pub struct Graph {
 
 /// A wake-up under way.
 #[derive(Debug, Clone, Copy)]
-struct Woken {
-    at: u64,
-    who: i32,
-    context: Context,
+pub(super) struct Woken {
+    pub(super) at: u64,
+    pub(super) who: i32,
+    /// The process of who woke, where that is known.
+    pub(super) process: Option<i32>,
+    pub(super) context: Context,
+    /// Whether the kernel was seen to serve a timer that had run out.
+    pub(super) by_timer: bool,
     /// The call that the waker was in.
-    call: Option<Call>,
+    pub(super) call: Option<Call>,
     /// Whether it came before the kernel had told that the thread left its CPU.
-    early: bool,
-    told: u64,
-    waker_ran: Option<u64>,
+    pub(super) early: bool,
+    pub(super) told: u64,
+    pub(super) waker_ran: Option<u64>,
 }
 
 /// A wake-up that is over, and of which it is not settled yet by what it was.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
-    slept: u64,
-    woken: Woken,
-    came: u64,
-    call: Option<Call>,
-    result: Option<i64>,
+pub(super) struct Pending {
+    pub(super) slept: u64,
+    pub(super) woken: Woken,
+    pub(super) came: u64,
+    pub(super) call: Option<Call>,
+    pub(super) ended: Ended,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Nobody looked.
+    Unseen,
+    /// Its time ran out.
+    RanOut,
+    Returned(i64),
 }
 
 #[derive(Debug, Default)]
@@ -147,7 +165,8 @@ pub struct Weaver<'a> {
 }
 
 impl<'a> Weaver<'a> {
-    /// For a program of the threads `first`, each with its process; with `children`, also the processes that it makes.
+    /// For a program of the threads `first`, each with its process; with `children`, also the
+    /// processes that it makes.
     pub fn new(first: &[(i32, i32)], children: bool, files: &'a Files) -> Self {
         let thread = |&(task, process): &(i32, i32)| (task, Thread { process, ..Thread::default() });
         Self {
@@ -172,6 +191,29 @@ impl<'a> Weaver<'a> {
             }
             Act::Born { task, thread } => self.born(event.task, task, thread),
         }
+    }
+
+    /// That a process of the program made this one, whose open files it began with.
+    pub(super) fn process_of(&mut self, process: i32, parent: i32) {
+        self.parents.insert(process, parent);
+    }
+
+    /// That a thread is the program's, and ran for so long.
+    pub(super) fn ran(&mut self, task: i32, process: i32, ran: u64) {
+        let thread = self.threads.entry(task).or_default();
+        (thread.process, thread.ran) = (process, ran);
+    }
+
+    /// That one call of a waker woke so many, `first` before the others.
+    pub(super) fn woke(&mut self, waker: i32, first: i32, count: u64) {
+        herd(&mut self.graph, waker, first, count);
+    }
+
+    /// What was counted outside.
+    pub(super) fn counted(&mut self, wakes: u64, ended_by_action: u64, incomplete: u64) {
+        self.graph.wakes += wakes;
+        self.graph.ended_by_action += ended_by_action;
+        self.graph.incomplete += incomplete;
     }
 
     /// What was found, once no event is left.
@@ -233,8 +275,11 @@ impl<'a> Weaver<'a> {
         let call = thread.call.take();
         // Its very next call goes on with it, or none does.
         thread.cut_off = call.filter(|_| value == CUT_OFF);
-        if let Some(pending) = &mut thread.pending {
-            pending.result.get_or_insert(value);
+        if let Some(pending) = &mut thread.pending
+            && pending.ended == Ended::Unseen
+        {
+            let wait = pending.call.map_or(Wait::Elsewhere, |call| call.wait());
+            pending.ended = if ran_out(wait, value) { Ended::RanOut } else { Ended::Returned(value) };
         }
         // Whoever drains a file is told once that there is no more, and does not ask again.
         let in_vain = !thread.left_in_call && call.is_some_and(|call| call.asks(value));
@@ -282,7 +327,8 @@ impl<'a> Weaver<'a> {
     }
 
     fn waking(&mut self, event: &Seen, task: i32) {
-        let call = self.threads.get(&event.task).and_then(|waker| waker.call);
+        let waker = self.threads.get(&event.task);
+        let (process, call) = (waker.map(|waker| waker.process), waker.and_then(|waker| waker.call));
         let Some(thread) = self.threads.get_mut(&task) else { return };
         if thread.woken.is_some_and(|woken| !woken.early) {
             return;
@@ -291,7 +337,9 @@ impl<'a> Weaver<'a> {
         thread.woken = Some(Woken {
             at: event.at,
             who: event.task,
+            process,
             context: event.context,
+            by_timer: false,
             call,
             early,
             told: event.at,
@@ -338,7 +386,8 @@ impl<'a> Weaver<'a> {
         if sleeps {
             thread.left_in_call = true;
             thread.slept = Some(at);
-            // The waker was quicker than the event: the kernel tells of a leaving when it is all but over.
+            // The waker was quicker than the event: the kernel tells of a leaving when it is all
+            // but over.
             if let Some(woken) = &mut thread.woken {
                 woken.at = woken.at.max(at);
             }
@@ -390,19 +439,25 @@ impl<'a> Weaver<'a> {
             return;
         }
         self.graph.wakes += 1;
-        thread.pending = Some(Pending { slept, woken, came: at, call: thread.call, result: None });
+        thread.pending = Some(Pending { slept, woken, came: at, call: thread.call, ended: Ended::Unseen });
     }
 
-    /// Settles by what `task` was woken, now that it makes its next call, or sleeps again, or all is over.
+    /// Settles by what `task` was woken, now that it makes its next call, or sleeps again, or all
+    /// is over.
     fn settle(&mut self, task: i32, next: Option<Call>) {
         let Some(pending) = self.threads.get_mut(&task).and_then(|thread| thread.pending.take()) else {
             return;
         };
-        let (waker, mechanism) = self.cause(task, &pending, next);
-        let key = Key { waker, waiter: task, mechanism };
-        let wait = key.mechanism.wait;
-        let ended = pending.result.is_some_and(|value| ran_out(wait, value)) && waker == Who::Kernel;
         let other = |call: Call| pending.call.is_some_and(|before| !call.repeats(&before));
+        self.settled(task, &pending, next, next.is_some_and(other));
+    }
+
+    /// Enters a wake-up of `task`, after which it made the call `next`, if that was seen, and went
+    /// on to something else than the same wait or not.
+    pub(super) fn settled(&mut self, task: i32, pending: &Pending, next: Option<Call>, went_on: bool) {
+        let (waker, mechanism) = self.cause(task, pending, next);
+        let key = Key { waker, waiter: task, mechanism };
+        let ended = pending.ended == Ended::RanOut && waker == Who::Kernel;
         let edge = match self.places.get(&key) {
             Some(place) => *place,
             None => {
@@ -411,11 +466,11 @@ impl<'a> Weaver<'a> {
                 self.graph.edges.len() - 1
             }
         };
-        let Pending { slept, woken, came, .. } = pending;
+        let Pending { slept, woken, came, .. } = *pending;
         let times = &mut self.graph.edges[edge].1;
         times.wakes.push([woken.at.saturating_sub(slept), came.saturating_sub(woken.at)]);
         times.ran_out += u64::from(ended);
-        times.rescued += u64::from(ended && next.is_some_and(other));
+        times.rescued += u64::from(ended && went_on);
         if let Some(thread) = self.threads.get_mut(&task) {
             let Woken { at: waking, told, waker_ran, .. } = woken;
             thread.passed.push(Passed { edge, slept, waking, came, told, waker_ran });
@@ -423,14 +478,15 @@ impl<'a> Weaver<'a> {
     }
 
     fn cause(&self, task: i32, pending: &Pending, next: Option<Call>) -> (Who, Mechanism) {
-        let Pending { woken, call, result, .. } = *pending;
+        let Pending { woken, call, ended, .. } = *pending;
         let process = self.threads.get(&task).map_or(0, |thread| thread.process);
         let wait = call.map_or(Wait::Elsewhere, |call| call.wait());
-        let own = self.waited_for(process, wait, call, next.filter(|_| result.is_none_or(|value| value > 0)));
+        let ready = matches!(ended, Ended::Unseen | Ended::Returned(1..));
+        let own = self.waited_for(process, wait, call, next.filter(|_| ready));
         let made = |by, object| Mechanism { wait, object, by };
         let from_irq = woken.context != Context::Task || woken.who == 0;
         if from_irq {
-            if wait == Wait::Sleep || result.is_some_and(|value| ran_out(wait, value)) {
+            if wait == Wait::Sleep || ended == Ended::RanOut {
                 return (Who::Kernel, made(By::Timer, own));
             }
             if let Some(object) = self.sent_here(&woken, &own) {
@@ -439,6 +495,7 @@ impl<'a> Weaver<'a> {
             let for_many = matches!(wait, Wait::Epoll | Wait::Poll | Wait::Select | Wait::Connection);
             let by = match &own {
                 Object::File { file: File::Timerfd, .. } => By::Timer,
+                _ if woken.by_timer => By::Timer,
                 Object::File { file: File::Socket { .. }, .. } => By::Network,
                 _ if wait == Wait::Signal => By::Timer,
                 // Softirqs also end what disks do.
@@ -451,9 +508,9 @@ impl<'a> Weaver<'a> {
         let by = match does {
             Some(Does::Signals(number)) => By::Signal { number },
             Some(Does::Ends) => By::End,
-            _ => match result {
+            _ => match ended {
                 // Who sent it is outside of what is recorded, and the wait tells which it was.
-                Some(number @ 1..) if wait == Wait::Signal => By::Signal { number },
+                Ended::Returned(number @ 1..) if wait == Wait::Signal => By::Signal { number },
                 _ => By::Call,
             },
         };
@@ -479,9 +536,10 @@ impl<'a> Weaver<'a> {
         }
     }
 
-    /// What the waker wrote to, where the waiter waits for several files; `own` where that shows as much.
+    /// What the waker wrote to, where the waiter waits for several files; `own` where that shows as
+    /// much.
     fn written(&self, woken: &Woken, own: Object) -> Object {
-        let process = self.threads.get(&woken.who).map(|waker| waker.process);
+        let process = woken.process;
         let fd = woken.call.and_then(|call| call.descriptor());
         let Some((process, fd)) = process.zip(fd) else { return own };
         match (self.file(process, fd), &own) {
@@ -492,15 +550,15 @@ impl<'a> Weaver<'a> {
         }
     }
 
-    /// The socket by which the program's own thread woke the waiter, though the kernel did so in a softirq: what is sent to this machine is
-    /// received in the sender's call.
+    /// The socket by which the program's own thread woke the waiter, though the kernel did so in a
+    /// softirq: what is sent to this machine is received in the sender's call.
     fn sent_here(&self, woken: &Woken, own: &Object) -> Option<Object> {
         let call = woken.call.filter(|_| woken.context == Context::Softirq)?;
         let fd = match call.does() {
             Does::Writes(fd) | Does::Connects(fd) | Does::Closes(fd) => fd,
             _ => return None,
         };
-        let file = self.file(self.threads.get(&woken.who)?.process, fd)?;
+        let file = self.file(woken.process?, fd)?;
         let File::Socket { family, address } = &file else { return None };
         let is_local = |address: &String| {
             let at = address.parse().map(|address: std::net::SocketAddr| address.ip());
@@ -516,7 +574,8 @@ impl<'a> Weaver<'a> {
         })
     }
 
-    /// What a descriptor is of: as the program was seen to open it, else as it was seen to be open, be it where the process came from.
+    /// What a descriptor is of: as the program was seen to open it, else as it was seen to be open,
+    /// be it where the process came from.
     fn file(&self, process: i32, fd: i32) -> Option<File> {
         let (mut process, mut seen) = (process, HashSet::new());
         loop {

@@ -2,42 +2,42 @@
 //! Records a program of the user's while it does its own work, and finds who wakes whom in it.
 //!
 //! ```text
-//! buffers ─► seen (events, small) ─► graph (edges by task) ─► fold (edges by name) ─► Program, for the result
-//! /proc ───► files (descriptors) ──────┘
+//! tracefs: buffers ─► seen (events, small) ─► graph ─┐
+//! bpf:     ring ─► record (wake-ups, whole) ─► graph (edges by task) ─► fold (edges by name) ─► Program, for the result
+//! /proc ───► files (descriptors) ───────────────┘
 //! ```
 //!
-//! The program is left alone: nothing is written to it, no signal sent, nobody attached to it. A recorder that is killed leaves its instance
-//! of the kernel's buffers, which then fills and stops, and which the next run removes; the program goes on.
+//! The program is left alone: nothing is written to it, no signal sent, nobody attached to it. Of a
+//! recorder that is killed programs in the kernel go with its descriptors; an instance of the
+//! kernel's buffers is left, which then fills and stops, and which the next run removes.
 
+mod bpf;
 pub mod call;
 pub mod files;
 pub mod fold;
 pub mod graph;
+mod price;
 pub mod seen;
+mod tracefs;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
+use self::bpf::ByBpf;
 use self::files::Files;
-use self::graph::{Weaver, Who};
-use self::seen::{Act, EVENTS, Reader, Seen};
-use super::format::Place;
-use super::instance::Following;
-use super::{Instance, TraceError, Tracefs};
-use doorbell_results::anatomy::program::{Cost, LONGEST_NS, Program};
+use self::graph::{Graph, Who};
+use self::price::{Pair, Price};
+use self::tracefs::ByTracefs;
+use super::bpf::{BpfError, Whom};
+use super::instance::sweep;
+use super::{TraceError, Tracefs};
+use doorbell_results::anatomy::program::{Cost, Engine, LONGEST_NS, Program};
 use doorbell_results::anatomy::{Anatomy, Counts};
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::cpu_list::CpuList;
 
 pub use self::fold::took;
-
-/// Buffer of all CPUs together, and of each at the most and at the least, KiB: at 150,000 wake-ups a second of 400 bytes, a CPU's 16 MiB
-/// last half a second.
-const ALL_KIB: u32 = 131_072;
-const MOST_KIB: u32 = 16_384;
-const LEAST_KIB: u32 = 1024;
 
 /// How often the buffers are emptied.
 const EVERY: Duration = Duration::from_millis(20);
@@ -46,10 +46,8 @@ const EVERY: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 const _: () = assert!(LONGEST.as_nanos() < LONGEST_NS as u128);
 
-/// Events that are kept: with them the recorder takes some 600 MB.
-const MOST_EVENTS: usize = 12_000_000;
-
-/// How long after the beginning the descriptors of its processes are looked at, each next time twice as long after that.
+/// How long after the beginning the descriptors of its processes are looked at, each next time
+/// twice as long after that.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// But so often at least.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -60,6 +58,9 @@ pub enum RecordError {
     /// The kernel's events cannot be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
+    /// Programs of ours cannot run in the kernel, which alone were asked for.
+    #[error("cannot record by BPF: {0}; --engine tracefs needs no BPF")]
+    Bpf(#[from] BpfError),
     /// The numbers of tasks here are not those of the events.
     #[error(
         "this command runs in a PID namespace of its own, as containers have, and trace events name tasks by the numbers of the host: \
@@ -72,21 +73,36 @@ pub enum RecordError {
     /// An event lacks a field.
     #[error("this kernel's trace events lack a field that is needed; please report its version (uname -r)")]
     Fields,
+    /// What recording costs could not be tried out.
+    #[error("cannot try out what recording costs: {0}")]
+    Price(std::io::Error),
+}
+
+/// What is known of the program beside its wake-ups.
+#[derive(Debug, Default)]
+struct Known {
+    names: HashMap<i32, String>,
+    /// The processes of the program that may still be there.
+    processes: HashSet<i32>,
+    files: Files,
+}
+
+/// By what is recorded.
+#[derive(Debug)]
+enum By {
+    Bpf(Box<ByBpf>),
+    Tracefs(Box<ByTracefs>),
 }
 
 /// A recorder that is set up, and records nothing yet.
 #[derive(Debug)]
 pub struct Recorder {
-    instance: Instance,
-    reader: Reader,
+    by: By,
+    /// Why it is not the cheapest engine.
+    not_bpf: Option<String>,
     clock: Clock,
-    call_ns: f64,
-    /// The events of each CPU, in order.
-    seen: Vec<Vec<Seen>>,
-    names: HashMap<i32, String>,
-    /// The processes of the program that may still be there.
-    processes: HashSet<i32>,
-    files: Files,
+    price: Price,
+    known: Known,
 }
 
 /// How a recording went.
@@ -98,36 +114,87 @@ pub struct Recorded {
 }
 
 impl Recorder {
-    /// Sets one up for `cpus`, and tries out what it costs a system call to be recorded.
-    pub fn new(tracefs: &Tracefs, clock: Clock, cpus: &CpuList) -> Result<Self, RecordError> {
+    /// Sets one up for `cpus`, and tries out what it costs a wake-up to be recorded: by `engine`,
+    /// or where none is named by the cheapest that can be had. With `children` the processes that
+    /// the program makes belong to it.
+    pub fn new(
+        engine: Option<Engine>,
+        clock: Clock,
+        cpus: &CpuList,
+        children: bool,
+    ) -> Result<Self, RecordError> {
         if !in_first_namespace() {
             return Err(RecordError::Namespace);
         }
+        let pair = Pair::new().map_err(RecordError::Price)?;
+        let by_bpf = match engine {
+            Some(Engine::Tracefs) => None,
+            _ => Some(Self::by_bpf(&pair, children)),
+        };
+        let not_bpf = match by_bpf {
+            Some(Ok(recorder)) => {
+                // What dead recorders by trace events left is not for ever.
+                if let Ok(tracefs) = Tracefs::find() {
+                    sweep(&tracefs);
+                }
+                return Ok(recorder);
+            }
+            Some(Err(error)) if engine == Some(Engine::Bpf) => return Err(error.into()),
+            Some(Err(error)) => Some(error.to_string()),
+            None => None,
+        };
         let clock = if clock.source.stamps_events() { clock } else { Clock::MONOTONIC };
-        let kib = ALL_KIB / u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1);
-        let following =
-            Following { events: &EVENTS, cpus, clock: clock.source, kib: kib.clamp(LEAST_KIB, MOST_KIB) };
-        let (mut instance, formats) = Instance::following(tracefs, &following)?;
-        let reader = Reader::new(&formats).ok_or(RecordError::Fields)?;
-        let call_ns = price(&mut instance)?;
+        let mut by = ByTracefs::new(clock.source, cpus, children)?;
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        by.instance.follow(&[&pair.tasks()[..], &[own]].concat())?;
+        let instance = &by.instance;
+        let price = price::price(&pair, |on| if on { instance.start() } else { instance.stop() })?;
+        by.forget()?;
+        Ok(Self { by: By::Tracefs(Box::new(by)), not_bpf, clock, price, known: Known::default() })
+    }
+
+    fn by_bpf(pair: &Pair, children: bool) -> Result<Self, BpfError> {
+        let mut by = ByBpf::new(children)?;
+        by.follow(&pair.tasks().map(Whom::Thread))?;
+        let price = price::price(pair, |on| if on { by.start() } else { by.stop() })?;
+        let woken = by.forget()?;
+        let [one, other] = pair.tasks();
+        // What is read at a wrong place would be believed.
+        let right = |task, waker| {
+            woken.iter().any(|woken| {
+                let calls = (i64::from(woken.call), i64::from(woken.waker_call));
+                (woken.task, woken.waker, woken.how) == (task, waker, 0)
+                    && calls == (libc::SYS_read, libc::SYS_write)
+            })
+        };
+        if !right(one, other) || !right(other, one) {
+            return Err(BpfError::Wrong);
+        }
+        let price = Price { call_ns: 0.0, ..price };
         Ok(Self {
-            seen: vec![Vec::new(); cpus.len()],
-            instance,
-            reader,
-            clock,
-            call_ns,
-            names: HashMap::new(),
-            processes: HashSet::new(),
-            files: Files::default(),
+            by: By::Bpf(Box::new(by)),
+            not_bpf: None,
+            clock: Clock::MONOTONIC,
+            price,
+            known: Known::default(),
         })
+    }
+
+    /// Why it records by trace events, where nobody asked for them.
+    pub fn not_bpf(&self) -> Option<&str> {
+        self.not_bpf.as_deref()
     }
 
     /// Follows the threads of `processes` and what they start from then on.
     pub fn follow(&mut self, processes: &[i32]) -> Result<Vec<(i32, i32)>, RecordError> {
         let mut followed: Vec<(i32, i32)> = Vec::new();
         for process in processes {
-            self.processes.insert(*process);
-            // One that a thread makes while they are listed is followed only if the thread was: until none is new.
+            self.known.processes.insert(*process);
+            if let By::Bpf(bpf) = &mut self.by {
+                bpf.follow(&[Whom::Process(*process)])?;
+            }
+            // One that a thread makes while they are listed is followed only if the thread was:
+            // until none is new.
             loop {
                 let threads = threads(*process).ok_or(RecordError::NoProcess(*process))?;
                 let there = |task: &i32| !followed.iter().any(|(known, _)| known == task);
@@ -135,55 +202,67 @@ impl Recorder {
                 if new.is_empty() {
                     break;
                 }
-                self.instance.follow(&new)?;
+                match &mut self.by {
+                    By::Tracefs(tracefs) => tracefs.instance.follow(&new)?,
+                    By::Bpf(bpf) => new.iter().for_each(|task| bpf.there(*task, *process)),
+                }
                 followed.extend(new.iter().map(|task| (*task, *process)));
             }
         }
         for (task, _) in &followed {
             if let Some(name) = name(*task) {
-                self.names.insert(*task, name);
+                self.known.names.insert(*task, name);
             }
         }
-        self.look();
+        self.known.look();
         Ok(followed)
     }
 
-    /// Follows whatever the thread `parent` starts from then on. Its own doings are recorded too, and are not the program's.
+    /// Follows whatever the thread `parent` starts from then on. What itself does may be recorded
+    /// too, and is not the program's.
     pub fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError> {
-        Ok(self.instance.follow(&[parent])?)
+        match &mut self.by {
+            By::Tracefs(tracefs) => tracefs.instance.follow(&[parent])?,
+            By::Bpf(bpf) => bpf.follow(&[Whom::ChildrenOf(parent)])?,
+        }
+        Ok(())
     }
 
-    pub fn start(&self) -> Result<(), RecordError> {
-        Ok(self.instance.start()?)
+    pub fn start(&mut self) -> Result<(), RecordError> {
+        match &mut self.by {
+            By::Tracefs(tracefs) => tracefs.instance.start()?,
+            By::Bpf(bpf) => bpf.start()?,
+        }
+        Ok(())
     }
 
-    /// Records until `time` is over, `ended` says that the program has ended, or `stop` that it is to end; then finds who woke whom. `first`
-    /// are the threads with which the program begins; with `children` the processes that it makes belong to it.
+    /// Records until `time` is over, `ended` says that the program has ended, or `stop` that it is
+    /// to end; then finds who woke whom. `first` are the threads with which the program begins.
     pub fn record(
         mut self,
         first: &[(i32, i32)],
-        children: bool,
         time: Option<Duration>,
         mut ended: impl FnMut() -> bool,
         stop: impl Fn() -> bool,
     ) -> Result<Recorded, RecordError> {
         let (begun, spent) = (Instant::now(), cpu_time());
-        self.processes.extend(first.iter().map(|(_, process)| *process));
+        self.known.processes.extend(first.iter().map(|(_, process)| *process));
         let (mut look_at, mut step) = (FIRST_LOOK, FIRST_LOOK);
         let mut cut_short = None;
         let ended = loop {
             std::thread::sleep(EVERY);
             let over = ended();
-            self.take(children)?;
+            self.take()?;
             if begun.elapsed() >= look_at {
-                self.look();
+                self.known.look();
                 step = (step * 2).min(LOOK_EVERY);
                 look_at = begun.elapsed() + step;
             }
-            let events: usize = self.seen.iter().map(Vec::len).sum();
-            if events >= MOST_EVENTS {
-                cut_short = Some(format!("{MOST_EVENTS} events are as many as one recording keeps"));
-            }
+            cut_short = match &self.by {
+                By::Tracefs(tracefs) if tracefs.is_full() => Some(ByTracefs::most()),
+                By::Bpf(bpf) if bpf.is_full() => Some(ByBpf::most()),
+                _ => cut_short,
+            };
             if begun.elapsed() >= LONGEST {
                 cut_short = Some("a recording lasts 100 days at the most".to_owned());
             }
@@ -192,30 +271,31 @@ impl Recorder {
                 break over;
             }
         };
-        self.look();
-        self.instance.stop()?;
+        self.known.look();
+        match &mut self.by {
+            By::Tracefs(tracefs) => tracefs.instance.stop()?,
+            By::Bpf(bpf) => bpf.stop()?,
+        }
         let recorded = begun.elapsed();
-        self.take(children)?;
+        self.take()?;
         let recorder_ns = ns(cpu_time().saturating_sub(spent));
-        let lost = self.instance.lost();
-        let events: usize = self.seen.iter().map(Vec::len).sum();
-        let mut weaver = Weaver::new(first, children, &self.files);
-        merged(&self.seen, |event| weaver.see(event));
-        let graph = weaver.end();
+        let (graph, events, lost, engine) = self.graph(first)?;
         let calls = graph.calls;
         for (key, _) in &graph.edges {
             // Who woke from outside may be there still.
             if let Who::Task(task) = key.waker
-                && !self.names.contains_key(&task)
+                && !self.known.names.contains_key(&task)
             {
-                self.names.extend(name(task).map(|name| (task, name)));
+                self.known.names.extend(name(task).map(|name| (task, name)));
             }
         }
+        let Price { wake_ns, call_ns } = self.price;
         let program = Program {
+            engine,
             recorded_ns: ns(recorded),
             cut_short,
-            cost: Cost { recorder_ns, call_ns: self.call_ns, calls, events: events as u64 },
-            ..fold::fold(graph, &self.names, self.clock)
+            cost: Cost { recorder_ns, call_ns, wake_ns, calls, events },
+            ..fold::fold(graph, &self.known.names, self.clock)
         };
         let counts = Counts {
             stamped: program.wakes + program.incomplete,
@@ -227,75 +307,36 @@ impl Recorder {
         Ok(Recorded { anatomy: Anatomy { counts, program: Some(program), ..Anatomy::default() }, ended })
     }
 
-    /// Takes out what lies in the buffers; with `children` the processes that are made belong to the program.
-    fn take(&mut self, children: bool) -> Result<(), TraceError> {
-        let Self { instance, reader, seen, names, processes, .. } = self;
-        instance.drain(|place, at, record| {
-            let mut named = |task: i32, anew: bool, name: &Place| {
-                // Most names are known, and no text need be made of them.
-                if anew || !names.contains_key(&task) {
-                    names.extend(name.text(record).map(|name| (task, name)));
-                }
-            };
-            let Some(event) = reader.read(at, record, &mut named) else { return };
-            if let Act::Born { task, thread: false } = event.act
-                && children
-            {
-                processes.insert(task);
-            }
-            if let Some(cpu) = seen.get_mut(place) {
-                cpu.push(event);
+    /// Who woke whom, how many records that was made of, how many were lost, and by what.
+    fn graph(&mut self, first: &[(i32, i32)]) -> Result<(Graph, u64, u64, Engine), RecordError> {
+        let files = &self.known.files;
+        Ok(match &mut self.by {
+            By::Tracefs(by) => (by.graph(first, files), by.records(), by.instance.lost(), Engine::Tracefs),
+            By::Bpf(by) => {
+                by.look();
+                (by.graph(first, files), by.records(), by.lost()?, Engine::Bpf)
             }
         })
     }
 
+    fn take(&mut self) -> Result<(), RecordError> {
+        match &mut self.by {
+            By::Tracefs(tracefs) => tracefs.take(&mut self.known)?,
+            By::Bpf(bpf) => bpf.take(&mut self.known),
+        }
+        Ok(())
+    }
+}
+
+impl Known {
     fn look(&mut self) {
         let Self { files, processes, .. } = self;
         processes.retain(|process| files.look(*process));
     }
 }
 
-/// Hands the events of all CPUs to `see` in the order of time.
-fn merged(seen: &[Vec<Seen>], mut see: impl FnMut(&Seen)) {
-    let mut next = vec![0; seen.len()];
-    let first = |(cpu, events): (usize, &Vec<Seen>)| Some(Reverse((events.first()?.at, cpu)));
-    let mut queue: BinaryHeap<_> = seen.iter().enumerate().filter_map(first).collect();
-    while let Some(Reverse((_, cpu))) = queue.pop() {
-        see(&seen[cpu][next[cpu]]);
-        next[cpu] += 1;
-        if let Some(event) = seen[cpu].get(next[cpu]) {
-            queue.push(Reverse((event.at, cpu)));
-        }
-    }
-}
-
-/// By how much a system call of this thread takes longer while it is recorded, nanoseconds: the least of some differences.
-fn price(instance: &mut Instance) -> Result<f64, TraceError> {
-    const CALLS: u32 = 2000;
-    const TURNS: u32 = 5;
-    instance.follow(&[rustix::thread::gettid().as_raw_nonzero().get()])?;
-    let mut times = [f64::INFINITY; 2];
-    for _ in 0..TURNS {
-        for (recorded, least) in times.iter_mut().enumerate() {
-            if recorded == 1 {
-                instance.start()?;
-            }
-            let begun = Instant::now();
-            for _ in 0..CALLS {
-                let _ = rustix::process::getppid();
-            }
-            *least = least.min(begun.elapsed().as_nanos() as f64 / f64::from(CALLS));
-            instance.stop()?;
-        }
-    }
-    instance.unfollow()?;
-    instance.drain(|_, _, _| {})?;
-    instance.lost();
-    Ok((times[1] - times[0]).max(0.0))
-}
-
-/// Whether the numbers of processes are those by which the kernel itself knows them: `PROC_PID_INIT_INO` (kernel
-/// include/linux/proc_ns.h) is the number of the first namespace.
+/// Whether the numbers of processes are those by which the kernel itself knows them:
+/// `PROC_PID_INIT_INO` (kernel include/linux/proc_ns.h) is the number of the first namespace.
 fn in_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where in this kernel's structures the program finds what it reads: `where` in its source.
+
+use super::BpfError;
+use super::types::Types;
+
+/// `NOWHERE` there.
+const NOWHERE: u64 = 0xffff_ffff;
+
+/// What is looked for among the kernel's types.
+pub const SOUGHT: [&str; 18] = [
+    ".data..percpu",
+    "__preempt_count",
+    "bpf_iter_task",
+    "btf_trace_hrtimer_expire_entry",
+    "btf_trace_hrtimer_expire_exit",
+    "btf_trace_sched_switch",
+    "btf_trace_sched_waking",
+    "btf_trace_task_newtask",
+    "btf_trace_task_rename",
+    "btf_trace_timer_expire_entry",
+    "btf_trace_timer_expire_exit",
+    "cfs_rq",
+    "hrtimer_sleeper",
+    "pcpu_hot",
+    "process_timer",
+    "pt_regs",
+    "runqueues",
+    "task_struct",
+];
+
+/// The registers that a system call's number and its first three words are in.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: Option<(&str, [(&str, u64); 3])> = Some(("orig_ax", [("di", 0), ("si", 0), ("dx", 0)]));
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: Option<(&str, [(&str, u64); 3])> =
+    Some(("syscallno", [("orig_x0", 0), ("regs", 8), ("regs", 16)]));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const REGISTERS: Option<(&str, [(&str, u64); 3])> = None;
+
+/// The variables of each CPU that may hold what it is doing: one of its own, or, from Linux 6.2 to
+/// 6.14 on x86-64, part of another.
+const VARIABLES: [(&str, Option<&str>); 2] = [("pcpu_hot", Some("preempt_count")), ("__preempt_count", None)];
+
+/// Where a task says what its CPU is doing; else how that is found: the task's queue, the CPU's
+/// variable that the queue is of, and how far behind that the CPU says it.
+fn doing(types: &Types) -> Option<[u64; 4]> {
+    let found = VARIABLES.iter().find_map(|(name, member)| Some((types.of_cpu(name)?, name, member)));
+    let Some((count, name, member)) = found else {
+        return Some([types.member("task_struct", "thread_info.preempt.count")?, 0, 0, 0]);
+    };
+    let count = count + member.map_or(Some(0), |member| types.member(name, member))?;
+    let (queue, cpu) = (types.member("task_struct", "se.cfs_rq")?, types.member("cfs_rq", "rq")?);
+    Some([NOWHERE, queue, cpu, count.wrapping_sub(types.of_cpu("runqueues")?)])
+}
+
+/// All places, in their order.
+pub fn places(types: &Types, children: bool) -> Result<Vec<u64>, BpfError> {
+    let (number, words) = REGISTERS.ok_or(BpfError::Architecture)?;
+    let task = |path, what| types.member("task_struct", path).ok_or(BpfError::Absent(what));
+    let register = |name, beyond: u64| {
+        let at =
+            types.member("pt_regs", name).ok_or(BpfError::Absent("register by the name that is known"))?;
+        Ok::<_, BpfError>(at + beyond)
+    };
+    let doing =
+        doing(types).ok_or(BpfError::Absent("count of what a CPU is doing, in a place that is known"))?;
+    // Without the one there is not the other.
+    let done = types.member("task_struct", "ioac.syscr").zip(types.member("task_struct", "ioac.syscw"));
+    let (reads, writes) = done.unwrap_or((NOWHERE, NOWHERE));
+    let sleeper =
+        |structure| types.member(structure, "task").ok_or(BpfError::Absent("timer that wakes a task"));
+    Ok(vec![
+        task("pid", "number of a task")?,
+        task("tgid", "number of a process")?,
+        task("flags", "flags of a task")?,
+        task("mm", "memory of a task")?,
+        task("comm", "name of a task")?,
+        task("__state", "state of a task (before Linux 5.14)")?,
+        task("nvcsw", "count of a task's switches")?,
+        task("nivcsw", "count of a task's switches")?,
+        task("se.sum_exec_runtime", "CPU time of a task")?,
+        reads,
+        writes,
+        doing[0],
+        doing[1],
+        doing[2],
+        doing[3],
+        register(number, 0)?,
+        register(words[0].0, words[0].1)?,
+        register(words[1].0, words[1].1)?,
+        register(words[2].0, words[2].1)?,
+        sleeper("hrtimer_sleeper")?,
+        sleeper("process_timer")?,
+        // Since Linux 5.18.
+        u64::from(
+            types.words("btf_trace_sched_switch").ok_or(BpfError::Absent("trace event sched_switch"))? > 3,
+        ),
+        u64::from(children),
+    ])
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Wake-ups that were put together in the kernel, one record each.
+//!
+//! Of system calls those are seen alone in which somebody sleeps or wakes. That a thread went on to
+//! something else after a time-out is told by what it read, wrote, woke or slept in next; that one
+//! asks in vain is not seen.
+
+use std::collections::{HashMap, HashSet};
+
+use super::call::{Call, Does};
+use super::files::Files;
+use super::graph::{Ended, Graph, Pending, Weaver, Woken as Waking};
+use super::seen::Context;
+use super::{Known, name};
+use crate::trace::bpf::record::{BY_TIMER, IN_INTERRUPT, IN_SOFTIRQ, RAN_OUT, Told, UNTOLD, Woken, read};
+use crate::trace::bpf::{Bpf, BpfCounts, BpfError, Whom};
+
+/// Wake-ups that are kept: with them and what is made of them the recorder takes some 900 MB.
+const MOST: usize = 4_000_000;
+
+/// Processes outside of the program whose descriptors are looked at when the ring is emptied, at
+/// the most.
+const LOOKS: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct ByBpf {
+    bpf: Bpf,
+    /// What had been counted when recording began, and of incomplete sleeps when it ended.
+    before: BpfCounts,
+    incomplete: u64,
+    woken: Vec<Woken>,
+    /// Threads that left their CPU without having gone to sleep, and when.
+    left: Vec<(i32, u64)>,
+    /// Of each thread its process and its CPU time at first and at last.
+    threads: HashMap<i32, (i32, u64, u64)>,
+    /// Processes that others of the program made.
+    parents: Vec<(i32, i32)>,
+    /// Descriptors that were looked for, and wakers.
+    sought: HashSet<(i32, i32)>,
+    outside: HashSet<i32>,
+}
+
+/// The call in which a waker has woken these.
+#[derive(Debug)]
+struct Calling {
+    call: Call,
+    switches: u64,
+    woken: Vec<i32>,
+}
+
+impl ByBpf {
+    pub(super) fn new(children: bool) -> Result<Self, BpfError> {
+        Ok(Self {
+            bpf: Bpf::load(children)?,
+            before: BpfCounts::default(),
+            incomplete: 0,
+            woken: Vec::new(),
+            left: Vec::new(),
+            threads: HashMap::new(),
+            parents: Vec::new(),
+            sought: HashSet::new(),
+            outside: HashSet::new(),
+        })
+    }
+
+    pub(super) fn follow(&mut self, whom: &[Whom]) -> Result<(), BpfError> {
+        self.bpf.follow(whom)
+    }
+
+    /// That a thread was there when it was followed.
+    pub(super) fn there(&mut self, task: i32, process: i32) {
+        let ran = cpu_time_of(process, task).unwrap_or(0);
+        self.threads.insert(task, (process, ran, ran));
+    }
+
+    pub(super) fn start(&mut self) -> Result<(), BpfError> {
+        self.bpf.start()
+    }
+
+    pub(super) fn stop(&mut self) -> Result<(), BpfError> {
+        // Events stop one after the other, and wakings that are not seen any more are not missed.
+        self.incomplete = self.bpf.counts()?.incomplete;
+        self.bpf.stop();
+        Ok(())
+    }
+
+    /// Forgets what was recorded so far, and says what it was.
+    pub(super) fn forget(&mut self) -> Result<Vec<Woken>, BpfError> {
+        let mut woken = Vec::new();
+        self.bpf.drain(|bytes| {
+            if let Some(Told::Woken(one)) = read(bytes) {
+                woken.push(one);
+            }
+        });
+        self.before = self.bpf.counts()?;
+        Ok(woken)
+    }
+
+    pub(super) fn take(&mut self, known: &mut Known) {
+        let Self { bpf, woken, left, threads, parents, sought, outside, .. } = self;
+        let mut look = HashSet::new();
+        bpf.drain(|bytes| match read(bytes) {
+            Some(Told::Woken(one)) => {
+                let ends = [(one.process, call_of(&one)), (one.waker_process, waker_call_of(&one))];
+                for (process, call) in ends {
+                    let fd = call.and_then(|call| match call.does() {
+                        Does::Closes(fd) => Some(fd),
+                        _ => call.descriptor(),
+                    });
+                    if let Some(fd) = fd
+                        && known.files.of(process, fd).is_none()
+                        && sought.insert((process, fd))
+                    {
+                        look.insert(process);
+                    }
+                }
+                if let Some((_, _, last)) = threads.get_mut(&one.task) {
+                    *last = one.ran;
+                }
+                // Who wakes from outside may be gone in the end.
+                if context(&one) == Context::Task
+                    && !known.names.contains_key(&one.waker)
+                    && outside.insert(one.waker)
+                {
+                    known.names.extend(name(one.waker).map(|name| (one.waker, name)));
+                }
+                woken.push(one);
+            }
+            Some(Told::Left { task, at }) => left.push((task, at)),
+            Some(Told::Born { task, process, parent, name }) => {
+                // A number that is given again: what its last holder ran is not lost.
+                let ran = threads.get(&task).map_or(0, |(_, first, last)| last.saturating_sub(*first));
+                threads.insert(task, (process, 0_u64.wrapping_sub(ran), 0));
+                known.names.insert(task, name);
+                if task == process {
+                    parents.push((process, parent));
+                    known.processes.insert(process);
+                }
+            }
+            Some(Told::Renamed { task, name }) => drop(known.names.insert(task, name)),
+            Some(Told::Ended { task, ran }) => {
+                if let Some((_, _, last)) = threads.get_mut(&task) {
+                    *last = ran;
+                }
+            }
+            None => {}
+        });
+        for process in look.into_iter().take(LOOKS) {
+            known.files.look(process);
+        }
+    }
+
+    /// Looks at how long the threads have run that are there still.
+    pub(super) fn look(&mut self) {
+        for (task, (process, _, last)) in &mut self.threads {
+            if let Some(ran) = cpu_time_of(*process, *task) {
+                *last = ran.max(*last);
+            }
+        }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.woken.len() >= MOST
+    }
+
+    pub(super) fn most() -> String {
+        format!("{MOST} wake-ups are as many as one recording keeps")
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        (self.woken.len() + self.left.len()) as u64
+    }
+
+    pub(super) fn lost(&self) -> Result<u64, BpfError> {
+        Ok(self.bpf.counts()?.lost.saturating_sub(self.before.lost))
+    }
+
+    /// Who woke whom.
+    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
+        let mut weaver = Weaver::new(first, true, files);
+        for (task, (process, first, last)) in &self.threads {
+            weaver.ran(*task, *process, last.wrapping_sub(*first));
+        }
+        for (process, parent) in &self.parents {
+            weaver.process_of(*process, *parent);
+        }
+        let untold = self.woken.iter().filter(|one| one.how & UNTOLD != 0).count();
+        let incomplete = self.incomplete.saturating_sub(self.before.incomplete);
+        weaver.counted(self.woken.len() as u64, untold as u64, incomplete);
+        self.weave(&mut weaver);
+        weaver.end()
+    }
+
+    /// Enters the wake-ups in the order in which they began.
+    fn weave(&self, weaver: &mut Weaver) {
+        let leavings = self.leavings();
+        let mut order: Vec<&Woken> = self.woken.iter().collect();
+        order.sort_by_key(|one| one.waking);
+        let mut before: HashMap<i32, &Woken> = HashMap::new();
+        let mut calling: HashMap<i32, Calling> = HashMap::new();
+        let mut woke_last: HashMap<i32, u64> = HashMap::new();
+        for one in order {
+            if let Some(last) = before.insert(one.task, one) {
+                let woke = woke_last.get(&one.task).is_some_and(|at| *at >= last.came);
+                settle(weaver, last, went_on(last, one) || woke, &leavings);
+            }
+            let Some(call) = waker_call_of(one).filter(|_| context(one) == Context::Task) else { continue };
+            if !self.threads.contains_key(&one.waker) {
+                continue;
+            }
+            woke_last.insert(one.waker, one.waking);
+            let fresh = Calling { call, switches: one.waker_switches, woken: Vec::new() };
+            let now = calling.entry(one.waker).or_insert(fresh);
+            // Calls are not told apart by when they began: the same call wakes nobody twice, and
+            // leaves its CPU seldom.
+            let same = (now.call.number, now.call.args, now.switches)
+                == (call.number, call.args, one.waker_switches)
+                && !now.woken.contains(&one.task);
+            if !same {
+                let fresh = Calling { call, switches: one.waker_switches, woken: Vec::new() };
+                told(weaver, one.waker, &std::mem::replace(now, fresh));
+            }
+            now.woken.push(one.task);
+        }
+        calling.iter().for_each(|(waker, calling)| told(weaver, *waker, calling));
+        before.values().for_each(|last| settle(weaver, last, false, &leavings));
+    }
+
+    /// When each thread left its CPU, in order.
+    fn leavings(&self) -> HashMap<i32, Vec<u64>> {
+        let mut all: HashMap<i32, Vec<u64>> = HashMap::new();
+        let slept = self.woken.iter().map(|one| (one.task, one.slept));
+        for (task, at) in slept.chain(self.left.iter().copied()) {
+            all.entry(task).or_default().push(at);
+        }
+        all.values_mut().for_each(|times| times.sort_unstable());
+        all
+    }
+}
+
+fn told(weaver: &mut Weaver, waker: i32, calling: &Calling) {
+    if let Some(first) = calling.woken.first() {
+        weaver.woke(waker, *first, calling.woken.len() as u64);
+    }
+}
+
+fn call(number: i32, args: [u64; 3], at: u64) -> Option<Call> {
+    (number >= 0).then(|| Call { number: number.into(), args, at })
+}
+
+fn call_of(one: &Woken) -> Option<Call> {
+    call(one.call, one.args, one.slept)
+}
+
+fn waker_call_of(one: &Woken) -> Option<Call> {
+    call(one.waker_call, one.waker_args, one.waking)
+}
+
+fn context(one: &Woken) -> Context {
+    match one.how {
+        how if how & IN_INTERRUPT != 0 => Context::Interrupt,
+        how if how & IN_SOFTIRQ != 0 => Context::Softirq,
+        _ => Context::Task,
+    }
+}
+
+/// Whether a thread did something else than the same wait between two wake-ups.
+fn went_on(last: &Woken, next: &Woken) -> bool {
+    // A wait that reads or writes is itself among those that did.
+    let own = call_of(last).is_some_and(|call| matches!(call.does(), Does::Reads(_) | Does::Writes(_)));
+    let other = match (call_of(last), call_of(next)) {
+        (Some(last), Some(next)) => !next.repeats(&last),
+        (None, None) => false,
+        _ => true,
+    };
+    other || next.done.saturating_sub(last.done) > u64::from(own)
+}
+
+fn settle(weaver: &mut Weaver, one: &Woken, went_on: bool, leavings: &HashMap<i32, Vec<u64>>) {
+    let left = leavings.get(&one.waker).and_then(|times| {
+        let place = times.partition_point(|at| *at < one.waking);
+        times.get(place)
+    });
+    let waking = Waking {
+        // The waker was quicker than the leaving was told.
+        at: one.waking.max(one.slept),
+        who: one.waker,
+        process: Some(one.waker_process),
+        context: context(one),
+        by_timer: one.how & BY_TIMER != 0,
+        call: waker_call_of(one),
+        early: one.waking < one.slept,
+        told: one.waking,
+        waker_ran: left.map(|at| at - one.waking),
+    };
+    let ended = if one.how & RAN_OUT != 0 { Ended::RanOut } else { Ended::Unseen };
+    let pending =
+        Pending { slept: one.slept, came: one.came.max(waking.at), woken: waking, call: call_of(one), ended };
+    weaver.settled(one.task, &pending, None, went_on);
+}
+
+/// How long a thread has run, as the kernel counts it.
+fn cpu_time_of(process: i32, task: i32) -> Option<u64> {
+    let text = doorbell_files::kernel(format!("/proc/{process}/task/{task}/schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FUTEX: i32 = libc::SYS_futex as i32;
+
+    fn waits(call: i32, word: u64, done: u64) -> Woken {
+        Woken { call, args: [word, 0, 0], done, ..Woken::default() }
+    }
+
+    #[test]
+    fn a_thread_went_on_if_it_sleeps_in_another_call_or_read_or_wrote_meanwhile() {
+        let last = waits(FUTEX, 0x70, 5);
+        assert!(!went_on(&last, &waits(FUTEX, 0x70, 5)));
+        assert!(went_on(&last, &waits(FUTEX, 0x80, 5)));
+        assert!(went_on(&last, &waits(FUTEX, 0x70, 6)));
+        let last = waits(libc::SYS_read as i32, 3, 5);
+        assert!(!went_on(&last, &waits(libc::SYS_read as i32, 3, 6)), "the wait itself has read");
+    }
+}

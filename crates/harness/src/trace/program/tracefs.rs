@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's trace events: each system call, waking and switch of the program is one.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::files::Files;
+use super::graph::{Graph, Weaver};
+use super::seen::{Act, EVENTS, Reader, Seen};
+use super::{Known, RecordError};
+use crate::trace::format::Place;
+use crate::trace::instance::Following;
+use crate::trace::{Instance, TraceError, Tracefs};
+use doorbell_results::machine::clock::Source;
+use doorbell_results::machine::cpu_list::CpuList;
+
+/// Buffer of all CPUs together, and of each at the most and at the least, KiB: at 150,000 wake-ups
+/// a second of 400 bytes, a CPU's 16 MiB last half a second.
+const ALL_KIB: u32 = 131_072;
+const MOST_KIB: u32 = 16_384;
+const LEAST_KIB: u32 = 1024;
+
+/// Events that are kept: with them the recorder takes some 600 MB.
+const MOST_EVENTS: usize = 12_000_000;
+
+#[derive(Debug)]
+pub(super) struct ByTracefs {
+    pub(super) instance: Instance,
+    reader: Reader,
+    /// The events of each CPU, in order.
+    seen: Vec<Vec<Seen>>,
+    children: bool,
+}
+
+impl ByTracefs {
+    pub(super) fn new(clock: Source, cpus: &CpuList, children: bool) -> Result<Self, RecordError> {
+        let kib = ALL_KIB / u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1);
+        let following = Following { events: &EVENTS, cpus, clock, kib: kib.clamp(LEAST_KIB, MOST_KIB) };
+        let (instance, formats) = Instance::following(&Tracefs::reach()?, &following)?;
+        let reader = Reader::new(&formats).ok_or(RecordError::Fields)?;
+        Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], children })
+    }
+
+    /// Forgets what was recorded so far, and whom it followed.
+    pub(super) fn forget(&mut self) -> Result<(), TraceError> {
+        self.instance.unfollow()?;
+        self.instance.drain(|_, _, _| {})?;
+        self.instance.lost();
+        Ok(())
+    }
+
+    /// Takes out what lies in the buffers.
+    pub(super) fn take(&mut self, known: &mut Known) -> Result<(), TraceError> {
+        let Self { instance, reader, seen, children } = self;
+        instance.drain(|place, at, record| {
+            let mut named = |task: i32, anew: bool, name: &Place| {
+                // Most names are known, and no text need be made of them.
+                if anew || !known.names.contains_key(&task) {
+                    known.names.extend(name.text(record).map(|name| (task, name)));
+                }
+            };
+            let Some(event) = reader.read(at, record, &mut named) else { return };
+            if let Act::Born { task, thread: false } = event.act
+                && *children
+            {
+                known.processes.insert(task);
+            }
+            if let Some(cpu) = seen.get_mut(place) {
+                cpu.push(event);
+            }
+        })
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.records() >= MOST_EVENTS as u64
+    }
+
+    pub(super) fn most() -> String {
+        format!("{MOST_EVENTS} events are as many as one recording keeps")
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.seen.iter().map(Vec::len).sum::<usize>() as u64
+    }
+
+    /// Who woke whom.
+    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
+        let mut weaver = Weaver::new(first, self.children, files);
+        merged(&self.seen, |event| weaver.see(event));
+        weaver.end()
+    }
+}
+
+/// Hands the events of all CPUs to `see` in the order of time.
+fn merged(seen: &[Vec<Seen>], mut see: impl FnMut(&Seen)) {
+    let mut next = vec![0; seen.len()];
+    let first = |(cpu, events): (usize, &Vec<Seen>)| Some(Reverse((events.first()?.at, cpu)));
+    let mut queue: BinaryHeap<_> = seen.iter().enumerate().filter_map(first).collect();
+    while let Some(Reverse((_, cpu))) = queue.pop() {
+        see(&seen[cpu][next[cpu]]);
+        next[cpu] += 1;
+        if let Some(event) = seen[cpu].get(next[cpu]) {
+            queue.push(Reverse((event.at, cpu)));
+        }
+    }
+}
