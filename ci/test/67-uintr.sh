@@ -109,6 +109,15 @@ assert all(cut > 0 for cut, _ in seen.values()), seen
 assert seen["uintr-wait"][1] and seen["uintr-epoll"][1], seen
 END
 
+"$doorbell" vm run --accel uintr --kernel 6.12 --driver --cpus 2 -- switch preempt-uintr-timer --contexts threads --placement same-core --count 200 \
+    -o "$scratch/preempted.json" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+python3 - "$scratch/preempted.json" <<'END' || fail "not preempted: $(cat "$scratch/said")"
+import json, sys
+records = json.load(open(sys.argv[1]))["records"]
+assert records and all(record["outcome"]["kind"] == "done" for record in records), records
+assert all(record["series"][series]["count"] == 200 for record in records for series in ["response", "operation"]), records
+END
+
 step "6.12: a wake-up that is forgotten is found; a driver in use stays; a user has no more receivers than allowed; a CPU that stays after all, or that another kernel left, is not refused"
 guest --kernel 6.12 --define UINTR_FORGETS --define UINTR_LEAVES_MSRS '
     $built/storm --signals 0 --timeouts 0 --lost-after 10 >&2 && fail "it was not found"
