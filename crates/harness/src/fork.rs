@@ -4,11 +4,17 @@
 use std::io;
 
 use super::no_task;
-use rustix::process::{Pid, Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+
+/// From now on this process ends with `parent`, which started it; whether that is still there.
+pub fn ends_with(parent: Pid) -> bool {
+    // It may have died before the first of these.
+    set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && getppid() == Some(parent)
+}
 
 /// Forks; the child does `act` and leaves without running anything of the parent's.
 pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
-    let parent = rustix::process::getpid();
+    let parent = getpid();
     // SAFETY: the host has a single thread, so the child may do whatever the parent could.
     match unsafe { libc::fork() } {
         -1 => {
@@ -16,9 +22,7 @@ pub fn fork(act: impl FnOnce()) -> io::Result<Pid> {
             Err(io::Error::new(error.kind(), format!("a process cannot be started: {error}")))
         }
         0 => {
-            let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
-                || rustix::process::getppid() != Some(parent);
-            if !orphan {
+            if ends_with(parent) {
                 act();
             }
             // SAFETY: ends this process at once; destructors and buffers belong to the parent.

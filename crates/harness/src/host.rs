@@ -4,6 +4,7 @@
 use super::arena::Arena;
 use super::control::Control;
 use super::family::{self, Families, OpenedSides, TrialContext};
+use super::fork::ends_with;
 use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
@@ -16,7 +17,7 @@ use crate::site::Site;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::Clock;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::Pid;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,11 +25,10 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
 pub fn main(families: Families) -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
     // Its own process group: Ctrl-C at a terminal is for the command, which then asks for an early end.
     rustix::process::setpgid(None, None)?;
     let order: Order = read_line(&mut io::stdin())?;
-    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs()) != Some(order.parent) {
+    if !Pid::from_raw(order.parent).is_some_and(ends_with) {
         return Ok(());
     }
     let report = under_load(&order, families).unwrap_or_else(|cause| Report::Failed { cause, at: None });
@@ -63,19 +63,19 @@ fn under_load(order: &Order, families: Families) -> Result<Report, String> {
     // Held until the trial is over: it ends with the value.
     let _held = configuration.latency_limit_us.map(hold).transpose()?;
     let Some(load) = &configuration.load else {
-        return run(order.clock, configuration, families, &run_dir, None);
+        return trial(order.clock, configuration, families, &run_dir, None);
     };
     let topology = doorbell_machine::topology::read(&Root::live(), None);
     let mut session = Session::start(load, &topology).map_err(|error| format!("the load: {error}"))?;
     session.begin();
-    let mut report = run(order.clock, configuration, families, &run_dir, Some(&mut session))?;
+    let mut report = trial(order.clock, configuration, families, &run_dir, Some(&mut session))?;
     if let Report::Done { load, .. } = &mut report {
         *load = Some(session.end().map_err(|error| format!("the load: {error}"))?);
     }
     Ok(report)
 }
 
-fn run(
+fn trial(
     clock: Clock,
     configuration: &Configuration,
     families: Families,

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::getpid;
 
 use super::no_task;
 use super::order::{Order, Report, Task};
@@ -38,7 +39,7 @@ pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBo
         clock: if traced && !clock.source.stamps_events() { Clock::MONOTONIC } else { clock },
         run_dir: run_dir.path().to_owned(),
         lock: run_dir.lock().as_raw_fd(),
-        parent: std::process::id(),
+        parent: getpid().as_raw_nonzero().get(),
     };
     let mut child = own_program()
         .arg(HOST_VERB)

@@ -28,7 +28,7 @@ pub struct Order {
     /// The number under which the folder's lock was inherited.
     pub lock: i32,
     /// The process that gave the order; without it the trial is nobody's.
-    pub parent: u32,
+    pub parent: i32,
 }
 
 /// What a host is to run.

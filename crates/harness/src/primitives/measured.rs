@@ -5,23 +5,25 @@ use std::io::{self, Write};
 use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::{cache_line_hop, calls, same_core_switch, two_core_wake};
+use crate::fork::ends_with;
 use crate::launch::{complained, own_program};
 use doorbell_machine::pinned::on;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::{Primitive, Primitives};
 
 /// The hidden verb under which this program measures primitive costs.
-pub const PRIMITIVES_VERB: &str = "primitive costs-host";
+pub const PRIMITIVES_VERB: &str = "primitive-costs-host";
 
 /// What the process is told, as JSON in its only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     clock: Clock,
     cpus: [u32; 2],
+    parent: i32,
 }
 
 /// Measures every primitive cost between `cpus`, just before block `block`; takes some 60 ms.
@@ -31,7 +33,7 @@ pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitive
     let at_unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64);
     let output = own_program()
         .arg(PRIMITIVES_VERB)
-        .arg(serde_json::to_string(&Order { clock, cpus })?)
+        .arg(serde_json::to_string(&Order { clock, cpus, parent: getpid().as_raw_nonzero().get() })?)
         .stdin(Stdio::null())
         .output()?;
     let primitives = serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -47,18 +49,21 @@ pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitive
 
 /// The whole life of a process that measures primitive costs.
 pub fn main() -> io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))?;
     // Its own process group: Ctrl-C at a terminal is for the command, which lets this short measurement end.
     rustix::process::setpgid(None, None)?;
     let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
     let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let primitives = all(serde_json::from_str(&order)?)?;
+    let Order { clock, cpus, parent } = serde_json::from_str(&order)?;
+    if !Pid::from_raw(parent).is_some_and(ends_with) {
+        return Ok(());
+    }
+    let primitives = all(clock, cpus)?;
     #[expect(clippy::disallowed_methods, reason = "the command reads it, and not a person")]
     let mut out = io::stdout();
     out.write_all(&serde_json::to_vec(&primitives)?)
 }
 
-fn all(Order { clock, cpus }: Order) -> io::Result<Vec<Primitive>> {
+fn all(clock: Clock, cpus: [u32; 2]) -> io::Result<Vec<Primitive>> {
     let [first, second] = cpus;
     let mut primitives = on(first, || calls::all(clock))?;
     primitives.push(same_core_switch::measure(clock, first)?);
@@ -86,7 +91,7 @@ mod tests {
             .collect();
         let clock = doorbell_machine::clock::calibrate(Duration::from_millis(5));
         let cpus = [usable[0], usable[usable.len() - 1]];
-        let primitives = all(Order { clock, cpus }).unwrap();
+        let primitives = all(clock, cpus).unwrap();
         let names: Vec<&str> = primitives.iter().map(|primitive| primitive.name.as_str()).collect();
         let one_cpu = ["clock", "system-call", "wake-nobody", "same-core-switch"];
         assert!(names.iter().all(|name| PRIMITIVES.iter().any(|about| about.name == *name)));
@@ -105,7 +110,6 @@ mod tests {
 
     #[test]
     fn a_cpu_that_cannot_be_had_is_an_error_that_names_it() {
-        let order = Order { clock: Clock::MONOTONIC, cpus: [8191, 8191] };
-        assert!(all(order).unwrap_err().to_string().contains("8191"));
+        assert!(all(Clock::MONOTONIC, [8191, 8191]).unwrap_err().to_string().contains("8191"));
     }
 }

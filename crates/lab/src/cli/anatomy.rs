@@ -101,7 +101,7 @@ pub(super) fn run_traced(asked: &impl Experiment, terminal: &Terminal) -> anyhow
     let machine = run.machine()?;
     let plan = asked.planned(&machine)?;
     if run.only_planned() {
-        return run.run(plan, machine, terminal);
+        return run.measure_and_deliver(plan, machine, terminal);
     }
     if !events_at_hand()? {
         return Ok(Exit::Unfit);

@@ -181,7 +181,12 @@ impl RunArgs {
     }
 
     /// Carries `plan` out under the flags, saves and shows the result.
-    pub fn run(&self, plan: Plan, machine: Machine, terminal: &Terminal) -> anyhow::Result<Exit> {
+    pub fn measure_and_deliver(
+        &self,
+        plan: Plan,
+        machine: Machine,
+        terminal: &Terminal,
+    ) -> anyhow::Result<Exit> {
         if let Some(path) = &self.save_plan {
             save(&self.loaded(plan, &machine), path)?;
             return Ok(Exit::Done);
@@ -223,6 +228,10 @@ impl RunArgs {
         let plan = self.loaded(plan, &machine);
         bounds::check(&plan)?;
         self.writable()?;
+        if std::env::var_os(signals::COMPARED).is_some() {
+            // `compare --live` may be killed meanwhile.
+            signals::listen_to_reader()?;
+        }
         let mut result = carry_out(plan, machine, self.name.clone(), terminal)?;
         // What was asked something is judged by that, once all that it is held against is at hand.
         result.verdict = result.plan.question.is_none().then(|| screen::verdict(&result));
@@ -335,7 +344,7 @@ pub fn carry_out(
     let conditions = Conditions { name, command_line: command_line(), interrupted: signals::listen()? };
     let shown = !terminal.quiet && console::Term::stderr().is_term();
     let mut progress = Progress::new(&plan, Style::of_stdout(), shown);
-    let result = run::run(plan, machine, &conditions, &mut progress);
+    let result = run::carry_out(plan, machine, &conditions, &mut progress);
     progress.end();
     Ok(result?)
 }

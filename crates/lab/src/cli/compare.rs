@@ -47,9 +47,6 @@ pub struct Args {
     /// difference is decided
     #[arg(long, requires = "measured")]
     live: bool,
-    /// Let both take turns by whole blocks instead: for commands that change what both share
-    #[arg(long, requires = "live")]
-    in_blocks: bool,
     /// Lay the machines of all results side by side instead: types against each other, how far those of one type differ, which are odd
     #[arg(long, conflicts_with_all = ["live", "threshold"])]
     machines: bool,

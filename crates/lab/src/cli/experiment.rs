@@ -67,7 +67,7 @@ pub trait Experiment {
     {
         let machine = self.flags().machine()?;
         let plan = self.planned(&machine)?;
-        self.flags().run(plan, machine, terminal)
+        self.flags().measure_and_deliver(plan, machine, terminal)
     }
 }
 

@@ -107,7 +107,7 @@ impl Experiment for Args {
         plan = args.run.loaded(plan, &machine);
         args.run.load.clear();
         if args.run.only_planned() {
-            return args.run.run(plan, machine, terminal);
+            return args.run.measure_and_deliver(plan, machine, terminal);
         }
         let lacking = lacking(&plan, &machine);
         // Before anything is started, so that the limits can be raised first.
@@ -120,7 +120,7 @@ impl Experiment for Args {
         if !terminal.quiet {
             aside!("This takes about {}.", time(takes(&plan).as_nanos() as f64 * 1e3));
         }
-        args.run.run(plan, machine, terminal)
+        args.run.measure_and_deliver(plan, machine, terminal)
     }
 }
 

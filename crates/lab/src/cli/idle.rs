@@ -90,7 +90,7 @@ impl Experiment for Args {
         {
             aside!("doorbell: idle states cannot be held off: {reason}");
         }
-        args.run.run(plan, machine, terminal)
+        args.run.measure_and_deliver(plan, machine, terminal)
     }
 }
 

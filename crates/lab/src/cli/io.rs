@@ -167,7 +167,7 @@ impl Experiment for Args {
         let plan = self.run.loaded(self.planned(&machine)?, &machine);
         let run = RunArgs { load: Vec::new(), ..self.run };
         if run.only_planned() {
-            return run.run(plan, machine, terminal);
+            return run.measure_and_deliver(plan, machine, terminal);
         }
         if !self.net && !terminal.quiet {
             tell(&plan, &machine);

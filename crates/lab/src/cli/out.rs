@@ -10,6 +10,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+
 use super::usage::Usage;
 use doorbell_files::replace;
 use doorbell_results::record::write::WriteError;
@@ -44,6 +47,14 @@ impl Out {
         Self(io::stdout())
     }
 
+    /// Waits until nobody is left to read it.
+    pub fn outlive_reader(&self) -> io::Result<()> {
+        // With nothing asked for it tells of an end alone.
+        let mut out = [PollFd::new(&self.0, PollFlags::empty())];
+        retry_on_intr(|| poll(&mut out, None))?;
+        Ok(())
+    }
+
     /// What `act` does, or `instead` where it cannot be done.
     fn done<T>(&mut self, instead: T, act: impl Fn(&mut io::Stdout) -> io::Result<T>) -> io::Result<T> {
         while !gone() {
@@ -66,13 +77,9 @@ impl Out {
 
 /// Until it takes more, or a while where that cannot be asked.
 fn wait(out: &io::Stdout) {
-    if rustix::event::poll(&mut [rustix::event::PollFd::new(out, rustix::event::PollFlags::OUT)], None)
-        .is_ok()
-    {
-        return;
+    if poll(&mut [PollFd::new(out, PollFlags::OUT)], None).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    let _ = out;
-    std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
 impl Default for Out {

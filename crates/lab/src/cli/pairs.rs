@@ -67,7 +67,7 @@ impl Experiment for Args {
         let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if args.run.only_planned() {
-            return args.run.run(plan, machine, terminal);
+            return args.run.measure_and_deliver(plan, machine, terminal);
         }
         let warning = match &args.run.plan {
             Some(_) => None,

@@ -4,10 +4,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
+
+use super::out::Out;
 
 static HEARD: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
@@ -23,6 +25,21 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&heard))?;
     }
     Ok(Arc::clone(HEARD.get_or_init(|| heard)))
+}
+
+/// Set for a program that is measured beside another one: it measures for whoever compares the two, and for nobody else.
+pub const COMPARED: &str = "DOORBELL_COMPARED";
+
+/// From now on a run ends, as if it were interrupted, once nobody is left to read standard output. This waits for it in a
+/// thread, and costs nothing meanwhile.
+pub fn listen_to_reader() -> io::Result<()> {
+    let heard = listen()?;
+    let ends = move || {
+        if Out::new().outlive_reader().is_ok() {
+            heard.store(true, Relaxed);
+        }
+    };
+    std::thread::Builder::new().name("reader".to_owned()).spawn(ends).map(drop)
 }
 
 /// The signal that the terminal is gone. Whoever started the command by nohup(1) wants it to go on.

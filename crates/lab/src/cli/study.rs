@@ -11,7 +11,7 @@ use super::out;
 use super::ping;
 use super::usage::Usage;
 use crate::experiment::ping::makes_sense;
-use crate::experiment::run::subject;
+use crate::experiment::subject::subject;
 use doorbell_report::style::Style;
 use doorbell_report::wording::EMULATED;
 use doorbell_results::quantity::percent;

@@ -127,7 +127,7 @@ impl Experiment for Args {
             aside!("doorbell: left out, for they take one turn a task (-y 1): {}", without.join(", "));
         }
         if run.only_planned() {
-            return run.run(plan, machine, terminal);
+            return run.measure_and_deliver(plan, machine, terminal);
         }
         // Before anything is started, so that the limits can be raised first.
         if !terminal.quiet {
@@ -154,7 +154,7 @@ impl Experiment for Args {
                 plan.configurations.len()
             );
         }
-        run.run(plan, machine, terminal)
+        run.measure_and_deliver(plan, machine, terminal)
     }
 }
 

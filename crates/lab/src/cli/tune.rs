@@ -57,7 +57,7 @@ impl Experiment for Args {
         let machine = args.run.machine()?;
         let plan = args.planned(&machine)?;
         if args.run.only_planned() {
-            return args.run.run(plan, machine, terminal);
+            return args.run.measure_and_deliver(plan, machine, terminal);
         }
         // Before minutes are spent on what cannot be delivered.
         let path = target(&args)?;

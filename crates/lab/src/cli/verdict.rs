@@ -77,7 +77,7 @@ impl Source {
             .into());
         }
         if run.only_planned() {
-            return Ok(Figures::None(run.run(plan, machine, terminal)?));
+            return Ok(Figures::None(run.measure_and_deliver(plan, machine, terminal)?));
         }
         let refused = worst(&machine.findings) == Severity::Unfit && !self.anyway;
         if refused || !terminal.quiet {

@@ -148,7 +148,7 @@ pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::run::subject;
+    use crate::experiment::subject::subject;
     use doorbell_results::configuration::Pattern;
     use doorbell_results::record::sample;
 

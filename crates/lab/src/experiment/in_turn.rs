@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use doorbell_harness::in_turn::{Ended, InTurn, Seat, Section, about};
+use doorbell_results::configuration::Configuration;
 use doorbell_results::plan::Plan;
 use doorbell_results::plan::bench::Bench;
 use serde::Serialize;
@@ -24,8 +25,12 @@ impl Partner {
         Ok(Some(Self { seat, in_turn }))
     }
 
-    /// `plan` as both carry it out: nobody looks in between, and a pair of sides ends by the clock.
-    pub(super) fn plan(&self, plan: Plan) -> Plan {
+    /// `plan` as both carry it out: nobody looks in between, a pair of sides ends by the clock, and the harness, which is the
+    /// same in both, takes no time of what was asked for.
+    pub(super) fn plan(&self, mut plan: Plan, is_harness: impl Fn(&Configuration) -> bool) -> Plan {
+        if !plan.configurations.iter().all(&is_harness) {
+            plan.configurations.retain(|configuration| !is_harness(configuration));
+        }
         let pair_ns = u64::try_from(self.in_turn.pair().as_nanos()).ok();
         let bench = plan.bench.map(|bench| Bench { pair_ns, ..bench });
         let (blocks, seed) = (self.in_turn.blocks(), self.in_turn.seed());

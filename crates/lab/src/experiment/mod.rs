@@ -16,6 +16,7 @@ pub mod pick;
 pub mod ping;
 pub mod run;
 pub mod spin;
+pub mod subject;
 pub mod survey;
 pub mod switch;
 pub mod tasks;

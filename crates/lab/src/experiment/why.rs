@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ping::Ping;
-use super::run::subject;
+use super::subject::subject;
 use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::plan::Plan;
 

@@ -37,7 +37,8 @@ fn there_is_a_primitive_of_a_switch_beside_a_program_that_computes_all_the_time(
     let _hog = Hog::on(cpu);
     let stage = Stage::new();
     let monotonic = serde_json::json!({ "source": "monotonic", "ps_per_tick_q32": 1000_u64 << 32 });
-    let order = serde_json::json!({ "clock": monotonic, "cpus": [cpu, cpu] }).to_string();
+    let order = serde_json::json!({ "clock": monotonic, "cpus": [cpu, cpu], "parent": std::process::id() })
+        .to_string();
     let output = stage.doorbell(&[doorbell_harness::primitives::PRIMITIVES_VERB, &order]).output().unwrap();
     let primitives: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let primitives = primitives.as_array().unwrap();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What becomes of results: the schema describes them, the verbs that read them say what they found.
 
+use std::time::Duration;
+
 use assert_cmd::Command;
 use doorbell_results::record::{Histogram, Series};
 
@@ -96,13 +98,12 @@ fn two_programs_are_compared_while_they_take_turns() {
     let slow = format!("sh {}", slow.display());
     let measured = ["--", "ping", "eventfd", "--gap", "0", "--placement", "same-core", "--count", "1000"];
     let others = format!("true; {program}");
-    for (how, first, told, counted) in [
-        (None, program, "took turns in slices of 1 ms, between", " of 80 pairs"),
-        (Some("--in-blocks"), program, "took turns in blocks of about", "10 of 40 blocks"),
-        (None, others.as_str(), "`true` may change what both share", "10 of 40 blocks"),
+    for (first, told, counted) in [
+        (program, "took turns in slices of 1 ms, between", " of 80 pairs"),
+        (others.as_str(), "`true` may change what both share", "10 of 40 blocks"),
     ] {
-        let live = ["compare", "--live", "--within", "1ms", first, &slow].into_iter().chain(how);
-        let live: Vec<&str> = live.chain(measured).collect();
+        let live = ["compare", "--live", "--within", "1ms", first, &slow];
+        let live: Vec<&str> = live.into_iter().chain(measured).collect();
         let output = doorbell(&stage, &live).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         // A machine that others use in most trials leaves it open, and says so.
@@ -110,12 +111,76 @@ fn two_programs_are_compared_while_they_take_turns() {
         assert!(output.status.code() == Some(3) || open && output.status.code() == Some(4), "{text}");
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains("eventfd") && flat.contains(told), "{told}: {text}");
+        // The harness is the same in both, and takes no turn in which what was asked for could be measured.
+        assert!(!flat.contains("null") || first != program, "{text}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains(counted), "{counted}: {said}");
     }
     let broken = doorbell(&stage, &["compare", "--live", "false", "false", "--", "ping", "futex"]);
     let complaint = { broken }.assert().code(1);
     assert!(String::from_utf8_lossy(&complaint.get_output().stderr).contains("ended with"));
+}
+
+/// A script that starts the program with what it was given, and `more`.
+fn script(stage: &Stage, name: &str, text: &str) -> String {
+    let path = stage.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    format!("sh {}", path.display())
+}
+
+#[test]
+fn two_that_measure_different_things_or_know_of_no_turns_are_not_compared_in_another_way_unasked() {
+    let stage = Stage::new();
+    let program = env!("CARGO_BIN_EXE_doorbell");
+    let result = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+    let deaf = script(&stage, "deaf", &format!("cat {result}\n"));
+    let threads = script(&stage, "threads", &format!("exec {program} \"$@\" --contexts threads\n"));
+    let lasting = ["ping", "eventfd", "--gap", "0", "--placement", "same-core"];
+    for (second, why, names) in [
+        (&deaf, "does not take turns", deaf.as_str()),
+        (&threads, "about to measure different things", "--output FILE"),
+    ] {
+        let live = ["compare", "--live", "--within", "1ms", program, second, "--"];
+        let live: Vec<&str> = live.into_iter().chain(lasting).collect();
+        let ended = doorbell(&stage, &live).assert().code(1).stdout("");
+        let complaint = String::from_utf8_lossy(&ended.get_output().stderr).into_owned();
+        let said = complaint.lines().find(|line| line.contains(why));
+        assert!(said.is_some_and(|said| said.contains(names)), "{why}: {complaint}");
+    }
+}
+
+/// Killed, `compare` left its two programs measuring for nobody.
+#[test]
+fn two_programs_whose_comparison_is_killed_end_as_interrupted() {
+    let stage = Stage::new();
+    let program = env!("CARGO_BIN_EXE_doorbell");
+    let status = |side: &str| stage.path().join(format!("status-{side}"));
+    let [first, second] = ["first", "second"].map(|side| {
+        let path = status(side);
+        let path = path.display();
+        // The shell stays between both, as it does where a command is more than the program's name.
+        script(
+            &stage,
+            side,
+            &format!("touch {path}.begun\n{program} \"$@\"\necho $? >{path}.part\nmv {path}.part {path}\n"),
+        )
+    });
+    let measured = ["--", "ping", "eventfd", "--gap", "0", "--placement", "unpinned", "--time", "1s"];
+    let live = ["compare", "--live", "--within", "10m", &first, &second];
+    let live: Vec<&str> = live.into_iter().chain(measured).collect();
+    let mut compare = stage.doorbell(&live).spawn().unwrap();
+    let both_begun = || ["first", "second"].iter().all(|side| status(side).with_extension("begun").exists());
+    while !both_begun() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    compare.kill().unwrap();
+    compare.wait().unwrap();
+    for side in ["first", "second"] {
+        while !status(side).exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(std::fs::read_to_string(status(side)).unwrap().trim(), "130", "{side}");
+    }
 }
 
 #[test]
@@ -141,13 +206,13 @@ fn a_run_compared_with_itself_is_the_same_and_with_a_slower_copy_a_regression() 
         }
         std::fs::write(file, document.to_string()).unwrap();
     }
-    let same = doorbell(&stage, &["compare", &run, &run]).assert().code(0);
-    assert!(String::from_utf8_lossy(&same.get_output().stdout).contains("same within"));
-    let verdict = doorbell(&stage, &["compare", &run, &slower]).assert();
-    let output = verdict.get_output();
-    let text = String::from_utf8(output.stdout.clone()).unwrap();
-    assert!(text.contains("slower"), "{text}");
-    assert_eq!(output.status.code(), Some(3), "{text}");
+    for (candidate, code, ratio) in [(&run, 0, 1.0), (&slower, 3, 3.0)] {
+        let compared = doorbell(&stage, &["compare", &run, candidate, "--json"]).assert().code(code);
+        let told: serde_json::Value = serde_json::from_slice(&compared.get_output().stdout).unwrap();
+        let found = told["verdict"]["findings"].as_array().unwrap();
+        let [low, high] = [0, 1].map(|end| found[0]["interval"][end].as_f64().unwrap() / ratio);
+        assert!(found.len() == 1 && low > 0.97 && high < 1.03, "{told}");
+    }
 }
 
 #[test]
@@ -160,9 +225,10 @@ fn a_comparison_with_a_run_of_something_else_compares_nothing_and_says_so() {
             .assert()
             .success();
     }
-    let verdict = doorbell(&stage, &["compare", &runs[0].1, &runs[1].1]).assert().code(4);
-    let text = String::from_utf8(verdict.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("only in the baseline") && text.contains("Nothing could be compared"), "{text}");
+    let compared = doorbell(&stage, &["compare", &runs[0].1, &runs[1].1, "--json"]).assert().code(4);
+    let told: serde_json::Value = serde_json::from_slice(&compared.get_output().stdout).unwrap();
+    let found = told["verdict"]["findings"].as_array().unwrap();
+    assert!(found.len() == 2 && found.iter().all(|found| found["value"].is_null()), "{told}");
 }
 
 #[test]

@@ -25,13 +25,6 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         parts.push(format!("booted by `doorbell vm` with {} ({}){nested}", vm.accelerator, vm.emulator));
     }
     let seen = if parts.is_empty() { "none seen".to_owned() } else { parts.join(", ") };
-    if let Some(stand_in) = &machine.kernel.stand_in {
-        return Verdict::warn(
-            format!("Wine, not Windows ({stand_in}); {seen}"),
-            "what works is shown; no time here says anything of Windows",
-            "run it on Windows",
-        );
-    }
     if virtualisation.emulated {
         return Verdict::warn(
             seen,

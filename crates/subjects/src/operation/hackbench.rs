@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use super::alone::{Alone, Bench, Solo, batch};
 use super::figures::figure;
 use super::{Form, Operation};
 use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site};
+use doorbell_harness::fork::ends_with;
 use doorbell_harness::side::{Side, SideError};
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::record::series::Quantity;
@@ -125,9 +126,7 @@ impl Group {
         match unsafe { libc::fork() } {
             -1 => Err(Fault::new("fork", std::io::Error::last_os_error())),
             0 => {
-                let orphan = set_parent_process_death_signal(Some(Signal::KILL)).is_err()
-                    || rustix::process::getppid() != Some(parent);
-                let status = i32::from(orphan || work().is_err());
+                let status = i32::from(!ends_with(parent) || work().is_err());
                 // SAFETY: ends this process at once.
                 unsafe { libc::_exit(status) }
             }

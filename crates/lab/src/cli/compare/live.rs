@@ -2,9 +2,9 @@
 //! `doorbell compare --live`: two programs measured beside each other.
 //!
 //! HOW: both programs live at once and take turns in slices of a millisecond, for as many pairs of processes as a look
-//! is to have; a look joins what both have told so far. Where that cannot be, each is run for a block, in turn.
+//! is to have; a look joins what both have told so far. Where a command changes first what both share, each is run for a
+//! block, in turn.
 
-use std::fmt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -46,41 +46,29 @@ const PAIR: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)]
 /// How long a program may take until it says that it takes turns: one that does not know how to measures at once.
 const HEARD: Duration = Duration::from_secs(10);
 
-/// Why two programs take turns by whole blocks and not by slices.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Whole {
-    /// It was asked for.
-    Asked,
-    /// A command does something before it starts the program, which may hold for the whole machine.
-    Prepares { first: String },
-    /// A program does not know how to take turns.
+/// Why two programs cannot take turns.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum NoTurns {
+    #[error(
+        "`{command}` does not take turns: it is no doorbell, or one of an older release; give each `--output FILE` and \
+         compare the two files"
+    )]
     Deaf { command: String },
-    /// They are about to measure different things.
+    #[error(
+        "the two commands were about to measure different things, so neither can take turns with the other; let both \
+         measure the same, or give each `--output FILE` and compare the two files"
+    )]
     Differ,
 }
 
-impl fmt::Display for Whole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Asked => write!(f, "--in-blocks asked for it"),
-            Self::Prepares { first } => {
-                write!(f, "`{first}` may change what both share, and cannot be done every few milliseconds")
-            }
-            Self::Deaf { command } => {
-                write!(
-                    f,
-                    "`{command}` does not take turns by slices: an older release, or none of this command"
-                )
-            }
-            Self::Differ => write!(f, "the two programs do not plan the same configurations"),
-        }
-    }
-}
-
-/// What both took turns by, and for how long at a time.
+/// What both took turns by.
 enum Took {
     Slices,
-    Blocks { each: Duration, because: Whole },
+    /// Runs of so long each, since `first` may hold for the whole machine and cannot be done every few milliseconds.
+    Blocks {
+        each: Duration,
+        first: String,
+    },
 }
 
 impl Took {
@@ -105,8 +93,9 @@ impl Took {
                     time_ns(slice as f64)
                 )
             }
-            Self::Blocks { each, because } => format!(
-                "The two took turns in blocks of about {:.1} s, a run of the program each: {because}.",
+            Self::Blocks { each, first } => format!(
+                "The two took turns in blocks of about {:.1} s, a run of the program each: `{first}` may change what both \
+                 share, and cannot be done every few milliseconds.",
                 each.as_secs_f64()
             ),
         }
@@ -150,18 +139,9 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     };
     let commands = [&args.baseline, candidate].map(|command| command.to_string_lossy().into_owned());
     let live = Live { args, terminal, commands, interrupted: signals::listen()? };
-    let prepared = || live.commands.iter().find_map(|command| prepares(command));
-    let because = match (args.in_blocks, prepared()) {
-        (true, _) => Some(Whole::Asked),
-        (false, Some(first)) => Some(Whole::Prepares { first: first.to_owned() }),
-        (false, None) => None,
-    };
-    let (both, took) = match because {
-        Some(because) => live.blocks(because)?,
-        None => match live.slices()? {
-            Ok(both) => (both, Took::Slices),
-            Err(because) => live.blocks(because)?,
-        },
+    let (both, took) = match live.commands.iter().find_map(|command| prepares(command)) {
+        Some(first) => live.blocks(first.to_owned())?,
+        None => (live.slices()?, Took::Slices),
     };
     if !terminal.quiet {
         aside!();
@@ -205,8 +185,8 @@ impl Live<'_> {
             || compare_beside(before, after, turns, self.relevant(), PAIRS.len()).is_decided()
     }
 
-    /// Both at once, slice by slice; why that cannot be.
-    fn slices(&self) -> anyhow::Result<Result<Both, Whole>> {
+    /// Both at once, slice by slice.
+    fn slices(&self) -> anyhow::Result<Both> {
         let run_dir = RunDir::create()?;
         let pair = (self.args.within / last(PAIRS)).clamp(PAIR[0], PAIR[1]);
         let topology = topology::read(&Root::live(), None);
@@ -216,13 +196,9 @@ impl Live<'_> {
         for look in PAIRS {
             let path = run_dir.path().join(format!("turns-{look}"));
             let token = Token::create(&path, pair, look - done, u64::from(look))?;
-            match self.beside(&token, &topology)? {
-                Ok(one) => {
-                    for ((whole, one), command) in both.iter_mut().zip(one).zip(&self.commands) {
-                        join(whole, one, done, look, command);
-                    }
-                }
-                Err(because) => return Ok(Err(because)),
+            let one = self.beside(&token, &topology)?;
+            for ((whole, one), command) in both.iter_mut().zip(one).zip(&self.commands) {
+                join(whole, one, done, look, command);
             }
             done = look;
             self.told(done, last(PAIRS), "pairs");
@@ -230,11 +206,11 @@ impl Live<'_> {
                 break;
             }
         }
-        Ok(Ok(both))
+        Ok(both)
     }
 
     /// Both at once until both have ended.
-    fn beside(&self, token: &Token, topology: &Topology) -> anyhow::Result<Result<[ResultFile; 2], Whole>> {
+    fn beside(&self, token: &Token, topology: &Topology) -> anyhow::Result<[ResultFile; 2]> {
         let watch = Watch::begin(&[], topology);
         let start = |side: usize| {
             let mut command = self.command(side);
@@ -267,11 +243,11 @@ impl Live<'_> {
                 }
                 let unheard = status.is_some_and(|status| status.success()) || begun.elapsed() > HEARD;
                 if unheard && !token.is_heard(side) {
-                    return Ok(Err(Whole::Deaf { command: self.commands[side].clone() }));
+                    return Err(NoTurns::Deaf { command: self.commands[side].clone() }.into());
                 }
             }
             if token.differ() {
-                return Ok(Err(Whole::Differ));
+                return Err(NoTurns::Differ.into());
             }
             if !told && self.interrupted.load(Relaxed) {
                 started.tell(Signal::INT);
@@ -296,7 +272,7 @@ impl Live<'_> {
             results[side] = Some(result);
         }
         match results {
-            [Some(before), Some(after)] => Ok(Ok([before, after])),
+            [Some(before), Some(after)] => Ok([before, after]),
             _ => anyhow::bail!("a program told nothing"),
         }
     }
@@ -308,6 +284,7 @@ impl Live<'_> {
             .args(["-c", &format!("{} \"$@\"", self.commands[side]), "sh"])
             .args(&self.args.measured)
             .args(["--quiet", "--output", "-"])
+            .env(signals::COMPARED, "1")
             .stdout(Stdio::piped());
         command
     }
@@ -322,7 +299,7 @@ impl Live<'_> {
     }
 
     /// A block each.
-    fn blocks(&self, because: Whole) -> anyhow::Result<(Both, Took)> {
+    fn blocks(&self, first: String) -> anyhow::Result<(Both, Took)> {
         let begun = Instant::now();
         let mut both: Both = [None, None];
         let mut runs = 0;
@@ -347,7 +324,7 @@ impl Live<'_> {
                 break;
             }
         }
-        Ok((both, Took::Blocks { each: begun.elapsed() / runs.max(1), because }))
+        Ok((both, Took::Blocks { each: begun.elapsed() / runs.max(1), first }))
     }
 }
 
