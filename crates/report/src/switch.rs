@@ -2,12 +2,13 @@
 //! `doorbell switch`: every quotient with the count it was divided by.
 
 use super::axis;
-use super::figures::{Figures, Row, percentiles};
+use super::columns::{Columns, dash};
+use super::figures::{Figures, Row, percentile};
 use super::section::Section;
-use super::subsection::{Subsection, heads, nothing};
+use super::subsection::{Subsection, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, all_alike, count};
-use crate::wording::{four_digits, shown};
+use crate::wording::four_digits;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::figure::operation::{
     AS_PRINTED, CHECKS, MEAN, PER_FAULT, PER_SWITCH, RATE, REAL_SWITCHES, SWITCHES_PER_ROUND,
@@ -76,25 +77,14 @@ fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     let rows = if together.is_empty() { alone } else { together };
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
-    let mut columns = heads(&axes, "operation");
-    columns.extend(["p50", "p99", "per switch"].map(number));
     // At 80 columns the sentences above have said what it is of.
-    columns.push(number("switches/round").keep(1));
-    let mut table = Table::new(columns);
-    for row in &rows {
-        let mut line: Vec<String> = axes.iter().map(|axis| shown(*axis, row)).collect();
-        line.extend(
-            row.series.get(&Quantity::Operation).map_or_else(
-                || ["-", "-"].map(str::to_owned),
-                |series| percentiles(series, [0.5, 0.99], scale),
-            ),
-        );
-        line.push(row.figure(|name| name == PER_SWITCH).map_or_else(String::new, |ns| scale.show(ns * 1e3)));
-        line.push(
-            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
-        );
-        table.row(line);
-    }
+    let table = Columns::along(&axes, "operation")
+        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |row: &&Row, q| {
+            at(row, Quantity::Operation, *q, scale)
+        })
+        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show(ns * 1e3))
+        .figure(number("switches/round").keep(1), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
+        .table(&rows);
     let title = format!("What a context switch costs, {}", scale.unit.sign());
     let switches = Subsection { title, lead, table: Some(table), ..Subsection::default() };
     [switches].into_iter().chain(preemptions).collect()
@@ -109,34 +99,18 @@ fn is_late(row: &Row) -> bool {
 fn preemptions(rows: &[&Row]) -> Option<Subsection> {
     let late = rows.iter().filter_map(|row| row.series.get(&Quantity::Response));
     let scale = Scale::for_ps(late.map(|series| series.quantile(0.5) as f64));
-    let mut table = Table::new(vec![
-        word("operation"),
-        word("placement"),
-        number("late p50"),
-        number("p99"),
-        number("max"),
-        number("taken p50"),
-        number("p99"),
-        number("switches/round").keep(2),
-        number("rounds").keep(1),
-    ]);
-    for row in rows {
-        let mut line = vec![row.configuration().subject.clone(), placement(row.configuration())];
-        let shown = |quantity| {
-            row.series.get(&quantity).map_or_else(
-                || ["-", "-"].map(str::to_owned),
-                |series| percentiles(series, [0.5, 0.99], scale),
-            )
-        };
-        line.extend(shown(Quantity::Response));
-        line.extend(row.series.get(&Quantity::Response).map(|series| scale.show(series.max_ps as f64)));
-        line.extend(shown(Quantity::Operation));
-        line.push(
-            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
-        );
-        line.push(count(row.variant.tally().sent));
-        table.row(line);
-    }
+    let table = Columns::none()
+        .with(word("operation"), |row: &&Row| row.configuration().subject.clone())
+        .with(word("placement"), |row| placement(row.configuration()))
+        .each([(number("late p50"), 0.5), (number("p99"), 0.99), (number("max"), 1.0)], move |row, q| {
+            at(row, Quantity::Response, *q, scale)
+        })
+        .each([(number("taken p50"), 0.5), (number("p99"), 0.99)], move |row, q| {
+            at(row, Quantity::Operation, *q, scale)
+        })
+        .figure(number("switches/round").keep(2), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
+        .with(number("rounds").keep(1), rounds)
+        .table(rows);
     let note = "Late: from the requested time to the handler. Taken: time the thread lost, between its readings of the clock \
                 before and after the interrupt. Switches: of both sides, from the kernel (getrusage).";
     explained(&format!("Preemption: how late, and what it takes, {}", scale.unit.sign()), note, table)
@@ -218,27 +192,19 @@ pub fn subsections(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
 
 fn calls(rows: &[(&Row, &str)]) -> Option<Subsection> {
     let rows: Vec<_> = rows.iter().filter(|(row, _)| row.configuration().size == 0).collect();
-    let mut table = Table::new(vec![
-        word("operation"),
-        word("per"),
-        number("p50"),
-        number("p99"),
-        number("mean"),
-        number("per fault counted"),
-        number("operations").keep(1),
-    ]);
     let scale = Scale::for_ps(rows.iter().map(|(row, _)| quantile(row, 0.5)));
-    for (row, unit) in rows {
-        table.row(vec![
-            row.configuration().subject.clone(),
-            (*unit).to_owned(),
-            scale.show(quantile(row, 0.5)),
-            p99(row, scale),
-            scale.show(mean(row)),
-            row.figure(|name| name == PER_FAULT).map_or_else(String::new, |ns| scale.show(ns * 1e3)),
-            count(row.variant.tally().sent),
-        ]);
-    }
+    let table = Columns::none()
+        .with(word("operation"), |(row, _): &&(&Row, &str)| row.configuration().subject.clone())
+        .with(word("per"), |(_, unit)| (*unit).to_owned())
+        .each([(number("p50"), 0.5), (number("p99"), 0.99)], move |(row, _), q| {
+            at(row, Quantity::Operation, *q, scale)
+        })
+        .with(number("mean"), move |(row, _)| scale.show(mean(row)))
+        .with(number("per fault counted"), move |(row, _)| {
+            row.figure(|name| name == PER_FAULT).map_or_else(dash, |ns| scale.show(ns * 1e3))
+        })
+        .with(number("operations").keep(1), |(row, _)| rounds(row))
+        .table(&rows);
     let note =
         "Timed in batches: percentiles are those of batch averages. The faults are counted by the kernel.";
     explained(&format!("Calls and faults, {}", scale.unit.sign()), note, table)
@@ -246,48 +212,23 @@ fn calls(rows: &[(&Row, &str)]) -> Option<Subsection> {
 
 fn switches(rows: &[&Row]) -> Option<Subsection> {
     let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
-    let mut table = Table::new(vec![
-        word("operation"),
-        word("between"),
-        word("placement"),
-        word("policy"),
-        number("set"),
-        number("round p50"),
-        number("p99"),
-        number("mean").keep(2),
-        number("switches/round"),
-        number("per switch"),
-        word("as the tool prints it"),
-        number("RES/round").keep(4),
-        number("CAL/round").keep(3),
-        number("rounds").keep(1),
-    ]);
-    for row in rows {
-        let configuration = row.configuration();
-        let tool = tool_figure(row).map_or_else(String::new, |(value, unit)| {
-            if unit == "ns" {
-                format!("{} {}", scale.show(value * 1e3), scale.unit.sign())
-            } else {
-                format!("{} {unit}", four_digits(value))
-            }
-        });
-        table.row(vec![
-            configuration.subject.clone(),
-            sides(configuration).to_owned(),
-            placement(configuration),
-            policy(configuration).to_owned(),
-            bytes(configuration.size),
-            scale.show(quantile(row, 0.5)),
-            p99(row, scale),
-            scale.show(mean(row)),
-            row.figure(|name| name == SWITCHES_PER_ROUND).map_or_else(String::new, |n| format!("{n:.2}")),
-            row.figure(|name| name == PER_SWITCH).map_or_else(|| "-".to_owned(), |ns| scale.show(ns * 1e3)),
-            tool,
-            interrupts(row, "RES"),
-            interrupts(row, "CAL"),
-            count(row.variant.tally().sent),
-        ]);
-    }
+    let tool = move |row: &&Row| match tool_figure(row) {
+        Some((ns, "ns")) => format!("{} {}", scale.show(ns * 1e3), scale.unit.sign()),
+        Some((value, unit)) => format!("{} {unit}", four_digits(value)),
+        None => String::new(),
+    };
+    let table = settings()
+        .each([(number("round p50"), 0.5), (number("p99"), 0.99)], move |row, q| {
+            at(row, Quantity::Operation, *q, scale)
+        })
+        .with(number("mean").keep(2), move |row| scale.show(mean(row)))
+        .figure(number("switches/round"), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
+        .figure(number("per switch"), PER_SWITCH, move |ns| scale.show(ns * 1e3))
+        .with(word("as the tool prints it"), tool)
+        .with(number("RES/round").keep(4), |row| interrupts(row, "RES"))
+        .with(number("CAL/round").keep(3), |row| interrupts(row, "CAL"))
+        .with(number("rounds").keep(1), rounds)
+        .table(rows);
     let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides in the measured window, \
                 from the kernel (getrusage); per switch: the window divided by them, or - where the protocol hardly \
                 switched. As the tool prints it: with the divisor the tool assumes. RES, CAL: rescheduling and \
@@ -305,45 +246,26 @@ fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
             .find(|row| writes_alone(row) && row.configuration().size == size)
             .map(|row| quantile(row, 0.5))
     };
-    let with: Vec<(&Row, f64)> = figures
-        .rows
-        .iter()
-        .filter(|row| !writes_alone(row) && row.configuration().size > 0)
-        .filter_map(|row| Some((row, alone(row.configuration().size)?)))
-        .collect();
-    let scale = Scale::for_ps(with.iter().map(|(row, _)| quantile(row, 0.5)));
-    let mut table = Table::new(vec![
-        word("operation"),
-        word("between"),
-        word("placement"),
-        word("policy"),
-        number("set"),
-        number("round p50"),
-        number("set written alone"),
-        number("round less two sets"),
-        number("without a set"),
-        number("rounds").keep(1),
-    ]);
-    for (row, touch) in with {
-        let configuration = row.configuration();
-        let bare = figures
-            .rows
-            .iter()
-            .find(|other| Configuration { size: 0, ..configuration.clone() } == *other.configuration());
-        let round = quantile(row, 0.5);
-        table.row(vec![
-            configuration.subject.clone(),
-            sides(configuration).to_owned(),
-            placement(configuration),
-            policy(configuration).to_owned(),
-            bytes(configuration.size),
-            scale.show(round),
-            scale.show(touch),
-            signed(round - 2.0 * touch, scale),
-            bare.map_or_else(String::new, |bare| scale.show(quantile(bare, 0.5))),
-            count(row.variant.tally().sent),
-        ]);
-    }
+    let written = |row: &Row| alone(row.configuration().size);
+    let with_a_set =
+        |row: &&Row| !writes_alone(row) && row.configuration().size > 0 && written(row).is_some();
+    let rows: Vec<&Row> = figures.rows.iter().filter(with_a_set).collect();
+    let scale = Scale::for_ps(rows.iter().map(|row| quantile(row, 0.5)));
+    let bare = |row: &Row| {
+        let bare = Configuration { size: 0, ..row.configuration().clone() };
+        figures.rows.iter().find(|other| *other.configuration() == bare)
+    };
+    let table = settings()
+        .with(number("round p50"), move |row| scale.show(quantile(row, 0.5)))
+        .with(number("set written alone"), move |row| written(row).map_or_else(dash, |ps| scale.show(ps)))
+        .with(number("round less two sets"), move |row| {
+            written(row).map_or_else(dash, |ps| signed(quantile(row, 0.5) - 2.0 * ps, scale))
+        })
+        .with(number("without a set"), move |row| {
+            bare(row).map_or_else(dash, |bare| scale.show(quantile(bare, 0.5)))
+        })
+        .with(number("rounds").keep(1), rounds)
+        .table(&rows);
     let note = "Medians. Each side writes its set before each hand-over, so a round holds two writes; what remains above \
                 the round without a set is what the switch did to the caches. On two cores the writes of a round do \
                 not overlap either: the sides alternate.";
@@ -374,6 +296,16 @@ fn checks(rows: &[&Row]) -> Option<String> {
     ))
 }
 
+/// What tells one row from another.
+fn settings<'row>() -> Columns<'row, &'row Row<'row>> {
+    Columns::none()
+        .with(word("operation"), |row: &&Row| row.configuration().subject.clone())
+        .with(word("between"), |row| sides(row.configuration()).to_owned())
+        .with(word("placement"), |row| placement(row.configuration()))
+        .with(word("policy"), |row| policy(row.configuration()).to_owned())
+        .with(number("set"), |row| bytes(row.configuration().size))
+}
+
 /// A table below the sentence that explains it.
 fn explained(title: &str, note: &str, table: Table) -> Option<Subsection> {
     Some(Subsection::of_table(title, table, Vec::new())?.led_by(note.to_owned()))
@@ -383,9 +315,14 @@ fn quantile(row: &Row, q: f64) -> f64 {
     row.series.get(&Quantity::Operation).map_or(0.0, |series| series.quantile(q) as f64)
 }
 
-fn p99(row: &Row, scale: Scale) -> String {
-    let series = row.series.get(&Quantity::Operation).and_then(|series| series.percentile(0.99));
-    series.map_or_else(|| "-".to_owned(), |ps| scale.show(ps as f64))
+/// The same of any quantity in words, as far as its samples support it.
+fn at(row: &Row, quantity: Quantity, q: f64, scale: Scale) -> String {
+    let series = row.series.get(&quantity);
+    series.map_or_else(dash, |series| percentile(series.quantile(q) as f64, q, series.count, scale))
+}
+
+fn rounds(row: &&Row) -> String {
+    count(row.variant.tally().sent)
 }
 
 fn mean(row: &Row) -> f64 {
