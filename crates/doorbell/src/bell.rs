@@ -373,9 +373,6 @@ mod tests {
     use crate::error::WaitError;
     use crate::peer::PeerId;
     use crate::wait::{Wait, WaitEntry};
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
     use std::time::Duration;
 
     /// Nobody comes so late.
@@ -432,34 +429,5 @@ mod tests {
         let mut bell = left_alone::<SomebodyComes>();
         assert_eq!(wait_any(&mut [&mut bell], Some(Deadline::after(FOREVER))), Ok(Some(0)));
         assert_eq!(bell.try_wait().map(u32::from), Some(1), "it was named because it was rung");
-    }
-
-    /// It was not made readable by the next ring: whoever went back to its event loop slept for good.
-    #[test]
-    fn a_file_in_which_nothing_was_heard_is_readable_after_a_ring_whoever_comes_and_goes_meanwhile() {
-        let mut file = left_alone::<crate::wait::Futex>().into_fd().unwrap();
-        let (ringer, state) = (file.bell().clone(), std::sync::Arc::clone(file.bell().state()));
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    state.lives().met();
-                    state.lives().let_go();
-                }
-            });
-            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-            let mut quiet = 0;
-            while quiet < 2000 {
-                if file.heard() != Ok(None) {
-                    continue;
-                }
-                quiet += 1;
-                ringer.ring();
-                let readable = poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&now)).unwrap() == 1;
-                // Before it fails, or it would wait for the other thread for ever.
-                stop.store(!readable || quiet == 2000, Ordering::Relaxed);
-                assert!(readable, "after {quiet} rounds");
-            }
-        });
     }
 }

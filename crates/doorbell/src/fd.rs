@@ -64,8 +64,8 @@ impl<W: Wait> BellFd<W> {
             return Ok(None);
         }
         let news = self.bell.take_news();
-        if news == Ok(None) || self.bell.has_news() {
-            // Something came after `arm` looked, or is still to be told; or it was no news, and nothing is armed: heard again.
+        if self.bell.has_news() {
+            // Something came after `arm` looked, or is still to be told.
             self.bell.state().put_token(self.index);
         }
         news
