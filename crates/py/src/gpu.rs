@@ -9,6 +9,7 @@ use doorbell::gpu::{self, Event, GpuError, Spin};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,10 +45,14 @@ impl GpuWaiter {
     /// The package's `Waiter` keeps the object that the event belongs to meanwhile.
     #[pyo3(signature = (event, timeout = None))]
     fn wait(&self, py: Python<'_>, event: usize, timeout: Option<f64>) -> PyResult<bool> {
+        let begun = AtomicBool::new(false);
         let came = self.waiter.wait_on_files(py, timeout, |waiter, until| {
             // SAFETY: the caller names an event of the driver, and keeps it.
             let event = unsafe { Event::from_raw(event as gpu::driver::Handle) };
-            let done = waiter.wait(&event, until.map(Deadline::at)).map_err(of_gpu)?;
+            let until = until.map(Deadline::at);
+            let again = begun.swap(true, Ordering::Relaxed);
+            let done = if again { waiter.resume(&event, until) } else { waiter.wait(&event, until) };
+            let done = done.map_err(of_gpu)?;
             Ok(if done { Stretch::Came(()) } else { Stretch::Nothing })
         })?;
         Ok(came.is_some())

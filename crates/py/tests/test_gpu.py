@@ -91,7 +91,7 @@ def test_a_thread_waits_no_longer_for_its_turn_than_it_said(driver: Path) -> Non
             assert not late.is_over(), "it waited until the other was done"
         assert not late.is_over()
         holder.join()
-        assert waiter.wait(done) and waiter.counts()["slept"] == 2
+        assert waiter.wait(done) and waiter.counts()["slept"] >= 2
     """)
 
 

@@ -48,8 +48,13 @@ pub struct Waiter {
     spin: Spin,
     window: Option<Window>,
     lanes: Option<Lanes>,
+    /// What the last wait armed: the event, only to be compared, and its number.
+    armed: Option<(Handle, u64)>,
     counts: Counts,
 }
+
+// SAFETY: the driver's functions may be called from any thread, and the handle is only compared.
+unsafe impl Send for Waiter {}
 
 /// The longest pause between two looks.
 const LONGEST_PAUSE: Duration = Duration::from_micros(2);
@@ -70,7 +75,7 @@ impl Waiter {
     pub fn new() -> Result<Self, GpuError> {
         let driver = Driver::of_process()?;
         let (spin, counts) = (Spin::default(), Counts::default());
-        Ok(Self { driver, spin, window: None, lanes: None, counts })
+        Ok(Self { driver, spin, window: None, lanes: None, armed: None, counts })
     }
 
     /// Has it spin otherwise.
@@ -88,6 +93,17 @@ impl Waiter {
     /// # Errors
     /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
     pub fn wait(&mut self, event: &Event<'_>, deadline: Option<Deadline>) -> Result<bool, GpuError> {
+        // It may have been recorded anew.
+        self.armed = None;
+        self.resume(event, deadline)
+    }
+
+    /// Goes on with a wait that ended at its deadline: the event was not recorded since. A long wait in parts costs one call of the driver's
+    /// thread so, where [`wait`](Self::wait) asks for one each time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn resume(&mut self, event: &Event<'_>, deadline: Option<Deadline>) -> Result<bool, GpuError> {
         let event = event.raw();
         let _beside = self.driver.beside_captures();
         // SAFETY: an `Event` is alive.
@@ -141,7 +157,8 @@ impl Waiter {
             Some(lanes) => lanes,
             empty => empty.insert(Lanes::new(driver, Alarm::default())?),
         };
-        let (mut armed, mut glance, mut told) = (None, FIRST_GLANCE, true);
+        let mut armed = self.armed.filter(|(other, _)| *other == event).map(|(_, number)| number);
+        let (mut glance, mut told) = (FIRST_GLANCE, true);
         loop {
             // Before the look: a ring that comes after it has changed the word, and nobody sleeps.
             let seen = lanes.alarm.rung();
@@ -156,6 +173,7 @@ impl Waiter {
             if armed.is_none_or(|number| fired.contains(&number)) {
                 // SAFETY: as above.
                 armed = unsafe { lanes.arm(event) }?;
+                self.armed = armed.map(|number| (event, number));
             }
             lanes.alarm.sleep(seen, deadline, if armed.is_some() { GLANCE } else { glance })?;
             glance = (glance * 2).min(GLANCE);

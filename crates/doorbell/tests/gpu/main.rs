@@ -155,6 +155,15 @@ fn an_event_that_was_given_up_often_is_looked_for() {
     waiter.set_spin(Spin::For(Duration::ZERO));
     while !waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap() {}
     assert!(waiter.counts().slept > 0);
+    // In parts it is one wait, and told.
+    let event = bench.launch(LONG * 20);
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut done = waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap();
+    while !done {
+        done = waiter.resume(&event, Some(Deadline::after(SHORT))).unwrap();
+    }
+    assert!(waiter.counts().slept > 1);
 }
 
 #[test]
