@@ -71,7 +71,8 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("no GPU: the driver made for tests"), "{said}");
-    assert!(said.contains("fastest is gpu-"), "{said}");
+    // Which way is the fastest, unless the machine is so busy that the two clocks are not known well enough.
+    assert!(said.contains("Kernels of 200 µs: "), "{said}");
     for words in
         [vec!["show", file], vec!["show", "--details", file], vec!["report", file, "-o", "/dev/null"]]
     {

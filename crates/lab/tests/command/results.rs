@@ -210,8 +210,12 @@ fn a_run_compared_with_itself_is_the_same_and_with_a_slower_copy_a_regression() 
         let compared = doorbell(&stage, &["compare", &run, candidate, "--json"]).assert().code(code);
         let told: serde_json::Value = serde_json::from_slice(&compared.get_output().stdout).unwrap();
         let found = told["verdict"]["findings"].as_array().unwrap();
-        let [low, high] = [0, 1].map(|end| found[0]["interval"][end].as_f64().unwrap() / ratio);
-        assert!(found.len() == 1 && low > 0.97 && high < 1.03, "{told}");
+        // One for each placement that this machine has.
+        assert!(!found.is_empty(), "{told}");
+        for placement in found {
+            let [low, high] = [0, 1].map(|end| placement["interval"][end].as_f64().unwrap() / ratio);
+            assert!(low > 0.97 && high < 1.03, "{told}");
+        }
     }
 }
 
@@ -228,7 +232,7 @@ fn a_comparison_with_a_run_of_something_else_compares_nothing_and_says_so() {
     let compared = doorbell(&stage, &["compare", &runs[0].1, &runs[1].1, "--json"]).assert().code(4);
     let told: serde_json::Value = serde_json::from_slice(&compared.get_output().stdout).unwrap();
     let found = told["verdict"]["findings"].as_array().unwrap();
-    assert!(found.len() == 2 && found.iter().all(|found| found["value"].is_null()), "{told}");
+    assert!(found.len() >= 2 && found.iter().all(|found| found["value"].is_null()), "{told}");
 }
 
 #[test]
