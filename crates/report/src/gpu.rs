@@ -177,7 +177,7 @@ mod tests {
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::io::Io;
-    use doorbell_results::record::{Record, SideCounters};
+    use doorbell_results::record::{Figure, Record, SideCounters};
     use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
     use std::io::Read;
 
@@ -192,6 +192,9 @@ mod tests {
         let model = Some("a device of a test".to_owned());
         let device = Some(BlockDevice { name: "GPU 0".into(), model, ..BlockDevice::default() });
         record.io = Some(Io { device, ..Io::default() });
+        let bound =
+            Figure { name: CLOCK_BOUND.into(), value: 0.6, unit: "ns".into(), formula: String::new() };
+        record.figures = vec![bound];
         record
     }
 
@@ -232,6 +235,15 @@ mod tests {
                 assert!(text.contains(words), "{words}:\n{text}");
             }
         }
+    }
+
+    #[test]
+    fn where_the_clocks_are_not_known_well_enough_no_way_is_called_the_fastest() {
+        let short = record("gpu-flag", 1_000_000, 500, 1.0);
+        let result =
+            sample::result("gpu", vec![short, record("gpu-stream-spin", 1_000_000, 10_700_000, 1.0)]);
+        let text = flat(&Gpus.subsections(&result, &Figures::of(&result)));
+        assert!(text.contains("none is called the fastest") && text.contains("< 1.1 ns"), "{text}");
     }
 
     #[test]
