@@ -10,9 +10,11 @@ mod programs;
 mod replay;
 mod rules;
 mod state;
+mod timer;
+mod wake;
 
 pub use super::{ReplayError, Replayed};
-pub use config::{Config, Interference, Patience, Resume, Sleep};
+pub use config::{Config, Interference, Patience, Resume, Sleep, Wake};
 pub use hazard::{ELSEWHERE, Hazard};
 pub use machine::{Action, Machine, Vector};
 pub use replay::replay;

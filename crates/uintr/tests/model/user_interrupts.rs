@@ -7,13 +7,14 @@ use doorbell_uintr::model::uintr::{
 use doorbell_uintr::model::{Chart, Outcome, Verdict, search::NEVER_RESTS};
 
 fn clean(config: Config) {
+    let began = std::time::Instant::now();
     let outcome = check(config, None);
     if let Verdict::Fault(fault) = &outcome.verdict {
         panic!("{}: {}\n{:#?}", config.name, fault.property.violation, fault.chart);
     }
     // A search that visits next to nothing proves nothing.
     assert!(outcome.states > 1000, "{}: only {} states", config.name, outcome.states);
-    println!("{}: {} states", config.name, outcome.states);
+    println!("{}: {} states in {:.1?}", config.name, outcome.states, began.elapsed());
 }
 
 /// One test for all, so that they do not share the processors with each other.
@@ -46,7 +47,14 @@ fn faulty(hazard: Hazard) -> (Outcome, &'static str, Chart) {
 /// The property that each is known to break.
 fn known_for(hazard: Hazard) -> &'static str {
     match hazard {
-        Hazard::H1 | Hazard::H2 | Hazard::H3 | Hazard::H9 | Hazard::H12 | Hazard::H38 => UNDELIVERED.name,
+        Hazard::H1
+        | Hazard::H2
+        | Hazard::H3
+        | Hazard::H9
+        | Hazard::H12
+        | Hazard::H38
+        | Hazard::H40
+        | Hazard::H41 => UNDELIVERED.name,
         Hazard::H4
         | Hazard::H5
         | Hazard::H10
@@ -58,8 +66,12 @@ fn known_for(hazard: Hazard) -> &'static str {
         | Hazard::H31
         | Hazard::H32
         | Hazard::H33
-        | Hazard::H35 => SLEEPS_FOREVER.name,
-        Hazard::H6 | Hazard::H36 => NEVER_RESTS.name,
+        | Hazard::H35
+        | Hazard::H39
+        | Hazard::H42
+        | Hazard::H44
+        | Hazard::H45 => SLEEPS_FOREVER.name,
+        Hazard::H6 | Hazard::H36 | Hazard::H43 | Hazard::H46 => NEVER_RESTS.name,
         Hazard::H7 => "restores",
         Hazard::H8 | Hazard::H17 => "sends",
         Hazard::H11 => "table",
@@ -92,6 +104,8 @@ fn the_drivers_hazards_are_found_with_two_receivers_as_well() {
         (Config::DRIVER_SHARED_RUNNING, &[Hazard::H12, Hazard::H38]),
         (Config::DRIVER_SHARED_DESCRIPTOR, &[Hazard::H31, Hazard::H32, Hazard::H33]),
         (Config::DRIVER_SHARED_STACK, &[Hazard::H36]),
+        (Config::DRIVER_SHARED_CALLS, &[Hazard::H43]),
+        (Config::DRIVER_SHARED_TIMER, &[Hazard::H39]),
     ] {
         for &hazard in hazards {
             let outcome = check(config, Some(hazard));

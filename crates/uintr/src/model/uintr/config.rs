@@ -34,6 +34,19 @@ pub enum Sleep {
     AtSwitch,
 }
 
+/// What a wake-up by the driver is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wake {
+    /// One step, which ends whatever call the receiver sleeps in.
+    AtOnce,
+    /// Its real ones: an irq_work behind its own switch; in the wait call a wake-up as any other,
+    /// in another call a work (task_work) that looks like a signal, ends the call, and lets it
+    /// begin anew behind the handler.
+    InSteps,
+    /// The same where the other call runs works itself and sleeps on, as io_uring_enter(2) does.
+    InStepsRing,
+}
+
 /// What may be done to the tasks, at any moment and in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interference {
@@ -66,7 +79,7 @@ pub struct Config {
     pub name: &'static str,
     /// Number of receivers, 1 or 2.
     pub receivers: u8,
-    /// Number of senders, 1 or 2.
+    /// Number of senders, 0 to 2.
     pub senders: u8,
     /// Posts per sender, 1 to 4. The posts of a sender alternate between receivers and between vectors, so that two
     /// senders with two posts each cover all pairs of receiver and vector.
@@ -77,6 +90,10 @@ pub struct Config {
     pub resume: Resume,
     /// Where a sleeper becomes reachable.
     pub sleep: Sleep,
+    /// How it is woken.
+    pub wake: Wake,
+    /// Times that each receiver's timer sends, up to 3. With real wake-ups only.
+    pub ticks: u8,
     /// Addressing of the local APICs.
     pub apic: ApicMode,
     /// Senders publish an item before each post, and handlers take all items.
@@ -97,6 +114,8 @@ impl Config {
         patience: Patience::Waits,
         resume: Resume::SelfIpi,
         sleep: Sleep::InWait,
+        wake: Wake::AtOnce,
+        ticks: 0,
         apic: ApicMode::X2Apic,
         payload: false,
         probe: false,
@@ -315,8 +334,47 @@ impl Config {
         ..Self::DRIVER_STACK
     };
 
+    /// A wake-up in its real steps: one that waits and sleeps in another call too, with its
+    /// processor taken away at any moment, and so many wake-ups under way as the driver may have.
+    pub const DRIVER_CALLS: Self =
+        Self { name: "driver, calls", wake: Wake::InSteps, senders: 1, posts: 2, ..Self::DRIVER };
+
+    /// The same where the other call runs works itself.
+    pub const DRIVER_RING: Self =
+        Self { name: "driver, ring", wake: Wake::InStepsRing, ..Self::DRIVER_CALLS };
+
+    /// Two receivers, who are taken off one list, and woken one behind the other.
+    pub const DRIVER_SHARED_CALLS: Self = Self {
+        name: "driver, shared, calls",
+        wake: Wake::InSteps,
+        senders: 1,
+        posts: 2,
+        interference: Interference { limit: Some(1), ..Self::DRIVER_SHARED.interference },
+        ..Self::DRIVER_SHARED
+    };
+
+    /// A receiver with a timer, and one who sends to it besides.
+    pub const DRIVER_TIMER: Self = Self { name: "driver, timer", posts: 1, ticks: 1, ..Self::DRIVER_CALLS };
+
+    /// The same for one that never waits, so that no sleep makes good what its processor was not
+    /// told.
+    pub const DRIVER_TIMER_RUNNING: Self =
+        Self { name: "driver, timer, running", patience: Patience::Spins, ..Self::DRIVER_TIMER };
+
+    /// The same with processors that go off-line and come back.
+    pub const DRIVER_TIMER_HOT_PLUG: Self = Self {
+        name: "driver, timer, hot-plug",
+        interference: Interference { hot_plug: true, limit: Some(2), ..Self::DRIVER.interference },
+        ..Self::DRIVER_TIMER
+    };
+
+    /// Two receivers with a timer each, which find each other's threads on their processors; nobody
+    /// else sends.
+    pub const DRIVER_SHARED_TIMER: Self =
+        Self { name: "driver, shared, timer", senders: 0, ticks: 1, ..Self::DRIVER_SHARED_CALLS };
+
     /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 21] = [
+    pub const SMALL: [Self; 28] = [
         Self::BLOCKING,
         Self::RUNNING,
         Self::DIRECT,
@@ -338,6 +396,13 @@ impl Config {
         Self::DRIVER_SHARED_RUNNING,
         Self::DRIVER_SHARED_DESCRIPTOR,
         Self::DRIVER_SHARED_STACK,
+        Self::DRIVER_CALLS,
+        Self::DRIVER_RING,
+        Self::DRIVER_SHARED_CALLS,
+        Self::DRIVER_TIMER,
+        Self::DRIVER_TIMER_RUNNING,
+        Self::DRIVER_TIMER_HOT_PLUG,
+        Self::DRIVER_SHARED_TIMER,
     ];
 
     /// Receiver and vector of a sender's n-th post.
@@ -354,8 +419,13 @@ impl Config {
         self.receivers as u32 * 2
     }
 
+    /// Whether a wake-up has its real steps.
+    pub(super) fn wakes_in_steps(&self) -> bool {
+        self.wake != Wake::AtOnce
+    }
+
     /// Whether exchanging both receivers and both senders gives the same machine.
     pub(super) const fn tasks_exchangeable(&self) -> bool {
-        self.receivers == 2 && self.senders == 2
+        self.receivers == 2 && self.senders != 1
     }
 }

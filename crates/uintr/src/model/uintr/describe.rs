@@ -3,7 +3,7 @@
 
 use super::config::{Resume, Sleep};
 use super::machine::{Action, Machine};
-use super::state::{At, Irq, Receive, Receiver, Send, State, Task};
+use super::state::{At, Call, Irq, Place, Receive, Receiver, Send, State, TICK, Task, Ticking};
 use crate::model::Step;
 
 const SENDER: usize = 0;
@@ -120,6 +120,31 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
         }
         Action::Page(r) => Step::local(RECEIVER + usize::from(r), "the page is there"),
         Action::Wake(r) => Step::local(RECEIVER + usize::from(r), "is woken"),
+        Action::WakeNext(core) => {
+            let r = before.cores[usize::from(core)].waking.trailing_zeros() as usize;
+            Step::towards(cpu(core), RECEIVER + r, woken(before, r, after))
+        }
+        Action::Late(core, r) if before.receivers[usize::from(r)].late_done => {
+            Step::local(cpu(core), "the irq_work can be queued again")
+        }
+        Action::Late(core, r) => {
+            let r = usize::from(r);
+            Step::towards(cpu(core), RECEIVER + r, format!("irq_work: {}", woken(before, r, after)))
+        }
+        Action::Work(core) => {
+            Step::local(lane_of(running(core), core), "runs the work, on its way to user mode")
+        }
+        Action::Due(r) => Step::local(RECEIVER + usize::from(r), format!("its timer is due: v{TICK}")),
+        Action::Expire(core, r) => {
+            let text =
+                if running(core) == Task::Receiver(r) { "which runs here" } else { "which is not here" };
+            Step::towards(
+                cpu(core),
+                UPID + usize::from(r),
+                format!("timer of receiver {}, {text}: v{TICK} into PIR", r + 1),
+            )
+        }
+        Action::Timer(core) => timer(before, core, after),
         Action::Retire(r, v) => {
             Step::local(RECEIVER + usize::from(r), format!("the call that revoked v{v} returns"))
         }
@@ -141,6 +166,37 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
         Action::GoOffLine(core) => Step::local(cpu(core), "off-line: what its APIC held is lost"),
         Action::ComeBack(core) => Step::local(cpu(core), "on-line again"),
     }
+}
+
+/// What a wake-up does, in the words of the thread's call.
+fn woken(before: &State, r: usize, after: &State) -> &'static str {
+    let (old, new) = (&before.receivers[r], &after.receivers[r]);
+    match (new.notified && !old.notified, old.place == Place::Asleep && new.place == Place::Ready) {
+        (true, true) => "is woken by a work",
+        (true, false) => "a work is queued",
+        (false, true) => "is woken",
+        (false, false) if old.work && !old.notified => "left to the work, which has run",
+        (false, false) if old.work => "left to the work that is queued",
+        (false, false) => "does not sleep",
+    }
+}
+
+fn timer(before: &State, core: u8, after: &State) -> Step {
+    let c = usize::from(core);
+    let (old, r) = (&before.cores[c], usize::from(before.cores[c].ticked));
+    let text = match old.ticking {
+        Ticking::No => unreachable!("no timer's interrupt"),
+        Ticking::Notify if after.receivers[r].on && !before.receivers[r].on => "timer: ON 0→1".to_owned(),
+        Ticking::Notify if before.receivers[r].on => "timer: ON is set already".to_owned(),
+        Ticking::Notify => "timer: SN is set".to_owned(),
+        Ticking::Clear => "timer: ON 0".to_owned(),
+        Ticking::Take => {
+            format!("timer: takes {} from PIR into UIRR here", vectors(before.receivers[r].pir))
+        }
+        Ticking::Wake if after.cores[c].waking != 0 => "timer: takes it off its list".to_owned(),
+        Ticking::Wake => "timer: finds nobody to wake".to_owned(),
+    };
+    Step::towards(CPU + c, UPID + r, text)
 }
 
 fn accept(before: &State, core: u8, vector: Irq, after: &State) -> Step {
@@ -201,6 +257,23 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
             vectors(after.cores[c].uirr)
         )),
         At::PageFault => Step::local(lane, "kernel: waits for the page"),
+        At::CancelTimer if new.pir != old.pir => {
+            to_upid(format!("kernel: the timer is due: v{TICK} into PIR"))
+        }
+        At::CancelTimer => {
+            Step::local(lane, "kernel: the timer's function is not under way, and it is queued here")
+        }
+        At::Schedule if after.cores[c].at == At::ToSleep => to_upid("switches out to sleep: SN 1".to_owned()),
+        At::Schedule => Step::local(lane, "kernel: was woken, does not sleep"),
+        At::WaitEntry if machine.config.wakes_in_steps() => {
+            let text = match (new.call, new.interruptible) {
+                (Call::None, _) if new.restart => "kernel: a work ends the call, which is to begin anew",
+                (Call::None, _) => "kernel: the call returns",
+                (_, true) => "kernel: is to sleep, and finds nothing in its call",
+                (_, false) => "kernel: the call runs the work, and goes on",
+            };
+            Step::local(lane, text)
+        }
         At::Retarget => to_upid(format!("kernel: NDST CPU {c}, too late")),
         At::FpuSection => Step::local(lane, "kernel: done with the vector registers"),
         At::WaitEntry if machine.with_descriptor() => Step::local(
@@ -234,7 +307,7 @@ fn kernel(machine: &Machine, before: &State, r: usize, c: usize, after: &State) 
                 Sleep::InWait => before.cores[c].uirr,
                 Sleep::AtSwitch => old.saved_uirr,
             });
-            let asleep = new.place == super::state::Place::Asleep && !new.waking;
+            let asleep = new.place == Place::Asleep && !new.waking && new.queued;
             let then = if asleep { "sleeps" } else { "does not sleep" };
             let text = match machine.hazard {
                 Some(super::Hazard::H5) => format!("kernel does not look ({looked}): sleeps"),
@@ -256,6 +329,7 @@ fn receive(before: &State, r: usize, c: usize, after: &State) -> Step {
         "handler runs, UIRET: UIF 1".to_owned()
     } else {
         match receiver.next {
+            _ if receiver.restart => return Step::towards(lane, CPU + c, "the call begins anew"),
             Receive::Register => {
                 return Step::towards(lane, UPID + r, format!("registers: UINV 0xEC, NDST CPU {c}"));
             }

@@ -100,6 +100,30 @@ hazards! {
     H38(DRIVER_RUNNING): "a receiver runs a virtual CPU",
         "a notification that comes while the guest runs ends that as any interrupt does, and is the kernel's; UINV was right all the time, so that nobody looks at ON",
         "look at ON behind each VM exit; where nothing tells of one, no receiver runs a virtual CPU";
+    H39(DRIVER_TIMER): "a timer takes for a thread that is not there",
+        "its interrupt comes while the thread sleeps, takes PIR as for one that runs, and writes UIRR of a CPU that has another",
+        "take only if the thread runs on this CPU; else post, and wake it as WAKE does";
+    H40(DRIVER_TIMER_RUNNING): "a timer takes PIR before it clears ON",
+        "who posts between finds ON set and sends nothing; then ON is cleared, and its request stays in PIR",
+        "ON first, as the CPU does it";
+    H41(DRIVER_TIMER_RUNNING): "a timer on another CPU is not waited for",
+        "the thread is woken and runs elsewhere while the interrupt that found it asleep sets ON: it looks for a sleeper, finds none, and nobody tells the CPU that the thread has now",
+        "on the way to a CPU wait until the timer's function is over, and only then arm";
+    H42(DRIVER_TIMER_HOT_PLUG): "a timer wakes who is on its own CPU's list",
+        "the CPU goes off-line, and the thread was moved to another's list; ON is set, and no interrupt is sent",
+        "wake from the list on which the thread is";
+    H43(DRIVER_CALLS): "another call is woken as the wait call is",
+        "a read or a poll finds neither what it waits for nor what looks like a signal, and sleeps again; the request is pending yet, the look at the switch finds it, and so on for ever",
+        "a work that looks like a signal ends the call; a plain wake-up is for the wait call alone";
+    H44(DRIVER_CALLS): "an irq_work is free again behind its function",
+        "the thread it woke runs on another CPU, and goes to sleep on a request once more: the irq_work counts as queued, and has done its work",
+        "free before its function begins, so that it can be queued again";
+    H45(DRIVER_RING): "a work's bit is cleared on the way to user mode",
+        "the call runs the work where it sleeps, finds nothing to be pending, and sleeps on with the bit set: the next wake-up is left to a work that has run",
+        "clear the bit first, then look";
+    H46(DRIVER_RING): "a work that runs where the call sleeps does not end it",
+        "the request is pending in the CPU, the call sleeps on; the look at the switch finds it, wakes the thread by a work, and so on for ever",
+        "if a request is pending, the work leaves what looks like a signal behind";
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.

@@ -8,7 +8,7 @@
 use super::config::{Config, Patience, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
-    At, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
+    At, Call, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
 };
 use crate::cpu::{Cpu, Memory, PageFault, Rights, delivery, notification, xsave};
 use crate::xstate::{MISC_UIF, UintrState};
@@ -55,6 +55,19 @@ pub enum Action {
     Page(u8),
     /// Who was taken off the list is woken.
     Wake(u8),
+    /// The same by the interrupt of a processor, behind the list's lock: the next that it has taken
+    /// off.
+    WakeNext(u8),
+    /// A processor runs the irq_work that wakes a receiver behind its own switch.
+    Late(u8, u8),
+    /// The task of a processor, on its way to user mode, runs the work by which it was woken.
+    Work(u8),
+    /// The time has come that a receiver's timer was set for.
+    Due(u8),
+    /// A processor takes the interrupt of a receiver's timer.
+    Expire(u8, u8),
+    /// It goes on with it.
+    Timer(u8),
     /// A receiver closes a vector.
     Revoke(u8, u8),
     /// The driver's call that closes a vector returns: no CPU is in the middle of sending it.
@@ -146,6 +159,9 @@ impl Machine {
         for receiver in state.receivers.iter_mut().skip(usize::from(self.config.receivers)) {
             receiver.place = Place::Exited;
         }
+        for receiver in state.receivers.iter_mut().take(usize::from(self.config.receivers)) {
+            receiver.ticks = self.config.ticks;
+        }
         if self.with_descriptor() {
             state.receivers[0].writes = 2;
         }
@@ -215,10 +231,22 @@ impl Machine {
             }
             Action::TimeOut(r) if self.config.sleep == Sleep::AtSwitch => {
                 // It is on the list until it has a processor.
-                state.receivers[usize::from(r)].place = Place::Ready;
+                let receiver = &mut state.receivers[usize::from(r)];
+                receiver.place = Place::Ready;
+                if self.config.wakes_in_steps() {
+                    (receiver.over, receiver.interruptible) = (true, false);
+                }
             }
-            Action::TimeOut(r) => self.wake(&mut state, usize::from(r)),
-            Action::Block(core) => state.cores[usize::from(core)].at = At::WaitEntry,
+            Action::TimeOut(r) => self.wake(&mut state, 0, usize::from(r)),
+            Action::Block(core) => {
+                let c = &mut state.cores[usize::from(core)];
+                c.at = At::WaitEntry;
+                if let Task::Receiver(r) = c.running
+                    && self.config.wakes_in_steps()
+                {
+                    state.receivers[usize::from(r)].call = Call::Other;
+                }
+            }
             Action::EnterGuest(core) => state.cores[usize::from(core)].at = At::Guest,
             Action::Signal(core) => self.signal(&mut state, usize::from(core)),
             Action::Fpu(core) => {
@@ -242,6 +270,28 @@ impl Machine {
                     receiver.place = Place::Ready;
                 }
             }
+            Action::WakeNext(core) => {
+                let c = &mut state.cores[usize::from(core)];
+                let r = c.waking.trailing_zeros() as usize;
+                c.waking &= c.waking - 1;
+                self.wake_up(&mut state.receivers[r]);
+            }
+            Action::Late(core, r) => self.late(&mut state, usize::from(core), usize::from(r)),
+            Action::Work(core) => {
+                let Task::Receiver(r) = state.cores[usize::from(core)].running else {
+                    unreachable!("works are receivers'")
+                };
+                let receiver = &mut state.receivers[usize::from(r)];
+                (receiver.work, receiver.notified) = (false, false);
+            }
+            Action::Due(r) => {
+                let receiver = &mut state.receivers[usize::from(r)];
+                receiver.ticks -= 1;
+                receiver.tick_due = true;
+                receiver.due[super::state::TICK] = true;
+            }
+            Action::Expire(core, r) => self.expire(&mut state, usize::from(core), r),
+            Action::Timer(core) => self.timer(&mut state, usize::from(core)),
             Action::Revoke(r, v) => self.revoke(&mut state, usize::from(r), usize::from(v)),
             Action::Retire(r, v) => state.receivers[usize::from(r)].retired[usize::from(v)] = true,
             Action::Exit(core) => self.exit(&mut state, usize::from(core)),
@@ -250,6 +300,10 @@ impl Machine {
             Action::GoOffLine(core) => {
                 let c = &mut state.cores[usize::from(core)];
                 (c.plug, c.in_flight) = (Plug::OffLine, [0; 2]);
+                // The kernel moves what timers are queued there.
+                for receiver in state.receivers.iter_mut().filter(|r| r.timer == core + 1) {
+                    receiver.timer = 2 - core;
+                }
             }
             Action::ComeBack(core) => state.cores[usize::from(core)].plug = Plug::OnLine,
         }
@@ -270,7 +324,7 @@ impl Machine {
         // An ordinary interrupt. The handler of the notification vector only ends it.
         if irq == Irq::Kernel {
             let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
-            self.wake_those(state, woken);
+            self.wake_those(state, core, woken);
         }
         if state.cores[core].at == At::User {
             self.back_to_user(state, core);
@@ -318,7 +372,7 @@ impl Machine {
                 state.cores[core].at = At::Idle;
                 if !self.has(Hazard::H30) {
                     let there = self.ndst(1 - core);
-                    self.wake_those(state, |receiver| {
+                    self.wake_those(state, core, |receiver| {
                         receiver.queued && receiver.on && receiver.ndst == there
                     });
                 }
@@ -328,10 +382,16 @@ impl Machine {
         }
     }
 
-    /// The way back to a receiver's user mode from an interrupt, a signal or a system call that left its UPID alone.
-    /// NV and NDST are right and SN is clear already, so of §8.5 only UINV and the last look remain to be done.
+    /// The way back to a receiver's user mode from an interrupt, a signal or a system call that
+    /// left its UPID alone. NV and NDST are right and SN is clear already, so of §8.5 only UINV and
+    /// the last look remain to be done. The driver is not there on that way: it has UINV right as
+    /// long as the thread runs, and whoever takes something looks himself.
     pub(super) fn back_to_user(&self, state: &mut State, core: usize) {
         let c = &mut state.cores[core];
+        if self.config.sleep == Sleep::AtSwitch {
+            c.at = At::User;
+            return;
+        }
         let Task::Receiver(r) = c.running else { return };
         if state.receivers[usize::from(r)].registered() {
             c.armed |= !self.has(Hazard::H6);
@@ -359,7 +419,14 @@ impl Machine {
                 At::Recheck
             }
             At::Recheck => {
-                let back = if self.has(Hazard::H9) { At::Retarget } else { At::User };
+                let back = match receiver.call {
+                    // Where it was in its call: with its state as it is, and a look to come if
+                    // somebody has woken it.
+                    _ if self.has(Hazard::H9) => At::Retarget,
+                    Call::None => At::User,
+                    _ if receiver.interruptible => At::Schedule,
+                    _ => At::WaitEntry,
+                };
                 match self.config.resume {
                     Resume::SelfIpi => {
                         if receiver.pir != 0 || receiver.on && !self.has(Hazard::H3) {
@@ -389,6 +456,20 @@ impl Machine {
             At::Retarget => {
                 receiver.ndst = ndst;
                 At::User
+            }
+            At::CancelTimer => {
+                receiver.find_due(core);
+                At::Unsuppress
+            }
+            At::WaitEntry if self.config.wakes_in_steps() => return self.look(state, core, r),
+            At::Schedule if !receiver.interruptible || receiver.notified => {
+                receiver.interruptible = false;
+                At::WaitEntry
+            }
+            At::Schedule => {
+                self.save(c, receiver);
+                receiver.sn = true;
+                At::ToSleep
             }
             At::WaitEntry if self.with_descriptor() => {
                 receiver.triggered = false;
@@ -446,6 +527,21 @@ impl Machine {
                 receiver.ndst = list;
                 receiver.sn = false;
                 At::WaitCheck
+            }
+            At::WaitCheck if self.config.wakes_in_steps() => {
+                let nothing = receiver.pir == 0 && !receiver.on && receiver.saved_uirr == 0;
+                if !nothing {
+                    (receiver.queued, receiver.sn) = (false, true);
+                    if receiver.late == 0 {
+                        receiver.late = core as u8 + 1;
+                    }
+                }
+                // Who was woken on its way, or has only lost its processor, goes on when it gets
+                // one.
+                let asleep = receiver.interruptible && !receiver.preempted;
+                receiver.place = if asleep { Place::Asleep } else { Place::Ready };
+                c.running = Task::None;
+                At::Idle
             }
             At::WaitCheck if self.config.sleep == Sleep::AtSwitch => {
                 let nothing = receiver.pir == 0 && !receiver.on && receiver.saved_uirr == 0;
@@ -578,14 +674,17 @@ impl Machine {
         }
         let at = match (receiver.in_wait, receiver.registered()) {
             (true, _) => At::WaitEntry,
+            (false, true) if self.config.ticks > 0 => At::CancelTimer,
             (false, true) => At::Unsuppress,
             (false, false) => At::User,
         };
-        receiver.interruptible = false;
+        receiver.interruptible &= self.config.wakes_in_steps();
+        receiver.preempted = false;
         receiver.listening &= receiver.in_wait;
         receiver.paging = false;
         receiver.in_wait = false;
-        if at == At::Unsuppress {
+        let arms = matches!(at, At::Unsuppress | At::CancelTimer);
+        if arms {
             receiver.nv_kernel = false;
             if !self.has(Hazard::H9) {
                 receiver.ndst = ndst;
@@ -604,7 +703,7 @@ impl Machine {
         let c = &mut state.cores[core];
         c.running = Task::Receiver(r);
         c.at = at;
-        c.armed |= at == At::Unsuppress;
+        c.armed |= arms;
     }
 
     fn pick_sender(&self, state: &mut State, core: usize, s: u8) {
@@ -624,8 +723,18 @@ impl Machine {
             return;
         }
         if let Task::Receiver(r) = state.cores[core].running {
-            state.receivers[usize::from(r)].in_wait =
-                matches!(state.cores[core].at, At::WaitEntry | At::LookAtDescriptor);
+            let (c, receiver) = (&mut state.cores[core], &mut state.receivers[usize::from(r)]);
+            if !self.config.wakes_in_steps() {
+                receiver.in_wait = matches!(c.at, At::WaitEntry | At::LookAtDescriptor);
+            } else if c.at == At::Schedule && receiver.interruptible && !receiver.notified {
+                // It has said that it sleeps: the driver cannot tell it from one that does.
+                self.save(c, receiver);
+                (receiver.sn, receiver.preempted) = (true, true);
+                c.at = At::ToSleep;
+                return;
+            }
+            // Its timer is not queued while it is off its processor and cannot be reached.
+            receiver.timer = 0;
         }
         self.switch_out(state, core);
     }
@@ -669,6 +778,7 @@ impl Machine {
         receiver.items = [0; VECTORS];
         receiver.revoked = [true; VECTORS];
         receiver.flag = false;
+        (receiver.ticks, receiver.tick_due, receiver.timer) = (0, false, 0);
         receiver.freed = self.has(Hazard::H13);
         self.load_null(&mut state.cores[core]);
     }
@@ -685,10 +795,14 @@ impl Machine {
     }
 
     /// Off the wait list, with SN set until the way back to user mode clears it; ON and PIR stay for that way to find.
-    fn wake(&self, state: &mut State, r: usize) {
+    pub(super) fn wake(&self, state: &mut State, core: usize, r: usize) {
         let receiver = &mut state.receivers[r];
         receiver.queued = false;
         receiver.sn = true;
+        if self.config.wakes_in_steps() {
+            state.cores[core].waking |= 1 << r;
+            return;
+        }
         match (receiver.place, self.config.sleep) {
             (Place::Asleep, Sleep::AtSwitch) => receiver.waking = true,
             (Place::Asleep, Sleep::InWait) => receiver.place = Place::Ready,
@@ -696,10 +810,11 @@ impl Machine {
         }
     }
 
-    fn wake_those(&self, state: &mut State, woken: impl Fn(&super::state::Receiver) -> bool) {
+    /// Those on a list of which that holds, by the interrupt of this processor.
+    fn wake_those(&self, state: &mut State, core: usize, woken: impl Fn(&super::state::Receiver) -> bool) {
         for r in 0..state.receivers.len() {
             if woken(&state.receivers[r]) {
-                self.wake(state, r);
+                self.wake(state, core, r);
                 if self.has(Hazard::H35) {
                     return;
                 }

@@ -4,7 +4,9 @@
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
 use super::machine::{Action, Machine};
-use super::state::{At, CPUS, Irq, Place, Plug, Receive, Send, State, Task, VECTORS, Wrong};
+use super::state::{
+    At, CPUS, Irq, Place, Plug, Receive, Receiver, Send, State, Task, Ticking, VECTORS, Wrong,
+};
 use crate::cpu::delivery;
 
 impl Machine {
@@ -23,6 +25,10 @@ impl Machine {
                 self.config.interference.exit && receiver.place == Place::Exited && receiver.registered();
             if receiver.waking {
                 actions.push(Action::Wake(r as u8));
+            }
+            let alive = receiver.registered() && receiver.place != Place::Exited;
+            if receiver.ticks > 0 && !receiver.tick_due && alive {
+                actions.push(Action::Due(r as u8));
             }
             self.retirements(state, r, actions);
             if receiver.writes > 0 {
@@ -67,17 +73,43 @@ impl Machine {
         if c.taking {
             return actions.push(Action::Take(id));
         }
+        if c.ticking != Ticking::No {
+            return actions.push(Action::Timer(id));
+        }
+        if c.waking != 0 {
+            return actions.push(Action::WakeNext(id));
+        }
+        let late = |r: &Receiver| r.late == id + 1;
+        if let Some(r) = state.receivers.iter().position(|r| late(r) && r.late_done) {
+            return actions.push(Action::Late(id, r as u8));
+        }
         let open = matches!(
             c.at,
             At::Idle
                 | At::User
                 | At::WaitEntry
                 | At::FpuSection
+                | At::Schedule
                 | At::LookAtDescriptor
                 | At::LookAtTriggered
                 | At::Guest
         );
+        let mut has_work = false;
         if open && !self.inside_instruction(state, core) {
+            for (r, receiver) in (0..).zip(&state.receivers) {
+                if late(receiver) {
+                    actions.push(Action::Late(id, r));
+                }
+                if receiver.tick_due && receiver.timer == id + 1 {
+                    actions.push(Action::Expire(id, r));
+                }
+            }
+            // It looks like a signal, and comes before the next instruction.
+            has_work = c.at == At::User
+                && matches!(c.running, Task::Receiver(r) if state.receivers[usize::from(r)].notified);
+            if has_work {
+                actions.push(Action::Work(id));
+            }
             for irq in Irq::ALL {
                 let waiting = c.in_flight[irq as usize] + u8::from(irq == Irq::Notify && c.self_ipi);
                 if waiting > 0 {
@@ -96,6 +128,13 @@ impl Machine {
             }
         }
         match c.at {
+            At::User if has_work => {}
+            // hrtimer_cancel(): until the timer's function is over.
+            At::CancelTimer
+                if !self.has(Hazard::H41)
+                    && state.cores.iter().any(|other| {
+                        other.ticking != Ticking::No && c.running == Task::Receiver(other.ticked)
+                    }) => {}
             At::Idle => {
                 let ready = |place: Place| place == Place::Ready;
                 let receivers = (0..).zip(&state.receivers).filter(|(_, r)| ready(r.place));
@@ -108,7 +147,11 @@ impl Machine {
                         let receiver = &state.receivers[usize::from(r)];
                         let spinning =
                             self.config.patience == Patience::Spins && receiver.next == Receive::Compute;
-                        !spinning || receiver.flag || receiver.handling != 0 || receiver.signal != 0
+                        !spinning
+                            || receiver.restart
+                            || receiver.flag
+                            || receiver.handling != 0
+                            || receiver.signal != 0
                     }
                     Task::Sender(_) => true,
                     Task::None => false,
@@ -142,7 +185,11 @@ impl Machine {
         let allowed = self.config.interference;
         for (core, c) in state.cores.iter().enumerate() {
             let id = core as u8;
-            if c.taking || self.inside_instruction(state, core) {
+            let in_interrupt = c.taking
+                || c.ticking != Ticking::No
+                || c.waking != 0
+                || state.receivers.iter().any(|r| r.late == id + 1 && r.late_done);
+            if in_interrupt || self.inside_instruction(state, core) {
                 continue;
             }
             let in_user = c.at == At::User;
@@ -152,13 +199,15 @@ impl Machine {
                         actions.push(Action::Close(id));
                     }
                     Plug::OnLine => {}
+                    // What irq_work is queued there is done before.
+                    Plug::Closed if state.receivers.iter().any(|r| r.late == id + 1) => {}
                     Plug::Closed => actions.push(Action::GoOffLine(id)),
                     Plug::OffLine => actions.push(Action::ComeBack(id)),
                 }
             }
             if allowed.preempt
                 && c.running != Task::None
-                && (in_user || matches!(c.at, At::WaitEntry | At::LookAtDescriptor))
+                && (in_user || matches!(c.at, At::WaitEntry | At::Schedule | At::LookAtDescriptor))
             {
                 actions.push(Action::Preempt(id));
             }
@@ -167,11 +216,15 @@ impl Machine {
             if !in_user || !receiver.registered() {
                 continue;
             }
-            // What it waits for there is its own affair; between look and wait call it does not.
+            // What it waits for there is its own affair; between look and wait call it does not. No
+            // instruction begins where a user interrupt is delivered.
             if allowed.block
                 && self.config.sleep == Sleep::AtSwitch
                 && c.uif
                 && receiver.next == Receive::Compute
+                && !receiver.restart
+                && !receiver.notified
+                && !delivery::deliverable(&self.cpu(c))
             {
                 actions.push(Action::Block(id));
             }
@@ -192,7 +245,8 @@ impl Machine {
             }
         }
         for (r, receiver) in state.receivers.iter().enumerate() {
-            if allowed.time_out && receiver.place == Place::Asleep && (receiver.queued || receiver.waking) {
+            let on_its_way = receiver.waking || self.config.wakes_in_steps();
+            if allowed.time_out && receiver.place == Place::Asleep && (receiver.queued || on_its_way) {
                 actions.push(Action::TimeOut(r as u8));
             }
             let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;

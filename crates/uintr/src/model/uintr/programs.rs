@@ -4,7 +4,7 @@
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
 use super::machine::{Machine, NoStack};
-use super::state::{At, Irq, NOTIFY, Place, Plug, Receive, Send, Sender, State, Wrong, upid_address};
+use super::state::{At, Call, Irq, NOTIFY, Place, Plug, Receive, Send, Sender, State, Wrong, upid_address};
 use crate::cpu::{Exception, flag, senduipi, uiret};
 use crate::uitt::{UittEntry, VALID};
 
@@ -27,11 +27,17 @@ impl Machine {
                 .on_cpu(c, |cpu| uiret(cpu, &mut NoStack))
                 .expect("UIRET is enabled and its frame is mapped");
         }
+        if std::mem::take(&mut receiver.restart) {
+            receiver.call = Call::Other;
+            c.at = At::WaitEntry;
+            return;
+        }
         receiver.next = match receiver.next {
             Receive::Register => {
                 (receiver.on, receiver.sn, receiver.nv_kernel, receiver.pir, receiver.ndst) =
                     (false, false, false, 0, ndst);
                 (c.upid, c.armed, c.uirr, c.uif) = (r as u8 + 1, true, 0, false);
+                receiver.queue_timer(core);
                 Receive::Open
             }
             Receive::Open => {
@@ -58,6 +64,9 @@ impl Machine {
             }
             Receive::Wait => {
                 c.at = At::WaitEntry;
+                if self.config.wakes_in_steps() {
+                    receiver.call = Call::Wait;
+                }
                 Receive::Open
             }
         };

@@ -9,7 +9,7 @@
 //!
 //! One receiver is followed at a time, on the model's two processors, with at most two user vectors.
 
-use super::config::{Config, Interference, Patience, Resume, Sleep};
+use super::config::{Config, Interference, Patience, Resume, Sleep, Wake};
 use super::machine::Machine;
 use super::state::{At, Irq, Place, Receive, Send, State, Task, VECTORS};
 use crate::cpu::{ApicMode, delivery};
@@ -76,6 +76,8 @@ impl Follower {
             patience: Patience::Spins,
             resume: Resume::Direct,
             sleep: Sleep::AtSwitch,
+            wake: Wake::AtOnce,
+            ticks: 0,
             apic: if x { ApicMode::XApic } else { ApicMode::X2Apic },
             payload: false,
             probe: false,

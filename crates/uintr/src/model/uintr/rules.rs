@@ -2,7 +2,9 @@
 //! What must hold: outcomes in any state, the invariants I1 to I5, and what a machine at rest must have done.
 
 use super::machine::Machine;
-use super::state::{At, Core, Irq, Place, Plug, Receive, Receiver, Send, State, Task, VECTORS, Wrong};
+use super::state::{
+    At, Core, Irq, Place, Plug, Receive, Receiver, Send, State, Task, Ticking, VECTORS, Wrong,
+};
 use crate::model::Property;
 
 const fn property(name: &'static str, violation: &'static str) -> Property {
@@ -102,11 +104,16 @@ impl Machine {
             });
             irq == Irq::Notify && c.self_ipi || c.in_flight[irq as usize] > 0 || sending
         };
+        let ticking = |core: &Core| core.ticking != Ticking::No && usize::from(core.ticked) == r;
+        let ticking = state.cores.iter().any(ticking);
+        let waking = state.cores.iter().any(|core| core.waking & 1 << r != 0);
         match (receiver.place, home) {
-            (Place::Asleep, None) if receiver.waking || receiver.paging => None,
+            (Place::Asleep, None) if receiver.waking || receiver.paging || waking || receiver.late != 0 => {
+                None
+            }
             (Place::Asleep, None) => {
                 let looked_at = state.cores.iter().any(|core| core.at == At::LookAfterMove);
-                let told = receiver.on && (under_way(Irq::Kernel, destination) || looked_at);
+                let told = ticking || receiver.on && (under_way(Irq::Kernel, destination) || looked_at);
                 if receiver.on && !told {
                     return Some(I1);
                 }
@@ -114,7 +121,7 @@ impl Machine {
                 (receiver.saved_uirr != 0 || receiver.pir != 0 && !told || !reachable).then_some(I3)
             }
             (Place::Running, Some(home)) if state.cores[home].at == At::User => {
-                let announced = under_way(Irq::Notify, home) || state.cores[home].taking;
+                let announced = under_way(Irq::Notify, home) || state.cores[home].taking || ticking;
                 if receiver.on && !announced {
                     return Some(I1);
                 }

@@ -11,6 +11,9 @@ pub(super) const RECEIVERS: usize = 2;
 pub(super) const SENDERS: usize = 2;
 pub(super) const VECTORS: usize = 2;
 
+/// What a receiver's timer sends.
+pub(super) const TICK: usize = 1;
+
 /// The two ordinary interrupt vectors: 0xEC notifies a running receiver, 0xEB tells the kernel about a sleeping one.
 pub(super) const NOTIFY: u8 = 0xEC;
 pub(super) const KERNEL: u8 = 0xEB;
@@ -60,8 +63,14 @@ pub(super) enum At {
     Collect,
     /// Kernel, in the wrong order of hazard H9: NDST after the last look at PIR and ON.
     Retarget,
-    /// Kernel, in the wait call, interrupts on, nothing done yet.
+    /// Kernel, in the wait call, interrupts on, nothing done yet. Where a wake-up has its real
+    /// steps: in whatever call, about to say that it sleeps, and to look.
     WaitEntry,
+    /// Kernel, there, interrupts on: it has looked, and calls the scheduler.
+    Schedule,
+    /// Kernel, on the way to a processor: a timer that runs on another is waited for, and what was
+    /// due is found.
+    CancelTimer,
     /// Kernel, in the wait call: on the list; look at PIR, ON and UIRR.
     WaitCheck,
     /// Kernel, on the way off the processor: saved, SN set, not yet on the list.
@@ -80,6 +89,33 @@ pub(super) enum At {
     PageFault,
     /// Under H38: the thread runs a virtual CPU. Interrupts end that, and are the kernel's.
     Guest,
+}
+
+/// Where the interrupt of a timer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Ticking {
+    #[default]
+    No,
+    /// PIR has the request; ON is looked at, and set, as SENDUIPI would.
+    Notify,
+    /// Of the thread that runs here: ON is set, and is to be cleared (under H40 PIR was taken
+    /// before).
+    Clear,
+    /// ON was cleared, PIR is taken now (under H40 the other way round).
+    Take,
+    /// Of one that sleeps: ON is set, and whoever is on its list with ON is woken.
+    Wake,
+}
+
+/// The call that a receiver is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Call {
+    #[default]
+    None,
+    /// The wait call, whose sleep any wake-up ends.
+    Wait,
+    /// Another, which sleeps on unless there is what looks like a signal.
+    Other,
 }
 
 /// Whether a processor takes part.
@@ -110,6 +146,12 @@ pub(super) struct Core {
     pub(super) upid: u8,
     /// Sender whose table the core points at, plus one.
     pub(super) table: u8,
+    /// In the interrupt of a timer, and whose it is.
+    pub(super) ticking: Ticking,
+    pub(super) ticked: u8,
+    /// In an interrupt that has taken these off the list, one bit each, and wakes them behind its
+    /// lock.
+    pub(super) waking: u8,
     /// The local APIC holds a notification that this core sent to itself. It is accepted before the next instruction.
     pub(super) self_ipi: bool,
     /// By [`Irq`]: messages on their way, or held by the local APIC. How long each takes is open, so these two need
@@ -177,6 +219,27 @@ pub(super) struct Receiver {
     pub(super) triggered: bool,
     /// TASK_INTERRUPTIBLE: it sleeps once it calls the scheduler, unless it is woken before.
     pub(super) interruptible: bool,
+    pub(super) call: Call,
+    /// What it waits for in that call has come, or its time-out.
+    pub(super) over: bool,
+    /// A work has ended its call, which begins anew behind the handler.
+    pub(super) restart: bool,
+    /// Its processor was taken away, though it may have said that it sleeps.
+    pub(super) preempted: bool,
+    /// The bit of its work is set: who would queue it leaves it to the work that is under way.
+    pub(super) work: bool,
+    /// That work is queued, which looks like a signal.
+    pub(super) notified: bool,
+    /// Processor on which the irq_work is queued that wakes it behind its own switch, plus one.
+    pub(super) late: u8,
+    /// Under H44: that has woken it, and is not free yet.
+    pub(super) late_done: bool,
+    /// Times that its timer has to send yet.
+    pub(super) ticks: u8,
+    /// The time has come, and was not sent yet.
+    pub(super) tick_due: bool,
+    /// Processor on which the timer is queued, plus one.
+    pub(super) timer: u8,
     /// The handler ran, and the program has not looked since.
     pub(super) flag: bool,
     /// Vector whose handler is running, plus one.
@@ -338,7 +401,7 @@ impl Core {
 
 /// Writes small fields side by side into a few words; the state is hashed and compared in this form.
 struct Packer {
-    words: [u64; 3],
+    words: [u64; 4],
     bit: u32,
 }
 
@@ -362,11 +425,14 @@ impl Packer {
 }
 
 impl State {
-    /// All of it in 24 bytes; equal exactly if the states are.
-    pub(super) fn packed(&self) -> [u64; 3] {
-        let mut p = Packer { words: [0; 3], bit: 0 };
+    /// All of it in 32 bytes; equal exactly if the states are.
+    pub(super) fn packed(&self) -> [u64; 4] {
+        let mut p = Packer { words: [0; 4], bit: 0 };
         for c in &self.cores {
-            p.put(c.at as u8, 4);
+            p.put(c.at as u8, 5);
+            p.put(c.ticking as u8, 3);
+            p.put(c.ticked, 1);
+            p.put(c.waking, 2);
             p.put(c.plug as u8, 2);
             p.put(
                 match c.running {
@@ -394,6 +460,9 @@ impl State {
             p.put_all(r.retired, 1);
             p.put_all([r.waking, r.page_missing, r.paging, r.handler_gone], 1);
             p.put_all([r.on, r.sn, r.nv_kernel, r.freed, r.second_life], 1);
+            p.put(r.call as u8, 2);
+            p.put_all([r.over, r.restart, r.preempted, r.work, r.notified, r.late_done, r.tick_due], 1);
+            p.put_all([r.late, r.ticks, r.timer], 2);
             p.put(r.ndst, 9);
             p.put(r.pir, 2);
         }
@@ -416,6 +485,11 @@ impl State {
         for receiver in &mut other.receivers {
             let id = apic.destination(u32::from(receiver.ndst));
             receiver.ndst = apic.ndst(1 - id) as u16;
+            for on in [&mut receiver.late, &mut receiver.timer] {
+                if *on != 0 {
+                    *on = 3 - *on;
+                }
+            }
         }
         for sender in &mut other.senders {
             if sender.ipi_to != 0 {
@@ -441,6 +515,10 @@ impl State {
             }
             if core.table != 0 {
                 core.table = 3 - core.table;
+            }
+            core.waking = core.waking >> 1 | core.waking << 1 & 2;
+            if core.ticking != Ticking::No {
+                core.ticked = 1 - core.ticked;
             }
         }
         other
