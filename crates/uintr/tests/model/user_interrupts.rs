@@ -75,7 +75,7 @@ fn known_for(hazard: Hazard) -> &'static str {
         Hazard::H7 => "restores",
         Hazard::H8 | Hazard::H17 => "sends",
         Hazard::H11 => "table",
-        Hazard::H13 | Hazard::H14 | Hazard::H34 => "memory",
+        Hazard::H13 | Hazard::H14 | Hazard::H34 | Hazard::H47 => "memory",
         Hazard::H19 | Hazard::H29 => ITEM_LEFT.name,
         Hazard::H20 => "tick",
         Hazard::H37 => "handler",

@@ -357,9 +357,13 @@ impl Config {
     pub const DRIVER_TIMER: Self = Self { name: "driver, timer", posts: 1, ticks: 1, ..Self::DRIVER_CALLS };
 
     /// The same for one that never waits, so that no sleep makes good what its processor was not
-    /// told.
-    pub const DRIVER_TIMER_RUNNING: Self =
-        Self { name: "driver, timer, running", patience: Patience::Spins, ..Self::DRIVER_TIMER };
+    /// told, and that may exit.
+    pub const DRIVER_TIMER_RUNNING: Self = Self {
+        name: "driver, timer, running",
+        patience: Patience::Spins,
+        interference: Interference { exit: true, ..Self::DRIVER_TIMER.interference },
+        ..Self::DRIVER_TIMER
+    };
 
     /// The same with processors that go off-line and come back.
     pub const DRIVER_TIMER_HOT_PLUG: Self = Self {

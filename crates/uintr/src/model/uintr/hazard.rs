@@ -124,6 +124,9 @@ hazards! {
     H46(DRIVER_RING): "a work that runs where the call sleeps does not end it",
         "the request is pending in the CPU, the call sleeps on; the look at the switch finds it, wakes the thread by a work, and so on for ever",
         "if a request is pending, the work leaves what looks like a signal behind";
+    H47(DRIVER_TIMER_RUNNING): "a timer is left queued when its thread ends",
+        "its time comes behind the exit, and its interrupt goes by what is left of the thread",
+        "the thread stops it, and waits for its function, before its part of the driver ends";
 }
 
 /// Hazards of the same list that are not faults of this protocol, with the reason.

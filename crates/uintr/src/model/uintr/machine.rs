@@ -778,7 +778,7 @@ impl Machine {
         receiver.items = [0; VECTORS];
         receiver.revoked = [true; VECTORS];
         receiver.flag = false;
-        (receiver.ticks, receiver.tick_due, receiver.timer) = (0, false, 0);
+        receiver.stop_timer(self.has(Hazard::H47));
         receiver.freed = self.has(Hazard::H13);
         self.load_null(&mut state.cores[core]);
     }

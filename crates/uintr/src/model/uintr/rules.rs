@@ -56,6 +56,9 @@ const TABLE_OVERREAD: Property = property("table", "SENDUIPI reads an entry behi
 const TICK_SWALLOWED: Property =
     property("tick", "the kernel's timer tick is taken for a notification and never seen");
 
+const TIMER_FREED: Property =
+    property("memory", "a timer's interrupt uses what is left of a thread that has ended");
+
 impl Machine {
     pub(super) fn wrong(state: &State) -> Option<Property> {
         match state.wrong {
@@ -69,6 +72,7 @@ impl Machine {
             Wrong::HandlerGone => Some(HANDLER_GONE),
             Wrong::TableOverread => Some(TABLE_OVERREAD),
             Wrong::TickSwallowed => Some(TICK_SWALLOWED),
+            Wrong::TimerFreed => Some(TIMER_FREED),
         }
     }
 

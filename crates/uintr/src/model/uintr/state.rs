@@ -336,6 +336,7 @@ pub(super) enum Wrong {
     HandlerGone,
     TableOverread,
     TickSwallowed,
+    TimerFreed,
 }
 
 /// The machine.

@@ -9,13 +9,21 @@
 
 use super::hazard::Hazard;
 use super::machine::Machine;
-use super::state::{Receiver, State, TICK, Task, Ticking};
+use super::state::{Place, Receiver, State, TICK, Task, Ticking, Wrong};
 use crate::cpu::notification;
 
 impl Receiver {
     /// Queues the timer on a processor, if there is anything to come.
     pub(super) fn queue_timer(&mut self, core: usize) {
         self.timer = if self.ticks > 0 || self.tick_due { core as u8 + 1 } else { 0 };
+    }
+
+    /// By the thread, which ends. No function of it is under way: it would be on this processor.
+    pub(super) fn stop_timer(&mut self, left_queued: bool) {
+        self.ticks = 0;
+        if !left_queued {
+            (self.tick_due, self.timer) = (false, 0);
+        }
     }
 
     /// On the way to a processor, before it is armed there.
@@ -31,6 +39,9 @@ impl Machine {
     /// The timer's interrupt begins: the request goes into PIR.
     pub(super) fn expire(&self, state: &mut State, core: usize, r: u8) {
         let receiver = &mut state.receivers[usize::from(r)];
+        if receiver.place == Place::Exited {
+            state.wrong = Wrong::TimerFreed;
+        }
         (receiver.timer, receiver.tick_due) = (0, false);
         receiver.pir |= 1 << TICK;
         let c = &mut state.cores[core];

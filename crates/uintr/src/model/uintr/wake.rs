@@ -19,6 +19,9 @@ use super::state::{At, Call, Place, Receiver, State};
 impl Machine {
     /// The driver's `wake()`, of a thread that may have gone on meanwhile.
     pub(super) fn wake_up(&self, receiver: &mut Receiver) {
+        if receiver.place == Place::Exited {
+            return;
+        }
         if receiver.call != Call::Wait && !self.has(Hazard::H43) {
             if receiver.work {
                 return;
