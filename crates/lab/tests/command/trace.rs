@@ -260,8 +260,13 @@ fn a_lost_wake_up_that_a_time_out_rescues_is_found_each_time() {
         let recording = Recording::by(engine, "rescue");
         let edges = recording.program.edges.iter().filter(|edge| edge.waiter == "waiter");
         let rescued: u64 = edges.map(|edge| edge.rescued).sum();
-        let counted = recording.counts["rescued"];
-        assert!(counted > 50 && rescued.abs_diff(counted) * 100 <= counted, "{rescued} of {counted}");
+        let [counted, perhaps] = ["rescued", "perhaps"].map(|name| recording.counts[name]);
+        assert!(counted >= 100, "{counted} messages");
+        // A sleep whose waking the kernel did not tell is counted, and nobody knows how it ended.
+        let incomplete = recording.program.incomplete;
+        let (least, most) = (counted - counted / 100 - incomplete, counted + perhaps + counted / 100);
+        let told = || format!("{engine}: {rescued} of {counted} and {perhaps}, {incomplete} incomplete");
+        assert!((least..=most).contains(&rescued), "{}", told());
     });
 }
 
@@ -270,7 +275,8 @@ fn threads_that_hand_a_lock_on_are_a_convoy_and_one_that_asks_in_vain_spins() {
     with_each_engine(|engine| {
         let recording = Recording::by(engine, "convoy");
         let [convoy, ..] = &recording.program.convoys[..] else { panic!("{:#?}", recording.short()) };
-        assert_eq!((convoy.waiter.as_str(), convoy.threads), ("locker", recording.counts["threads"]));
+        let found = (convoy.waiter.as_str(), convoy.threads);
+        assert_eq!(found, ("locker", recording.counts["threads"]), "{engine}: {convoy:?}");
         let (_, text) = said(&recording, &["show", "FILE", "--details"]);
         assert!(text.contains("Convoy: 4 threads"), "{text}");
     });
