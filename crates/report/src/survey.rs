@@ -200,23 +200,29 @@ fn others(pick: &Pick, room: usize) -> String {
     // Within much more it is as good as anything.
     let near = most < 2.0;
     let within = if near { format!(" within {:.0} %", (most - 1.0) * 100.0) } else { String::new() };
-    let open = match open.as_slice() {
+    let counted = match open.as_slice() {
         [] => None,
         [one] => Some(format!("or {}{within}", one.subject)),
         all if near => Some(format!("{} others{within}", all.len())),
         all => Some(format!("or one of {}", all.len())),
     };
+    // Two are named where there is room.
+    let named = match open.as_slice() {
+        [one, other] => Some(format!("or {} or {}{within}", one.subject, other.subject)),
+        _ => None,
+    };
     let slower = of(|standing| standing == Standing::Slower);
     let next = slower.first().and_then(|next| Some((&next.subject, factor(next.ratio?.estimate))));
     // Beside more there is no room for it.
-    let next = next.filter(|_| open.is_none() || (same.is_none() && !near));
-    let with = |next: Option<String>| {
+    let next = next.filter(|_| open.is_empty() || (same.is_none() && !near));
+    let told = |open: &Option<String>, next: Option<String>| {
         [same.clone(), open.clone(), next].into_iter().flatten().collect::<Vec<_>>().join("; ")
     };
-    let named = next.as_ref().map(|(subject, behind)| format!("{subject} {behind}"));
+    let behind = next.as_ref().map(|(subject, behind)| format!("{subject} {behind}"));
     let unnamed = next.as_ref().map(|(_, behind)| format!("next {behind}"));
-    let told = [named, unnamed].map(with).into_iter().find(|told| width(told) <= room);
-    told.unwrap_or_else(|| with(None))
+    let opens = named.iter().cloned().map(Some).chain([counted.clone()]);
+    let all = opens.flat_map(|open| [behind.clone(), unnamed.clone()].map(|next| told(&open, next)));
+    all.into_iter().find(|told| width(told) <= room).unwrap_or_else(|| told(&counted, None))
 }
 
 /// A ratio above 1 as a difference, or as a multiple where it is large.
@@ -427,6 +433,9 @@ mod tests {
         assert_eq!(told_in(&others, 26), "or one of 3; eventfd x 481");
         assert_eq!(told_in(&others, 25), "or one of 3; next x 481");
         assert_eq!(told_in(&others, 22), "or one of 3");
+        let two = [open("umwait"), open("mwaitx"), ("eventfd", [2.5, 3.0, 4.0], Standing::Slower)];
+        assert_eq!(told_in(&two, 35), "or umwait or mwaitx; eventfd x 3.0");
+        assert_eq!(told_in(&two, 26), "or one of 2; eventfd x 3.0");
     }
 
     #[test]
@@ -434,7 +443,7 @@ mod tests {
         let open = Standing::Inconclusive;
         let near = [("pipe", [1.0, 1.02, 1.06], open), ("fifo", [1.0, 1.03, 1.09], open)];
         let slower = ("tcp", [1.3, 1.4, 1.5], Standing::Slower);
-        assert_eq!(told(&[near[0], near[1], slower]), "2 others within 9 %");
+        assert_eq!(told(&[near[0], near[1], slower]), "or pipe or fifo within 9 %");
         assert_eq!(told(&[near[0], slower]), "or pipe within 6 %");
         assert_eq!(told(&[("channel", [1.0, 3.0, 170.0], open), slower]), "or channel; tcp +40 %");
         let same = Standing::Same { within: 0.02 };

@@ -5,9 +5,17 @@
 //! holds whichever candidate it is (D. G. Edwards, J. C. Hsu, *Multiple comparisons with the best treatment*, 1983): it is behind by at least the
 //! smallest of what it is surely behind each candidate, and at most by the largest of what it may be. Not to be a candidate is not to be slower: the
 //! distance could be as good as none.
+//!
+//! A thing of two modes, now spinning and now asleep, has so wide an interval that it stays a
+//! candidate, and of what it is not told apart from nothing could be said. So a tenth of the error
+//! goes to all pairs of things together: whatever is the best takes no longer than any of them, so
+//! a thing is behind it by at least what it is surely behind some other one.
 
 use super::ratio::{Ratio, Standing};
 use super::slices::{Apart, Levels};
+
+/// The share of the error that goes to all pairs of things.
+const OF_ALL_PAIRS: f64 = 0.1;
 
 /// What was found of several things.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +41,15 @@ impl Best {
         let mut order: Vec<(usize, f64)> =
             things.iter().filter_map(|thing| Some((*thing, levels.level(*thing)?))).collect();
         order.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let each = error / order.len().saturating_sub(1).max(1) as f64;
+        let others = order.len().saturating_sub(1).max(1) as f64;
+        let each = error * (1.0 - OF_ALL_PAIRS) / others;
+        let of_all_pairs = error * OF_ALL_PAIRS / (order.len() as f64 * others / 2.0);
+        let surely_behind_some = |place: usize| {
+            let (thing, _) = order[place];
+            let faster = order[..place].iter();
+            let apart = faster.filter_map(|(other, _)| levels.apart(*other, thing, of_all_pairs));
+            apart.map(|apart| apart.by - apart.half).fold(0.0, f64::max)
+        };
         let apart: Vec<Vec<Option<Apart>>> = order
             .iter()
             .map(|(from, _)| order.iter().map(|(to, _)| levels.apart(*from, *to, each)).collect())
@@ -55,9 +71,10 @@ impl Best {
             let candidate = candidates.contains(&place);
             let ratio = ends.map(|ends| {
                 let least = ends.iter().map(|[low, _]| low.max(0.0)).reduce(f64::min).filter(|_| !candidate);
+                let least = least.unwrap_or(0.0).max(surely_behind_some(place));
                 let most = ends.iter().map(|[_, high]| high.max(0.0)).fold(0.0, f64::max);
                 let by = apart[0][place].map_or(0.0, |apart| apart.by);
-                Ratio { estimate: by.exp(), low: least.unwrap_or(0.0).exp(), high: most.exp() }
+                Ratio { estimate: by.exp(), low: least.exp(), high: most.exp() }
             });
             let standing = ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(relevant));
             Behind { thing: *thing, candidate, ratio: ratio.filter(|_| place > 0), standing }

@@ -6,6 +6,7 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::By;
 use doorbell_results::record::result::Beside;
 use doorbell_results::record::series::Quantity;
+use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Record, Slice as RecordedSlice, Variant};
 
 /// What the variants of one run took by `quantity`, to be judged together: those that took turns by their slices, which are of what a variant is
@@ -40,22 +41,27 @@ pub fn levels(variants: &[&Variant], beside: &[Beside]) -> Option<Levels> {
         return None;
     }
     let mut slices = Vec::new();
-    let mut add = |thing: usize, pair: u32, recorded: &[RecordedSlice]| {
+    let mut add = |thing: usize, configuration: &Configuration, pair: u32, recorded: &[RecordedSlice]| {
+        // Two processes and two threads of one block each count their own turns, which are no
+        // neighbours of each other.
+        let threads = u64::from(configuration.contexts == Contexts::Threads);
         slices.extend(recorded.iter().map(|&RecordedSlice { turn, place, middle_ns, .. }| Slice {
             thing,
             pair,
-            turn,
+            turn: 2 * u64::from(turn) + threads,
             place,
             middle_ns,
         }));
     };
     for (thing, variant) in variants.iter().enumerate() {
-        variant.usable().for_each(|record| add(thing, record.block, &record.slices));
+        let records = variant.usable();
+        records.for_each(|record| add(thing, variant.configuration, record.block, &record.slices));
     }
     let companions = companions(beside);
     for one in beside {
         let place = companions.iter().position(|companion| **companion == one.configuration);
-        place.into_iter().for_each(|place| add(variants.len() + place, one.block, &one.slices));
+        let thing = place.map(|place| variants.len() + place);
+        thing.into_iter().for_each(|thing| add(thing, &one.configuration, one.block, &one.slices));
     }
     Some(Levels::of(variants.len() + companions.len(), &slices))
 }

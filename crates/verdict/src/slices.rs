@@ -8,7 +8,7 @@
 //!
 //! DETAILS: everything is done in logarithms. A machine of two speeds, 1.6 apart, is what this must stand.
 //! - A slice is y, the logarithm of the mean of the middle half of its rounds: a tick of the kernel in one round of twenty is none of the thing's.
-//! - *Neighbours* tell how fast the machine was just then: z = y − ½(e₋ + e₊), where e = y − μ of the slices before and behind in the same turn, one at
+//! - *Neighbours* tell how fast the machine was just then (unless they are more than 2.5 times off, and so tell of themselves): z = y − ½(e₋ + e₊), where e = y − μ of the slices before and behind in the same turn, one at
 //!   its ends. μ, the usual y of a thing, is the trimmed mean of its z: six passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour
 //!   des expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two speeds it would leave out one.
 //!   A pass goes (k − 1)/k of the way, k being the things of a class: all of the way would turn an error of two things that alternate into its opposite,
@@ -62,6 +62,11 @@ const PAIRS_OUT: f64 = 0.1;
 /// How often neighbours are taken out.
 const PASSES: usize = 6;
 
+/// A neighbour further than this from what is usual of it, in logarithms (2.5 times), tells of
+/// itself, such as whether it slept or spun, or of a CPU that was taken away from it; of a machine
+/// whose speeds are 1.6 apart it tells nothing.
+const MOST_SPEED: f64 = 0.916;
+
 /// Fewer pairs, or blocks, than this are no evidence.
 pub const FEWEST_PAIRS: usize = FEWEST_BLOCKS as usize;
 
@@ -79,7 +84,7 @@ pub struct Slice {
     /// The pair of processes that ran it.
     pub pair: u32,
     /// The turn within the pair, and the place within the turn.
-    pub turn: u32,
+    pub turn: u64,
     pub place: u32,
     /// The mean of the middle half of its recorded rounds.
     pub middle_ns: f64,
@@ -257,11 +262,14 @@ fn without(slices: &[(Slice, f64)], usual: &[f64]) -> Vec<f64> {
         let [a, b] = [a, b].map(|at| slices.get(at).map(|(slice, _)| (slice.pair, slice.turn)));
         a.is_some() && a == b
     };
-    let above = |at: usize| slices[at].1 - usual[slices[at].0.thing];
+    let above = |at: usize| {
+        let above = slices[at].1 - usual[slices[at].0.thing];
+        (above.abs() <= MOST_SPEED).then_some(above)
+    };
     (0..slices.len())
         .map(|at| {
-            let before = (at > 0 && together(at - 1, at)).then(|| above(at - 1));
-            let behind = together(at, at + 1).then(|| above(at + 1));
+            let before = if at > 0 && together(at - 1, at) { above(at - 1) } else { None };
+            let behind = if together(at, at + 1) { above(at + 1) } else { None };
             slices[at].1 - mean(before.into_iter().chain(behind)).unwrap_or(0.0)
         })
         .collect()

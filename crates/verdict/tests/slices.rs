@@ -7,10 +7,13 @@
 //!
 //! The tests make some dozens of surveys. `--ignored --nocapture` makes thousands, and says what came of each kind of noise.
 
+use doorbell_results::configuration::Configuration;
 use doorbell_results::record::slice::Slice as RecordedSlice;
-use doorbell_results::record::{Record, ResultFile, sample};
+use doorbell_results::record::subject::Contexts;
+use doorbell_results::record::{Record, ResultFile, Variant, sample};
 use doorbell_verdict::answer::answer;
 use doorbell_verdict::best::Best;
+use doorbell_verdict::by_block::levels;
 use doorbell_verdict::compare::{RELEVANT, Turns, compare, compare_beside};
 use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::slices::{ERROR, FEWEST_PAIRS, Levels, Slice};
@@ -186,6 +189,45 @@ fn a_run_of_too_few_pairs_tells_nothing_apart_and_still_has_levels() {
     assert!(best.ranked.iter().all(|behind| behind.standing == Standing::Inconclusive));
 }
 
+#[test]
+fn a_thing_of_two_modes_moves_no_neighbour_and_hides_no_difference() {
+    let shape = Shape { classes: 1, things: 4, ..SURVEY };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut slices = survey(shape, USUAL, 1.0, &mut random);
+    // Thing 1 spins at times, and sleeps at times, which takes some hundred times as long.
+    for slice in slices.iter_mut().filter(|slice| slice.thing == 1) {
+        slice.middle_ns *= if random.bool() { 30.0 } else { 1.0 / 30.0 };
+    }
+    let without = |thing: usize| slices.iter().copied().filter(|slice| slice.thing != thing).collect();
+    let without: Vec<Slice> = without(1);
+    let [with, without] = [&slices, &without].map(|slices| Levels::of(shape.things, slices));
+    for thing in [0, 2, 3] {
+        let moved = with.level(thing).unwrap() / without.level(thing).unwrap();
+        assert!((0.97..1.03).contains(&moved), "thing {thing}: {moved}");
+    }
+    let best = Best::of(&with, &[0, 1, 2, 3], ERROR, 0.025);
+    let of = |thing: usize| best.ranked.iter().find(|behind| behind.thing == thing).unwrap();
+    assert!(of(1).candidate && of(1).standing == Standing::Inconclusive, "{best:?}");
+    assert_eq!(of(0).standing, Standing::Slower, "{best:?}");
+    assert!(of(0).ratio.is_some_and(|ratio| ratio.low > 2.0), "{best:?}");
+}
+
+#[test]
+fn turns_of_two_threads_are_no_neighbours_of_those_of_two_processes() {
+    let processes = ["futex", "pipe"].map(sample::configuration);
+    let threads = processes.clone().map(|one| Configuration { contexts: Contexts::Threads, ..one });
+    let mut result = sample::result(&[processes, threads].concat(), 2, |_, _| 4_000.0);
+    for record in &mut result.records {
+        let place = u32::from(record.configuration.subject == "pipe");
+        let slice = RecordedSlice { turn: 0, place, rounds: 100, middle_ns: 4_000.0, slept: None };
+        record.slices.push(slice);
+    }
+    let variants = result.variants();
+    let variants: Vec<&Variant> = variants.iter().collect();
+    let levels = levels(&variants, &[]).unwrap();
+    assert_eq!([0, 1, 2, 3].map(|thing| levels.class(thing)), [0, 0, 2, 2]);
+}
+
 /// A run of six mechanisms that took turns, the first of which takes `slower` longer, on a machine slower by `machine`.
 fn run(slower: f64, machine: f64, seed: u64) -> ResultFile {
     let shape = Shape { classes: 1, things: 6, ..SURVEY };
@@ -198,7 +240,7 @@ fn run(slower: f64, machine: f64, seed: u64) -> ResultFile {
         };
         let record = result.records.iter_mut().find(of).unwrap();
         let Slice { turn, place, middle_ns, .. } = slice;
-        let middle_ns = middle_ns * machine.exp();
+        let (turn, middle_ns) = (turn as u32, middle_ns * machine.exp());
         record.slices.push(RecordedSlice { turn, place, rounds: 100, middle_ns, slept: None });
     }
     result
@@ -247,7 +289,7 @@ fn two_programs(noise: Noise, slower: f64, seed: u64) -> [ResultFile; 2] {
         let mut result = sample::result(&[sample::configuration("futex")], shape.pairs, |_, _| 4_000.0);
         for slice in slices.iter().filter(|slice| slice.thing == thing) {
             let Slice { pair, turn, place, middle_ns, .. } = *slice;
-            let slice = RecordedSlice { turn, place, rounds: 100, middle_ns, slept: None };
+            let slice = RecordedSlice { turn: turn as u32, place, rounds: 100, middle_ns, slept: None };
             result.records.iter_mut().filter(|record| record.block == pair).for_each(|record| {
                 record.slices.push(slice);
             });
