@@ -16,6 +16,7 @@ pub mod columns;
 pub mod command_line;
 pub mod comparison;
 pub mod doctor;
+pub mod edge;
 pub mod emulated;
 pub mod environment;
 mod escaped;

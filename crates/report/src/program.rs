@@ -263,7 +263,7 @@ fn object_of(object: &Object) -> Option<String> {
 }
 
 /// So many in `ns`, a second.
-fn rate(number: u64, ns: u64) -> String {
+pub(super) fn rate(number: u64, ns: u64) -> String {
     let rate = number as f64 * 1e9 / (ns as f64).max(1.0);
     if rate >= 10.0 { count(rate.round() as u64) } else { three(rate) }
 }
@@ -277,7 +277,7 @@ fn p99(series: &Series, scale: Scale) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::screen::{LINES, screen};
     use crate::style::{Style, width};
@@ -285,7 +285,7 @@ mod tests {
     use doorbell_results::anatomy::program::Convoy;
     use doorbell_results::record::sample;
 
-    fn edge(waker: Waker, waiter: &str, mechanism: Mechanism) -> Edge {
+    pub(crate) fn edge(waker: Waker, waiter: &str, mechanism: Mechanism) -> Edge {
         let series = |low_ns| Series::from(&sample::histogram(low_ns, 1000));
         Edge {
             waker,
@@ -297,10 +297,11 @@ mod tests {
             slept: series(80_000.0),
             took: series(9000.0),
             sequence: None,
+            slowest: Vec::new(),
         }
     }
 
-    fn made(edges: Vec<Edge>) -> ResultFile {
+    pub(crate) fn made(edges: Vec<Edge>) -> ResultFile {
         let mut result = sample::result(&[sample::configuration("server")], 1, |_, _| 16_000.0);
         let threads = Threads {
             name: "worker".to_owned(),
@@ -334,7 +335,7 @@ mod tests {
         result
     }
 
-    fn futex(address: u64) -> Mechanism {
+    pub(crate) fn futex(address: u64) -> Mechanism {
         Mechanism { wait: Wait::Futex, object: Object::Futex { address }, by: By::Call }
     }
 

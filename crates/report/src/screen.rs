@@ -121,7 +121,7 @@ fn believed(trust: &Trust, result: &ResultFile) -> String {
         (_, Some(interfered)) => {
             format!("other work interfered with {} of {measured} trials", count(interfered as u64))
         }
-        (_, None) => format!("whether other work interfered with the {measured} trials is not told here"),
+        (_, None) => "interference by other work was not measured".to_owned(),
     }];
     let usable = result.records.iter().filter(|record| record.outcome.measured());
     let tally = usable.fold(Tally::default(), |sum, record| sum.plus(&record.tally));

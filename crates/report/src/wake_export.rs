@@ -79,6 +79,7 @@ mod tests {
             slept: series(8000.0),
             took: series(3000.0),
             sequence: Some(0),
+            slowest: Vec::new(),
         };
         let sequence = Sequence {
             task: 7,

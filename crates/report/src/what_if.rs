@@ -142,7 +142,7 @@ fn in_short(refusal: &Refusal) -> String {
     }
 }
 
-fn why(refusal: &Refusal) -> String {
+pub(super) fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::NoProgram => "the result is of no recorded program; `doorbell trace` makes one".to_owned(),
         Refusal::NoEdge { edges } => {

@@ -34,7 +34,7 @@ impl Section for SlowWakes {
             let lead =
                 vec![format!("{} {}", verdict(slow, configurations.len()), rest(slow)).trim().to_owned()];
             let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
-            let table = (!slow.kept.is_empty()).then(|| table(slow, scale));
+            let table = (!slow.kept.is_empty()).then(|| table(&slow.kept, scale));
             Subsection { lead, table, ..Subsection::default() }
         });
         told.collect()
@@ -54,16 +54,7 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
         if slow.kept.is_empty() {
             continue;
         }
-        let scale = Scale::for_ps(slow.kept.iter().map(|one| one.wake.whole_ps() as f64));
-        out.push_str(&format!("\n{}", table(slow, scale).render(style)));
-        for one in &slow.kept {
-            out.push_str(&waterfall(one.wake, &title(one), style));
-            for found in worth_telling(one) {
-                let line = format!("{}: {}", found.name, crate::wording::sentence(&found.evidence));
-                out.push_str(&style.wrap(&line, 2));
-            }
-            out.push_str(&subsection::text(&[events(one.wake)], style));
-        }
+        out.push_str(&each(&slow.kept, style));
     }
     if !result.machine.findings.is_empty() {
         out.push_str(&format!("\n{}", style.wrap(&doctor::verdict(&result.machine.findings), 0)));
@@ -71,6 +62,23 @@ pub fn text(result: &ResultFile, style: &Style) -> String {
     let again = repeat(result);
     if !again.is_empty() {
         out.push_str(&format!("To repeat it: {}\n", style.text(&again)));
+    }
+    out
+}
+
+/// The table of slow wake-ups, and of each a waterfall, what was found and its events.
+pub(super) fn each(kept: &[Explained], style: &Style) -> String {
+    let scale = Scale::for_ps(kept.iter().map(|one| one.wake.whole_ps() as f64));
+    let mut out = format!("\n{}", table(kept, scale).render(style));
+    for one in kept {
+        out.push_str(&waterfall(one.wake, &title(one), style));
+        for found in worth_telling(one) {
+            let line = format!("{}: {}", found.name, crate::wording::sentence(&found.evidence));
+            out.push_str(&style.wrap(&line, 2));
+        }
+        if !one.wake.events.is_empty() {
+            out.push_str(&subsection::text(&[events(one.wake)], style));
+        }
     }
     out
 }
@@ -151,23 +159,23 @@ pub(super) fn title(one: &Explained) -> String {
     format!("Wake-up {}: {}, {cause}", count(one.wake.sequence), time(one.wake.whole_ps() as f64))
 }
 
-fn table(slow: &Slow, scale: Scale) -> Table {
+fn table(kept: &[Explained], scale: Scale) -> Table {
     let mut table = Table::new(vec![
         number("wake-up"),
         number(format!("took, {}", scale.unit.sign())),
         word("cause"),
         number("covers"),
     ]);
-    for [number, took, cause, covers, _] in causes(slow, scale) {
+    for [number, took, cause, covers, _] in causes(kept, scale) {
         table.row(vec![number, took, cause, covers]);
     }
     table
 }
 
 /// Number, time, cause, share and evidence of each slow wake; what else was found follows in rows of its own.
-pub(super) fn causes(slow: &Slow, scale: Scale) -> Vec<[String; 5]> {
+pub(super) fn causes(kept: &[Explained], scale: Scale) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
-    for one in &slow.kept {
+    for one in kept {
         let whole = one.wake.whole_ps().max(1) as f64;
         let share = |ps: u64| format!("{:.0} %", 100.0 * ps as f64 / whole);
         let (number, took) = (count(one.wake.sequence), scale.show(whole));
@@ -252,6 +260,7 @@ fn said(event: &Event, wake: &Wake) -> String {
         What::Idles { state } => format!("goes idle, state {state}"),
         What::Wakes => "leaves idle".to_owned(),
         What::Fault => format!("{by} meets a page that is not there"),
+        What::Runs { name } => format!("{} has the CPU", who(event.task, name)),
     }
 }
 
@@ -279,7 +288,7 @@ mod tests {
             hidden: Vec::new(),
             kept: vec![one],
         };
-        let row = &causes(&slow, Scale::for_ps([1e6]))[0];
+        let row = &causes(&slow.kept, Scale::for_ps([1e6]))[0];
         assert_eq!(
             (row[2].as_str(), row[4].as_str()),
             ("unknown", "more events than are kept; 7 are missing")
@@ -322,7 +331,7 @@ mod tests {
             hidden: Vec::new(),
             kept: vec![one],
         };
-        let rows = causes(&slow, Scale::for_ps([1e6]));
+        let rows = causes(&slow.kept, Scale::for_ps([1e6]));
         let causes: Vec<&str> = rows.iter().map(|row| row[2].as_str()).collect();
         assert_eq!(causes, ["steal", "  also: page fault"]);
     }

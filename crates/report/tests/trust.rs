@@ -41,7 +41,7 @@ fn where_the_system_tells_nothing_of_other_work_no_number_of_trials_is_said_to_b
         record.environment.foreign_share = None;
         record.environment.steal_share = None;
     }
-    let told = "Trust: whether other work interfered with the 6 trials is not told here.";
+    let told = "Trust: interference by other work was not measured.";
     assert_eq!(trust(&result), told);
     // What was seen is told all the same.
     let words = || "planted".to_owned();

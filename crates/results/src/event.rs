@@ -119,6 +119,11 @@ pub enum What {
     Wakes,
     /// The task met a page that was not there.
     Fault,
+    /// The task has the CPU: told with a wake-up, and not when it came.
+    Runs {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// The vector by which another CPU asks this one to look for something to run.

@@ -80,6 +80,7 @@ pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
         .collect()
 }
 
-fn explained(wake: &Wake) -> Explained<'_> {
+/// A wake-up with its cause.
+pub fn explained(wake: &Wake) -> Explained<'_> {
     Explained { wake, verdict: cause::verdict(wake), found: cause::causes(wake), longest: longest(wake) }
 }

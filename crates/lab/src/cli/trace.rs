@@ -3,6 +3,7 @@
 
 pub mod costs;
 pub mod export;
+pub mod show;
 pub mod starter;
 pub mod whatif;
 
@@ -42,6 +43,8 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace --time 5s -- ./server          or for five seconds; the command goes on\n  \
     doorbell trace -p 4711 --time 10s             record a program that runs already\n  \
     doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
+    doorbell trace show t.json --edge A                  why are the slowest wake-ups of the first edge slow?
+  \
     doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n  \
     doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n\n\
     Needs root, or CAP_BPF with CAP_PERFMON, or a tracefs this user may write. The program is left alone: nobody attaches to\n  \
@@ -95,6 +98,8 @@ pub struct Args {
 enum Step {
     /// Say what spinning, pinning, another mechanism or batches would change at an edge of a recorded program
     Whatif(whatif::Args),
+    /// Show the slowest wake-ups of an edge of a recorded program, each with its stages and its cause
+    Show(show::Args),
     /// Write a recorded program for a flame graph, or for Perfetto
     Export(export::Args),
 }
@@ -109,6 +114,7 @@ fn engine() -> impl clap::builder::TypedValueParser<Value = Engine> {
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     match &args.step {
         Some(Step::Whatif(args)) => return whatif::run(args, terminal),
+        Some(Step::Show(args)) => return show::run(args),
         Some(Step::Export(args)) => return export::run(args),
         None => {}
     }

@@ -13,6 +13,7 @@ use std::sync::PoisonError;
 use doorbell_harness::trace::Tracefs;
 use doorbell_harness::trace::bpf::Bpf;
 use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Wait, Waker};
+use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
@@ -215,6 +216,19 @@ fn pipes_and_sockets_are_on_their_edge_with_the_sender_and_not_the_softirq() {
 }
 
 #[test]
+fn a_completion_of_an_io_uring_is_on_its_edge_with_what_was_written_to() {
+    if let Err(error) = io_uring::IoUring::new(2) {
+        doorbell_skipped::skip(format!("there is no io_uring to be had: {error}"));
+        return;
+    }
+    with_each_engine(|engine| {
+        Recording::by(engine, "io-uring").holds("waiter", |edge| {
+            called(edge, Wait::IoUring, |object| is_file(object, |file| *file == File::Pipe))
+        });
+    });
+}
+
+#[test]
 fn signals_and_timers_are_on_their_edge() {
     with_each_engine(|engine| {
         Recording::by(engine, "signal").holds("waiter", |edge| {
@@ -287,6 +301,41 @@ fn threads_that_hand_a_lock_on_are_a_convoy_and_one_that_asks_in_vain_spins() {
         let asked = recording.counts["asked"];
         assert!(asker.asked_in_vain.abs_diff(asked) * 100 <= asked, "{asker:?} of {asked}");
     });
+}
+
+#[test]
+fn the_slowest_wake_ups_of_an_edge_are_shown_with_their_stages() {
+    with_each_engine(|engine| {
+        let recording = Recording::by(engine, "pipe");
+        let right = |edge: &Edge| edge.waiter == "waiter" && by_thread(edge, "waker");
+        let place = recording.program.edges.iter().position(right).unwrap();
+        let (edge, letter) = (&recording.program.edges[place], Edge::letter(place));
+        assert_eq!(edge.slowest.len(), 5);
+        let times: Vec<u64> = edge.slowest.iter().map(wake_ps).collect();
+        assert!(times.is_sorted_by(|one, next| one >= next), "{times:?}");
+        let max_ps = (edge.took.max_ns * 1e3) as u64;
+        assert!(times[0].abs_diff(max_ps) * 50 <= max_ps, "{times:?}, and the edge's longest {max_ps}");
+        for wake in &edge.slowest {
+            assert!(wake.marks.is_sorted_by_key(|passed| passed.at_ps), "{wake:?}");
+            assert!(wake.events.iter().all(|event| event.cpu < 4096), "{wake:?}");
+        }
+        let (status, text) = said(&recording, &["trace", "show", "FILE", "--edge", &letter]);
+        assert!(status == Some(0) && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains(&format!("Edge {letter}: waker wakes waiter by pipe")), "{text}");
+        let shown = text.lines().filter(|line| line.starts_with("Wake-up ") && line.contains("stages in"));
+        assert_eq!(shown.count(), 5, "{text}");
+        let file = Recording::file(&recording.stage);
+        let words = ["trace", "show", file.to_str().unwrap(), "--edge", "ZZZ"];
+        let output = recording.stage.doorbell(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
+        assert!(complaint(&output).contains("it has no such edge"), "{}", complaint(&output));
+    });
+}
+
+/// From the waking to the CPU's turning to the waiter, or to the first thing that it did.
+fn wake_ps(wake: &Wake) -> u64 {
+    let came = wake.at(Mark::ScheduledIn).or_else(|| wake.at(Mark::UserMode)).unwrap();
+    came.abs_diff(wake.at(Mark::Issued).unwrap())
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn slowest(slow: &Slow, configurations: usize) -> Dissection {
             ("covers".to_owned(), true),
             ("evidence".to_owned(), false),
         ],
-        rows: causes(slow, scale)
+        rows: causes(&slow.kept, scale)
             .into_iter()
             .map(|configurations| TableRow {
                 variant: String::new(),

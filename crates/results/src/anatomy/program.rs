@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Wake;
 use crate::record::Series;
 
 /// The times of a recording end below this, nanoseconds: 104 days, which is what the histograms of its wake-ups reach to.
@@ -165,6 +166,9 @@ pub struct Edge {
     /// The place in [`Program::sequences`] of the thread that it woke most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u32>,
+    /// Its slowest wake-ups, the slowest first; of the worst edges only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<Wake>,
 }
 
 /// Who wakes.

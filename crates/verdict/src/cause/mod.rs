@@ -140,6 +140,7 @@ fn called(wake: &Wake, task: i32) -> String {
     let name = wake.events.iter().find_map(|event| match &event.what {
         What::Switch { to, to_name, .. } if *to == task => Some(to_name),
         What::Switch { from, from_name, .. } if *from == task => Some(from_name),
+        What::Runs { name } if event.task == task => Some(name),
         _ => None,
     });
     name.map_or_else(|| format!("task {task}"), |name| format!("'{name}' ({task})"))

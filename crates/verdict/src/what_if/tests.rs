@@ -48,6 +48,7 @@ fn recorded(waker: Waker, mechanism: Mechanism, waker_ran_ns: u64) -> ResultFile
         slept: series(100_000.0),
         took: series(30_000.0),
         sequence: Some(0),
+        slowest: Vec::new(),
     };
     let sequence = Sequence {
         edge: vec![0; WAKES],

@@ -80,6 +80,8 @@ pub fn places(types: &Types, children: bool) -> Result<Vec<u64>, BpfError> {
         task("nvcsw", "count of a task's switches")?,
         task("nivcsw", "count of a task's switches")?,
         task("se.sum_exec_runtime", "CPU time of a task")?,
+        task("se.prev_sum_exec_runtime", "CPU time of a task when it came")?,
+        task("prio", "priority of a task")?,
         reads,
         writes,
         doing[0],

@@ -33,6 +33,13 @@ pub struct Woken {
     pub waker_switches: u64,
     pub args: [u64; 3],
     pub waker_args: [u64; 3],
+    /// The CPU that it came to, and the one from which it was woken.
+    pub cpu: u32,
+    pub waker_cpu: u32,
+    /// Who had its CPU until it came, 0 for the idle task; negative where that was not told.
+    pub before: i32,
+    /// For how long that one had run in one go.
+    pub before_ran: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +97,10 @@ pub fn read(bytes: &[u8]) -> Option<Told> {
             waker_switches: word(9)?,
             args: three(10)?,
             waker_args: three(13)?,
+            cpu: half(32)?.cast_unsigned(),
+            waker_cpu: half(33)?.cast_unsigned(),
+            before: half(34)?,
+            before_ran: word(18)?,
         }),
         2 => Told::Left { task: half(1)?, at: word(1)? },
         3 => Told::Born { task: half(1)?, process: half(2)?, parent: half(3)?, name: name()? },
@@ -107,8 +118,11 @@ mod tests {
     fn a_record_is_read_as_it_is_laid_out_and_one_cut_off_is_none() {
         let halves: Vec<i32> = vec![1, 9, 10, 11, 12, 13, -1, 202];
         let words: Vec<u64> = (100..112).collect();
+        let last: [i32; 4] = [1, 0, -1, 0];
         let mut bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_ne_bytes()).collect();
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(last.iter().flat_map(|half| half.to_ne_bytes()));
+        bytes.extend(112_u64.to_ne_bytes());
         let woken = Woken {
             how: IN_SOFTIRQ | RAN_OUT,
             task: 10,
@@ -125,6 +139,10 @@ mod tests {
             waker_switches: 105,
             args: [106, 107, 108],
             waker_args: [109, 110, 111],
+            cpu: 1,
+            waker_cpu: 0,
+            before: -1,
+            before_ran: 112,
         };
         assert_eq!(read(&bytes), Some(Told::Woken(woken)));
         (0..bytes.len()).for_each(|end| assert_eq!(read(&bytes[..end]), None));

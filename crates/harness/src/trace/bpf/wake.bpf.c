@@ -24,6 +24,7 @@ typedef unsigned long long u64;
 /* The kernel's functions by their numbers (include/uapi/linux/bpf.h, __BPF_FUNC_MAPPER). */
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*now_ns)(void) = (void *)5;
+static u32 (*this_cpu)(void) = (void *)8;
 static long (*read_kernel)(void *into, u32 size, const void *from) = (void *)113;
 static long (*read_kernel_text)(void *into, u32 size, const void *from) = (void *)115;
 static void *(*reserve)(void *ring, u64 size, u64 flags) = (void *)131;
@@ -40,6 +41,8 @@ enum { CLONE_THREAD = 0x00010000 };
 enum { NO_CALLS = 0x00000010 | 0x00004000 | 0x00200000 };
 /* TASK_DEAD there. */
 enum { DEAD = 0x80 };
+/* MAX_RT_PRIO (include/linux/sched/prio.h). */
+enum { FIRST_ORDINARY = 100 };
 /* SOFTIRQ_OFFSET, and the bits of interrupts (include/linux/preempt.h). */
 enum { SOFTIRQ = 0x100, INTERRUPT = 0xf0000 };
 
@@ -49,6 +52,8 @@ const volatile struct {
 	u64 task_pid, task_tgid, task_flags, task_mm, task_comm, task_state;
 	u64 task_switched, task_preempted; /* nvcsw, nivcsw */
 	u64 task_ran; /* se.sum_exec_runtime */
+	u64 task_ran_before; /* se.prev_sum_exec_runtime: as it was when the task came */
+	u64 task_priority;
 	u64 task_reads, task_writes; /* ioac.syscr, ioac.syscw */
 	u64 task_preempt_count; /* thread_info.preempt_count, where that is in the task */
 	u64 task_queue, queue_cpu; /* se.cfs_rq, and its rq, which is a variable of the CPU */
@@ -78,7 +83,7 @@ struct thread {
 	u64 args[3], waker_args[3];
 	s32 call, waker_call;
 	s32 waker, waker_process;
-	u32 how;
+	u32 how, waker_cpu;
 	u32 starter; /* what it makes is followed, and it is not */
 };
 
@@ -109,6 +114,10 @@ struct woken {
 	s32 task, process, waker, waker_process, call, waker_call;
 	u64 slept, waking, came, ran, done, waker_switches;
 	u64 args[3], waker_args[3];
+	u32 cpu, waker_cpu;
+	s32 before; /* who had the CPU until then; -1 where that was not told */
+	u32 nothing;
+	u64 before_ran; /* for how long, in one go; 0 where the kernel does not count that */
 };
 
 struct at {
@@ -152,6 +161,14 @@ static inline void call_of(void *task, s32 *call, u64 *args)
 	args[2] = FIELD(u64, saved, where.registers_args[2]);
 }
 
+/* For tasks of real-time priority the kernel does not keep what it was when they came. */
+static inline u64 ran_at_once(void *task)
+{
+	if (FIELD(s32, task, where.task_priority) < FIRST_ORDINARY)
+		return 0;
+	return FIELD(u64, task, where.task_ran) - FIELD(u64, task, where.task_ran_before);
+}
+
 static inline u32 context(void *task)
 {
 	u32 count = 0;
@@ -181,6 +198,7 @@ SEC("tp_btf/sched_waking") int waking(u64 *words)
 			how |= timer[1] == (u64)task ? BY_TIMER | RAN_OUT : BY_TIMER;
 	}
 	thread->how = how;
+	thread->waker_cpu = this_cpu();
 	thread->waker = FIELD(s32, waker, where.task_pid);
 	thread->waker_process = FIELD(s32, waker, where.task_tgid);
 	thread->waker_switches =
@@ -203,14 +221,14 @@ static inline void tell_when(u32 kind, void *task, u64 at)
 	submit(record, NO_WAKEUP);
 }
 
-static inline void came(struct thread *thread, void *task, u64 at, u32 how)
+static inline void came(struct thread *thread, void *task, u64 at, void *before)
 {
 	struct woken *record;
 	if (!thread->waking) {
 		__sync_fetch_and_add(&counts.incomplete, 1);
 	} else if ((record = reserve(&records, sizeof(*record), 0))) {
 		record->kind = WOKEN;
-		record->how = thread->how | how;
+		record->how = before ? thread->how : thread->how | UNTOLD;
 		record->task = FIELD(s32, task, where.task_pid);
 		record->process = FIELD(s32, task, where.task_tgid);
 		record->waker = thread->waker;
@@ -229,6 +247,11 @@ static inline void came(struct thread *thread, void *task, u64 at, u32 how)
 		record->waker_args[0] = thread->waker_args[0];
 		record->waker_args[1] = thread->waker_args[1];
 		record->waker_args[2] = thread->waker_args[2];
+		record->cpu = this_cpu();
+		record->waker_cpu = thread->waker_cpu;
+		record->before = before ? FIELD(s32, before, where.task_pid) : -1;
+		record->nothing = 0;
+		record->before_ran = before ? ran_at_once(before) : 0;
 		submit(record, NO_WAKEUP);
 	} else {
 		__sync_fetch_and_add(&counts.lost, 1);
@@ -244,7 +267,7 @@ SEC("tp_btf/sched_switch") int switched(u64 *words)
 	struct thread *thread = followed(to);
 	if (thread && thread->slept) {
 		now = now_ns();
-		came(thread, to, now, 0);
+		came(thread, to, now, from);
 	}
 	thread = followed(from);
 	if (!thread || thread->starter)
@@ -254,7 +277,7 @@ SEC("tp_btf/sched_switch") int switched(u64 *words)
 	u64 ran = FIELD(u64, from, where.task_ran);
 	/* It can leave only what it has come to, and has run since. */
 	if (thread->slept)
-		came(thread, from, now - (ran - thread->ran), UNTOLD);
+		came(thread, from, now - (ran - thread->ran), 0);
 	u32 state = where.switch_has_state ? (u32)words[3] : FIELD(u32, from, where.task_state);
 	if (words[0] & 1 || !state) {
 		tell_when(LEFT, from, now);

@@ -11,9 +11,11 @@ use super::call::{Call, Does};
 use super::files::Files;
 use super::graph::{Ended, Graph, Pending, Weaver, Woken as Waking};
 use super::seen::Context;
+use super::slowest::{Chosen, Telling};
 use super::{Known, name};
 use crate::trace::bpf::record::{BY_TIMER, IN_INTERRUPT, IN_SOFTIRQ, RAN_OUT, Told, UNTOLD, Woken, read};
 use crate::trace::bpf::{Bpf, BpfCounts, BpfError, Whom};
+use doorbell_results::anatomy::Wake;
 
 /// Wake-ups that are kept: with them and what is made of them the recorder takes some 900 MB.
 const MOST: usize = 4_000_000;
@@ -28,6 +30,15 @@ pub(super) struct ByBpf {
     /// What had been counted when recording began, and of incomplete sleeps when it ended.
     before: BpfCounts,
     incomplete: u64,
+    records: Records,
+    /// Descriptors that were looked for, and wakers.
+    sought: HashSet<(i32, i32)>,
+    outside: HashSet<i32>,
+}
+
+/// What was recorded.
+#[derive(Debug, Default)]
+struct Records {
     woken: Vec<Woken>,
     /// Threads that left their CPU without having gone to sleep, and when.
     left: Vec<(i32, u64)>,
@@ -35,9 +46,10 @@ pub(super) struct ByBpf {
     threads: HashMap<i32, (i32, u64, u64)>,
     /// Processes that others of the program made.
     parents: Vec<(i32, i32)>,
-    /// Descriptors that were looked for, and wakers.
-    sought: HashSet<(i32, i32)>,
-    outside: HashSet<i32>,
+    /// Of each thread the place of its last wake-up.
+    last: HashMap<i32, usize>,
+    /// The wake-ups after which their thread ended.
+    ended: HashSet<usize>,
 }
 
 /// The call in which a waker has woken these.
@@ -54,10 +66,7 @@ impl ByBpf {
             bpf: Bpf::load(children)?,
             before: BpfCounts::default(),
             incomplete: 0,
-            woken: Vec::new(),
-            left: Vec::new(),
-            threads: HashMap::new(),
-            parents: Vec::new(),
+            records: Records::default(),
             sought: HashSet::new(),
             outside: HashSet::new(),
         })
@@ -70,7 +79,7 @@ impl ByBpf {
     /// That a thread was there when it was followed.
     pub(super) fn there(&mut self, task: i32, process: i32) {
         let ran = cpu_time_of(process, task).unwrap_or(0);
-        self.threads.insert(task, (process, ran, ran));
+        self.records.threads.insert(task, (process, ran, ran));
     }
 
     pub(super) fn start(&mut self) -> Result<(), BpfError> {
@@ -97,53 +106,43 @@ impl ByBpf {
     }
 
     pub(super) fn take(&mut self, known: &mut Known) {
-        let Self { bpf, woken, left, threads, parents, sought, outside, .. } = self;
+        let Self { bpf, records, sought, outside, .. } = self;
         let mut look = HashSet::new();
-        bpf.drain(|bytes| match read(bytes) {
-            Some(Told::Woken(one)) => {
-                let ends = [(one.process, call_of(&one)), (one.waker_process, waker_call_of(&one))];
-                for (process, call) in ends {
-                    let fd = call.and_then(|call| match call.does() {
-                        Does::Closes(fd) => Some(fd),
-                        _ => call.descriptor(),
-                    });
-                    if let Some(fd) = fd
-                        && known.files.of(process, fd).is_none()
-                        && sought.insert((process, fd))
-                    {
-                        look.insert(process);
+        bpf.drain(|bytes| {
+            let Some(told) = read(bytes) else { return };
+            match &told {
+                Told::Woken(one) => {
+                    let ends = [(one.process, call_of(one)), (one.waker_process, waker_call_of(one))];
+                    for (process, call) in ends {
+                        let fd = call.and_then(|call| match call.does() {
+                            Does::Closes(fd) => Some(fd),
+                            _ => call.descriptor(),
+                        });
+                        if let Some(fd) = fd
+                            && known.files.of(process, fd).is_none()
+                            && sought.insert((process, fd))
+                        {
+                            look.insert(process);
+                        }
+                    }
+                    // Who wakes from outside, or kept the thread waiting, may be gone in the end.
+                    let waker = Some(one.waker).filter(|_| context(one) == Context::Task);
+                    for task in waker.into_iter().chain(Some(one.before).filter(|task| *task > 0)) {
+                        if !known.names.contains_key(&task) && outside.insert(task) {
+                            known.names.extend(name(task).map(|name| (task, name)));
+                        }
                     }
                 }
-                if let Some((_, _, last)) = threads.get_mut(&one.task) {
-                    *last = one.ran;
+                Told::Born { task, process, name, .. } => {
+                    known.names.insert(*task, name.clone());
+                    if task == process {
+                        known.processes.insert(*process);
+                    }
                 }
-                // Who wakes from outside may be gone in the end.
-                if context(&one) == Context::Task
-                    && !known.names.contains_key(&one.waker)
-                    && outside.insert(one.waker)
-                {
-                    known.names.extend(name(one.waker).map(|name| (one.waker, name)));
-                }
-                woken.push(one);
+                Told::Renamed { task, name } => drop(known.names.insert(*task, name.clone())),
+                Told::Left { .. } | Told::Ended { .. } => {}
             }
-            Some(Told::Left { task, at }) => left.push((task, at)),
-            Some(Told::Born { task, process, parent, name }) => {
-                // A number that is given again: what its last holder ran is not lost.
-                let ran = threads.get(&task).map_or(0, |(_, first, last)| last.saturating_sub(*first));
-                threads.insert(task, (process, 0_u64.wrapping_sub(ran), 0));
-                known.names.insert(task, name);
-                if task == process {
-                    parents.push((process, parent));
-                    known.processes.insert(process);
-                }
-            }
-            Some(Told::Renamed { task, name }) => drop(known.names.insert(task, name)),
-            Some(Told::Ended { task, ran }) => {
-                if let Some((_, _, last)) = threads.get_mut(&task) {
-                    *last = ran;
-                }
-            }
-            None => {}
+            records.enter(told);
         });
         for process in look.into_iter().take(LOOKS) {
             known.files.look(process);
@@ -152,7 +151,7 @@ impl ByBpf {
 
     /// Looks at how long the threads have run that are there still.
     pub(super) fn look(&mut self) {
-        for (task, (process, _, last)) in &mut self.threads {
+        for (task, (process, _, last)) in &mut self.records.threads {
             if let Some(ran) = cpu_time_of(*process, *task) {
                 *last = ran.max(*last);
             }
@@ -160,7 +159,7 @@ impl ByBpf {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.woken.len() >= MOST
+        self.records.woken.len() >= MOST
     }
 
     pub(super) fn most() -> String {
@@ -168,7 +167,7 @@ impl ByBpf {
     }
 
     pub(super) fn records(&self) -> u64 {
-        (self.woken.len() + self.left.len()) as u64
+        (self.records.woken.len() + self.records.left.len()) as u64
     }
 
     pub(super) fn lost(&self) -> Result<u64, BpfError> {
@@ -177,6 +176,47 @@ impl ByBpf {
 
     /// Who woke whom.
     pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
+        let incomplete = self.incomplete.saturating_sub(self.before.incomplete);
+        self.records.graph(first, files, incomplete)
+    }
+
+    /// The wake-ups that were chosen, with the places of their edges.
+    pub(super) fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+        self.records.whole(chosen, telling)
+    }
+}
+
+impl Records {
+    fn enter(&mut self, told: Told) {
+        let Self { woken, left, threads, parents, last, ended } = self;
+        match told {
+            Told::Woken(one) => {
+                if let Some((_, _, ran)) = threads.get_mut(&one.task) {
+                    *ran = one.ran;
+                }
+                last.insert(one.task, woken.len());
+                woken.push(one);
+            }
+            Told::Left { task, at } => left.push((task, at)),
+            Told::Born { task, process, parent, .. } => {
+                // A number that is given again: what its last holder ran is not lost.
+                let ran = threads.get(&task).map_or(0, |(_, first, last)| last.saturating_sub(*first));
+                threads.insert(task, (process, 0_u64.wrapping_sub(ran), 0));
+                if task == process {
+                    parents.push((process, parent));
+                }
+            }
+            Told::Renamed { .. } => {}
+            Told::Ended { task, ran } => {
+                ended.extend(last.remove(&task));
+                if let Some((_, _, last)) = threads.get_mut(&task) {
+                    *last = ran;
+                }
+            }
+        }
+    }
+
+    fn graph(&self, first: &[(i32, i32)], files: &Files, incomplete: u64) -> Graph {
         let mut weaver = Weaver::new(first, true, files);
         for (task, (process, first, last)) in &self.threads {
             weaver.ran(*task, *process, last.wrapping_sub(*first));
@@ -185,7 +225,6 @@ impl ByBpf {
             weaver.process_of(*process, *parent);
         }
         let untold = self.woken.iter().filter(|one| one.how & UNTOLD != 0).count();
-        let incomplete = self.incomplete.saturating_sub(self.before.incomplete);
         weaver.counted(self.woken.len() as u64, untold as u64, incomplete);
         self.weave(&mut weaver);
         weaver.end()
@@ -194,15 +233,20 @@ impl ByBpf {
     /// Enters the wake-ups in the order in which they began.
     fn weave(&self, weaver: &mut Weaver) {
         let leavings = self.leavings();
-        let mut order: Vec<&Woken> = self.woken.iter().collect();
-        order.sort_by_key(|one| one.waking);
-        let mut before: HashMap<i32, &Woken> = HashMap::new();
+        let mut order: Vec<(usize, &Woken)> = self.woken.iter().enumerate().collect();
+        order.sort_by_key(|(_, one)| one.waking);
+        let mut before: HashMap<i32, (usize, &Woken)> = HashMap::new();
         let mut calling: HashMap<i32, Calling> = HashMap::new();
         let mut woke_last: HashMap<i32, u64> = HashMap::new();
-        for one in order {
-            if let Some(last) = before.insert(one.task, one) {
-                let woke = woke_last.get(&one.task).is_some_and(|at| *at >= last.came);
-                settle(weaver, last, went_on(last, one) || woke, &leavings);
+        // Who woke another since, or ended, has gone on whatever it sleeps in next.
+        let acted = |(place, last): (usize, &Woken), woke_last: &HashMap<i32, u64>| {
+            let woke = woke_last.get(&last.task).is_some_and(|at| *at >= last.came);
+            woke || self.ended.contains(&place)
+        };
+        for (place, one) in order {
+            if let Some(last) = before.insert(one.task, (place, one)) {
+                let acted = acted(last, &woke_last);
+                settle(weaver, last.1, acted || went_on(last.1, one), &leavings);
             }
             let Some(call) = waker_call_of(one).filter(|_| context(one) == Context::Task) else { continue };
             if !self.threads.contains_key(&one.waker) {
@@ -223,7 +267,23 @@ impl ByBpf {
             now.woken.push(one.task);
         }
         calling.iter().for_each(|(waker, calling)| told(weaver, *waker, calling));
-        before.values().for_each(|last| settle(weaver, last, false, &leavings));
+        before.values().for_each(|last| settle(weaver, last.1, acted(*last, &woke_last), &leavings));
+    }
+
+    fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+        let key = |task, slept, told| (task, slept, told);
+        let mut places: HashMap<_, Vec<usize>> = HashMap::new();
+        for (place, one) in chosen.iter().enumerate() {
+            places.entry(key(one.waiter, one.slept, one.told)).or_default().push(place);
+        }
+        let mut found: Vec<(usize, Wake)> = Vec::new();
+        for one in &self.woken {
+            for place in places.get(&key(one.task, one.slept, one.waking)).into_iter().flatten() {
+                found.push((*place, telling.put_together(&chosen[*place], one)));
+            }
+        }
+        found.sort_by_key(|(place, _)| *place);
+        found.into_iter().map(|(place, wake)| (chosen[place].edge, wake)).collect()
     }
 
     /// When each thread left its CPU, in order.
@@ -308,6 +368,38 @@ fn cpu_time_of(process: i32, task: i32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A wait of task 10 whose time ran out, and what was told after it.
+    fn rescued(after: Vec<Told>) -> u64 {
+        let one = Woken {
+            how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
+            task: 10,
+            process: 10,
+            waker_call: -1,
+            slept: 1000,
+            waking: 2000,
+            came: 3000,
+            ..waits(FUTEX, 0x70, 5)
+        };
+        let threads = HashMap::from([(10, (10, 0, 0)), (11, (10, 0, 0))]);
+        let mut records = Records { threads, ..Records::default() };
+        std::iter::once(Told::Woken(one)).chain(after).for_each(|told| records.enter(told));
+        let graph = records.graph(&[(10, 10), (11, 10)], &Files::default(), 0);
+        graph.edges.iter().map(|(_, times)| times.rescued).sum()
+    }
+
+    /// The last wait of each thread was never counted, and a lost wake-up before the end was missed.
+    #[test]
+    fn a_thread_that_ends_or_wakes_another_after_its_last_wait_ran_out_went_on() {
+        assert_eq!(rescued(Vec::new()), 0, "what it does next is not seen");
+        assert_eq!(rescued(vec![Told::Ended { task: 10, ran: 7 }]), 1);
+        let woken =
+            Woken { task: 11, waker: 10, waker_call: FUTEX, slept: 1, waking: 4000, ..Woken::default() };
+        assert_eq!(rescued(vec![Told::Woken(woken)]), 1);
+        let name = String::new();
+        let again = Told::Born { task: 10, process: 10, parent: 1, name };
+        assert_eq!(rescued(vec![Told::Ended { task: 10, ran: 7 }, again]), 1, "its number is another's now");
+    }
 
     const FUTEX: i32 = libc::SYS_futex as i32;
 

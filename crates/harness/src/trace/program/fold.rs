@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::graph::{Graph, Lived, Passed, Times, Who};
+use super::slowest::Chosen;
 use doorbell_results::anatomy::program::{
     By, Convoy, Edge, Herd, Mechanism, Object, Program, Sequence, Threads, Wait, Waker,
 };
@@ -19,6 +20,8 @@ const CONVOY: usize = 3;
 const EDGES: usize = 40;
 /// Edges of which the thread that they woke most is kept wake-up by wake-up.
 const SEQUENCES: usize = 12;
+/// The slowest wake-ups of such an edge that are kept whole.
+const SLOWEST: usize = 5;
 /// Wake-ups that are kept of a thread: minutes of most programs, and half a megabyte of the file.
 const PASSED: usize = 20_000;
 
@@ -38,8 +41,9 @@ impl Folded {
     }
 }
 
-/// The threads, edges, herds and sequences of `graph`; the rest of the program is the recorder's to say.
-pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Program {
+/// The threads, edges, herds and sequences of `graph`, and which wake-ups are to be kept whole; the
+/// rest of the program is the recorder's to say.
+pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Program, Vec<Chosen>) {
     let convoys = convoys(&graph, names);
     let name = |task: i32| names.get(&task).cloned().unwrap_or_else(|| format!("task {task}"));
     let mut folded: BTreeMap<(Waker, String, Mechanism), Folded> = BTreeMap::new();
@@ -69,6 +73,7 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
     }
     let mut sequences: Vec<Sequence> = Vec::new();
     let mut edges = Vec::new();
+    let mut chosen = Vec::new();
     for (number, ((waker, waiter, mechanism), one)) in folded.into_iter().enumerate() {
         let busiest = one.tasks.iter().max_by_key(|(_, wakes)| **wakes).map(|(task, _)| *task);
         let sequence = busiest.filter(|_| number < SEQUENCES).and_then(|task| {
@@ -80,6 +85,9 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
             });
             u32::try_from(place).ok()
         });
+        if number < SEQUENCES {
+            chosen.extend(slowest(&graph, number, one.tasks.keys(), &place_of));
+        }
         edges.push(Edge {
             waker,
             waiter,
@@ -90,11 +98,12 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
             slept: series(&one.times, 0, clock),
             took: series(&one.times, 1, clock),
             sequence,
+            slowest: Vec::new(),
         });
     }
     let earliest = sequences.iter().map(|sequence| sequence.begins_ns).min().unwrap_or(0);
     sequences.iter_mut().for_each(|sequence| sequence.begins_ns -= earliest);
-    Program {
+    let program = Program {
         convoys,
         wakes: graph.wakes,
         ended_by_action: graph.ended_by_action,
@@ -105,7 +114,33 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> Pro
         edges,
         sequences,
         ..Program::default()
+    };
+    (program, chosen)
+}
+
+/// The slowest wake-ups of the edge in a place, the slowest first.
+fn slowest<'a>(
+    graph: &Graph,
+    edge: usize,
+    tasks: impl Iterator<Item = &'a i32>,
+    place_of: &[usize],
+) -> Vec<Chosen> {
+    let mut all = Vec::new();
+    for waiter in tasks {
+        let passed = graph.threads.get(waiter).map_or(&[][..], |thread| &thread.passed);
+        let numbered = (1..).zip(passed).filter(|(_, one)| place_of[one.edge] == edge);
+        all.extend(numbered.map(|(number, one)| {
+            let Passed { edge: place, slept, waking, came, told, .. } = *one;
+            let waker = match graph.edges[place].0.waker {
+                Who::Task(task) => Some(task),
+                Who::Kernel => None,
+            };
+            Chosen { edge, number, waker, waiter: *waiter, slept, told, waking, came }
+        }));
+        all.sort_by_key(|one| std::cmp::Reverse(one.came.saturating_sub(one.waking)));
+        all.truncate(SLOWEST);
     }
+    all
 }
 
 /// All wake-ups of a program, however they are folded: from waking to running.

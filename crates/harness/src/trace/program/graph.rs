@@ -55,7 +55,7 @@ pub struct Passed {
     pub waking: u64,
     pub came: u64,
     /// When its waking was told.
-    told: u64,
+    pub told: u64,
     /// How long the waker stayed on its CPU after that.
     pub waker_ran: Option<u64>,
 }
@@ -185,8 +185,8 @@ impl<'a> Weaver<'a> {
             Act::Enters { call, args } => self.enters(event, Call { number: call, args, at: event.at }),
             Act::Returns { value, .. } => self.returns(event, value),
             Act::Waking { task } => self.waking(event, task),
-            Act::Switch { from, sleeps, to } => {
-                self.leaves(from, event.at, sleeps);
+            Act::Switch { from, state, to, .. } => {
+                self.leaves(from, event.at, state != 0);
                 self.comes(to, event.at);
             }
             Act::Born { task, thread } => self.born(event.task, task, thread),
@@ -515,7 +515,7 @@ impl<'a> Weaver<'a> {
             },
         };
         let object = match (by, wait) {
-            (By::Call, Wait::Epoll | Wait::Poll | Wait::Select) => self.written(&woken, own),
+            (By::Call, Wait::Epoll | Wait::Poll | Wait::Select | Wait::IoUring) => self.written(&woken, own),
             _ => own,
         };
         (Who::Task(woken.who), made(by, object))

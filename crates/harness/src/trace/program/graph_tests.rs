@@ -27,10 +27,10 @@ impl Told {
         self.act(task, Context::Task, Act::Returns { call, value })
     }
     fn sleeps(self, task: i32) -> Self {
-        self.act(task, Context::Task, Act::Switch { from: task, sleeps: true, to: 0 })
+        self.act(task, Context::Task, switch(task, 1, 0))
     }
     fn comes(self, task: i32) -> Self {
-        self.act(0, Context::Task, Act::Switch { from: 0, sleeps: false, to: task })
+        self.act(0, Context::Task, switch(0, 0, task))
     }
     fn wakes(self, task: i32, context: Context, waiter: i32) -> Self {
         self.act(task, context, Act::Waking { task: waiter })
@@ -56,6 +56,10 @@ impl Told {
         assert_eq!(graph.edges.len(), 1, "{:?}", graph.edges);
         graph.edges[0].clone()
     }
+}
+
+fn switch(from: i32, state: u8, to: i32) -> Act {
+    Act::Switch { from, state, to, priority: 120 }
 }
 
 fn made(wait: Wait, object: Object, by: By) -> Mechanism {
@@ -138,6 +142,19 @@ fn an_eventfd_behind_an_epoll_set_is_known_by_the_call_that_opened_it() {
         .comes(WORKER);
     let files = Files::default().with(MAIN, 7, File::Pipe);
     assert_eq!(again.edge(&files).0.mechanism, made(Wait::Read, file(File::Pipe, 7), By::Call));
+}
+
+#[test]
+fn a_completion_of_an_io_uring_is_by_what_the_waker_wrote_to() {
+    let told = Told::default()
+        .enters(WORKER, libc::SYS_io_uring_enter, [4, 1, 1])
+        .sleeps(WORKER)
+        .enters(MAIN, libc::SYS_write, [7, 0, 8])
+        .wakes(MAIN, Context::Task, WORKER)
+        .comes(WORKER)
+        .returns(WORKER, libc::SYS_io_uring_enter, 1);
+    let files = Files::default().with(MAIN, 7, File::Pipe);
+    assert_eq!(told.edge(&files).0.mechanism, made(Wait::IoUring, file(File::Pipe, 7), By::Call));
 }
 
 #[test]
@@ -249,8 +266,8 @@ proptest::proptest! {
                 0 => Act::Enters { call: number, args },
                 1 => Act::Returns { call: number, value: number - 150 },
                 2 => Act::Waking { task: other },
-                3 => Act::Switch { from: task, sleeps: true, to: other },
-                4 => Act::Switch { from: task, sleeps: false, to: other },
+                3 => switch(task, 1, other),
+                4 => switch(task, 0, other),
                 _ => Act::Born { task: other, thread: number % 2 == 0 },
             };
             told = told.act(task, context, act);

@@ -18,6 +18,7 @@ pub mod fold;
 pub mod graph;
 mod price;
 pub mod seen;
+mod slowest;
 mod tracefs;
 
 use std::collections::{HashMap, HashSet};
@@ -28,6 +29,7 @@ use self::bpf::ByBpf;
 use self::files::Files;
 use self::graph::{Graph, Who};
 use self::price::{Pair, Price};
+use self::slowest::Telling;
 use self::tracefs::ByTracefs;
 use super::bpf::{BpfError, Whom};
 use super::instance::sweep;
@@ -290,13 +292,22 @@ impl Recorder {
             }
         }
         let Price { wake_ns, call_ns } = self.price;
-        let program = Program {
+        let (folded, chosen) = fold::fold(graph, &self.known.names, self.clock);
+        let mut program = Program {
             engine,
             recorded_ns: ns(recorded),
             cut_short,
             cost: Cost { recorder_ns, call_ns, wake_ns, calls, events },
-            ..fold::fold(graph, &self.known.names, self.clock)
+            ..folded
         };
+        let telling = Telling { clock: self.clock, names: &self.known.names };
+        let whole = match &self.by {
+            By::Bpf(by) => by.whole(&chosen, telling),
+            By::Tracefs(by) => by.whole(&chosen, telling),
+        };
+        for (edge, wake) in whole {
+            program.edges[edge].slowest.push(wake);
+        }
         let counts = Counts {
             stamped: program.wakes + program.incomplete,
             cut: program.wakes,

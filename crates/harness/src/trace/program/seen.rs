@@ -50,9 +50,11 @@ pub enum Act {
     },
     Switch {
         from: i32,
-        /// Whether it gave its CPU away, and would not have gone on.
-        sleeps: bool,
+        /// In which state it left: 0 where it would have gone on.
+        state: u8,
         to: i32,
+        /// The priority of the one that comes.
+        priority: i32,
     },
     /// A task made another.
     Born {
@@ -83,7 +85,7 @@ const FIELDS: [&[&str]; 6] = [
     &["id", "args"],
     &["id", "ret"],
     &["pid", "comm"],
-    &["prev_pid", "prev_state", "next_pid", "prev_comm", "next_comm"],
+    &["prev_pid", "prev_state", "next_pid", "prev_comm", "next_comm", "next_prio"],
     &["pid", "clone_flags", "comm"],
     &["newcomm"],
 ];
@@ -141,7 +143,8 @@ impl Reader {
             3 => {
                 name(0, 3, false);
                 name(2, 4, false);
-                Act::Switch { from: task(0)?, sleeps: number(1)? & STATES != 0, to: task(2)? }
+                let state = (number(1)? & STATES) as u8;
+                Act::Switch { from: task(0)?, state, to: task(2)?, priority: task(5)? }
             }
             4 => {
                 // Not anew: events of two CPUs come one CPU after the other, and its own renaming may have come before.

@@ -7,10 +7,12 @@ use std::collections::BinaryHeap;
 use super::files::Files;
 use super::graph::{Graph, Weaver};
 use super::seen::{Act, EVENTS, Reader, Seen};
+use super::slowest::{Chosen, Telling};
 use super::{Known, RecordError};
 use crate::trace::format::Place;
 use crate::trace::instance::Following;
 use crate::trace::{Instance, TraceError, Tracefs};
+use doorbell_results::anatomy::Wake;
 use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::cpu_list::CpuList;
 
@@ -27,6 +29,7 @@ const MOST_EVENTS: usize = 12_000_000;
 pub(super) struct ByTracefs {
     pub(super) instance: Instance,
     reader: Reader,
+    cpus: Vec<u32>,
     /// The events of each CPU, in order.
     seen: Vec<Vec<Seen>>,
     children: bool,
@@ -38,7 +41,8 @@ impl ByTracefs {
         let following = Following { events: &EVENTS, cpus, clock, kib: kib.clamp(LEAST_KIB, MOST_KIB) };
         let (instance, formats) = Instance::following(&Tracefs::reach()?, &following)?;
         let reader = Reader::new(&formats).ok_or(RecordError::Fields)?;
-        Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], children })
+        let cpus: Vec<u32> = cpus.iter().collect();
+        Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], cpus, children })
     }
 
     /// Forgets what was recorded so far, and whom it followed.
@@ -51,7 +55,7 @@ impl ByTracefs {
 
     /// Takes out what lies in the buffers.
     pub(super) fn take(&mut self, known: &mut Known) -> Result<(), TraceError> {
-        let Self { instance, reader, seen, children } = self;
+        let Self { instance, reader, seen, children, .. } = self;
         instance.drain(|place, at, record| {
             let mut named = |task: i32, anew: bool, name: &Place| {
                 // Most names are known, and no text need be made of them.
@@ -81,6 +85,12 @@ impl ByTracefs {
 
     pub(super) fn records(&self) -> u64 {
         self.seen.iter().map(Vec::len).sum::<usize>() as u64
+    }
+
+    /// The wake-ups that were chosen, with the places of their edges.
+    pub(super) fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+        let whole = |one: &Chosen| (one.edge, telling.told_by_events(one, &self.cpus, &self.seen));
+        chosen.iter().map(whole).collect()
     }
 
     /// Who woke whom.

@@ -37,6 +37,7 @@ pub(super) fn play(kind: &str) -> Vec<(String, u64)> {
             writer.set_nodelay(true).unwrap();
             stream(listener.accept().unwrap().0, writer)
         }
+        "io-uring" => io_uring(),
         "signal" => signal(),
         "timer" => vec![named(named_thread("waiter", || counted(|| (0..ROUNDS).for_each(|_| nap()))))],
         "chain" => chain(),
@@ -181,6 +182,25 @@ fn stream(
         let (mut bytes, mut seen) = ([0; 64], 0);
         while seen < ROUNDS as usize {
             seen += reader.read(&mut bytes).unwrap();
+        }
+    };
+    pair(waits, move || writer.write_all(&[1]).unwrap(), ROUNDS)
+}
+
+/// A waiter that has a ring read from a pipe, and waits for the completion.
+fn io_uring() -> Vec<(String, u64)> {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let waits = move || {
+        let mut ring = io_uring::IoUring::new(4).unwrap();
+        let (mut bytes, mut seen) = ([0_u8; 64], 0);
+        while seen < ROUNDS {
+            let from = io_uring::types::Fd(reader.as_raw_fd());
+            let read = io_uring::opcode::Read::new(from, bytes.as_mut_ptr(), 64).build();
+            // SAFETY: pipe and bytes are there until the completion, which is waited for.
+            unsafe { ring.submission().push(&read).unwrap() };
+            ring.submit_and_wait(1).unwrap();
+            let done = ring.completion().next().unwrap().result();
+            seen += u32::try_from(done).unwrap();
         }
     };
     pair(waits, move || writer.write_all(&[1]).unwrap(), ROUNDS)
