@@ -32,7 +32,8 @@
 //! other and both sleep see each other's latency as a long wait and would never find out that spinning pays. So now and then
 //! a waiter **probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the other side's
 //! histogram needs to turn around. A probe that changed nothing makes the next one rarer, from one in 16 waits to one in
-//! 1024.
+//! 1024. A device does not wait back ([`Window::of_device`]): its probes are no longer than the price, for beyond that one
+//! that hits would only have spent more than a sleep.
 //!
 //! **Learning** waits until the next wait begins: when one has ended, its caller is in a hurry.
 
@@ -79,6 +80,8 @@ enum Ended {
 #[derive(Clone, Debug)]
 pub struct Window {
     cost: SleepCost,
+    /// How long a probe spins.
+    probe: u32,
     bins: [Bin; BINS],
     chosen: u32,
     probe_every: u32,
@@ -93,8 +96,19 @@ pub struct Window {
 impl Window {
     /// A controller that has seen nothing yet: its first wait spins for the full price.
     pub fn new(cost: SleepCost) -> Self {
+        // Long enough to see a peer answer that has to be woken first.
+        Self::probing(cost, cost.price.max(cost.latency.saturating_mul(2)))
+    }
+
+    /// The same for one who waits for a device: that never waits for him.
+    pub fn of_device(cost: SleepCost) -> Self {
+        Self::probing(cost, cost.price)
+    }
+
+    fn probing(cost: SleepCost, probe: u32) -> Self {
         Self {
             cost,
+            probe,
             bins: [Bin::default(); BINS],
             chosen: cost.price,
             probe_every: FIRST_PROBE,
@@ -127,8 +141,7 @@ impl Window {
             }
             self.probe_left = PROBE_LENGTH;
         }
-        // Long enough to see a peer answer that has to be woken first.
-        self.cost.price.max(self.cost.latency.saturating_mul(2))
+        self.probe
     }
 
     /// The wait ended before it was worth reading a clock. As [`spun_and_hit`](Self::spun_and_hit) of 0, but costs an
@@ -240,7 +253,7 @@ mod tests {
             } else {
                 spun += u64::from(planned);
                 sleeps += 1;
-                window.slept(wait + COST.latency, planned);
+                window.slept(wait + window.cost.latency, planned);
             }
         }
         (spun, sleeps)
@@ -372,6 +385,23 @@ mod tests {
         let (spun, sleeps) = play(&mut window, [100_000; 2000]);
         assert_eq!(sleeps, 2000);
         assert!(spun < 2000 * u64::from(COST.price) / 50, "spun {spun} ns in vain");
+    }
+
+    /// What a sleep cost behind a GPU (book/gpu.md): a probe of twice the latency ended behind kernels of 100 µs, and went on for sixteen.
+    #[test]
+    fn behind_a_device_a_probe_spends_no_more_than_a_sleep() {
+        const GPU: SleepCost = SleepCost { latency: 61_000, price: 24_000 };
+        let spent = |mut window: Window, kernel: u32| {
+            let (spun, sleeps) = play(&mut window, core::iter::repeat_n(kernel, 2000));
+            (spun + sleeps * u64::from(GPU.price)) as f64 / (2000 * u64::from(GPU.price)) as f64
+        };
+        for kernel in [30_000, 60_000, 100_000, 120_000, 1_000_000] {
+            let device = spent(Window::of_device(GPU), kernel);
+            assert!(device < 1.02, "{device} times what sleeping costs behind {kernel} ns");
+        }
+        assert!(spent(Window::new(GPU), 100_000) > 1.1, "a peer is probed for longer");
+        let short = spent(Window::of_device(GPU), 12_000);
+        assert!(short < 0.51, "{short}: what ends within the price is spun for");
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Waiter {
                 // A deadline that is near leaves no time to measure.
                 let near = deadline.is_some_and(|until| until < Deadline::after(MEASURING));
                 let cost = if near { known_sleep_cost() } else { Some(sleep_cost(self.driver)) };
-                cost.map_or(0, |cost| empty.insert(Window::new(cost)).plan())
+                cost.map_or(0, |cost| empty.insert(Window::of_device(cost)).plan())
             }
         };
         let began = Instant::now();
