@@ -29,6 +29,7 @@ pub struct Events {
     lanes: Lanes,
     waited: Vec<Waited>,
     lasts: Lasts,
+    rescued: u64,
     /// Both of the following, for whoever watches.
     set: OwnedFd,
     /// When to look next; while something is waited for at least every 100 ms, for of a device that is lost nobody is told.
@@ -126,12 +127,17 @@ impl Events {
             epoll::add(&set, file, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
                 .map_err(os("epoll_ctl"))?;
         }
-        Ok(Self { driver, lanes, waited: Vec::new(), lasts: Lasts::default(), set, timer })
+        Ok(Self { driver, lanes, waited: Vec::new(), lasts: Lasts::default(), rescued: 0, set, timer })
     }
 
     /// How many are waited for.
     pub fn len(&self) -> usize {
         self.waited.len()
+    }
+
+    /// Events that a look found done of which the driver's thread was to tell and had not: it was late, or lost.
+    pub fn rescued(&self) -> u64 {
+        self.rescued
     }
 
     /// Whether none is waited for.
@@ -201,6 +207,7 @@ impl Events {
                 Ok(true) => Ok(()),
                 Err(error) => Err(error),
             };
+            self.rescued += u64::from(waited.number.is_some() && !told);
             if waited.late || told {
                 self.lasts.learn(took);
             } else {

@@ -79,6 +79,28 @@ impl Bench {
         }
     }
 
+    /// Records the event behind what is not done before it is [let go](Self::let_go).
+    fn hold(&mut self) -> Event<'static> {
+        let word = self.word();
+        word.store(0, Ordering::SeqCst);
+        let at = word.as_ptr() as u64;
+        // SAFETY: the word is there until the process ends, as with a kernel; 1 is `CU_STREAM_WAIT_VALUE_EQ`.
+        unsafe {
+            self.driver.stream_wait_value(self.stream, at, 1, 1).unwrap();
+            self.driver.event_record(self.event, self.stream).unwrap();
+            Event::from_raw(self.event)
+        }
+    }
+
+    fn let_go(&mut self) {
+        self.word().store(1, Ordering::SeqCst);
+    }
+
+    fn word(&mut self) -> &AtomicI32 {
+        // SAFETY: as wide at least, and only read by the driver meanwhile.
+        unsafe { AtomicI32::from_ptr((&raw mut self.memory[2]).cast()) }
+    }
+
     /// Leaves its memory to kernels that never end.
     fn forget(self) {
         std::mem::forget(self);
@@ -249,29 +271,54 @@ fn is_readable(events: &Events, wait: i64) -> bool {
     poll(&mut [PollFd::new(&events.as_fd(), PollFlags::IN)], Some(&wait)).unwrap() == 1
 }
 
+/// The order in which they are done is the test's: each ends when it is let go.
 #[test]
 fn one_descriptor_tells_of_many_events_each_once_in_the_order_in_which_they_are_done() {
     let mut benches: Vec<Bench> = (0..8).map(|_| Bench::new("")).collect();
     let mut events = Events::new().unwrap();
     assert!(!is_readable(&events, 0));
     for round in 0..10 {
-        for (place, bench) in benches.iter_mut().enumerate() {
-            let event = bench.launch(Duration::from_micros(500 * (8 - place as u64)));
+        for (place, bench) in (0..).zip(&mut benches) {
+            let event = bench.hold();
             // SAFETY: the bench keeps its event.
-            unsafe { events.add(&event, round * 8 + place as u64) }.unwrap();
+            unsafe { events.add(&event, round * 8 + place) }.unwrap();
         }
-        let mut told = Vec::new();
-        while !events.is_empty() {
-            assert!(is_readable(&events, 30));
-            told.extend(events.done().unwrap());
+        assert!(events.done().unwrap().is_empty(), "all are held");
+        // 5 has no divisor in common with 8: each is let go once, and hardly one behind the one before it.
+        for place in (0..8).map(|step| (step * 5 + round) % 8) {
+            benches[place as usize].let_go();
+            let told = loop {
+                assert!(is_readable(&events, 30), "nobody tells of event {place}");
+                let told = events.done().unwrap();
+                if !told.is_empty() {
+                    break told;
+                }
+            };
+            let told: Vec<(u64, bool)> = told.iter().map(|done| (done.key, done.result.is_ok())).collect();
+            assert_eq!(told, [(round * 8 + place, true)]);
         }
-        assert!(told.iter().all(|done| done.result.is_ok()));
-        let mut keys: Vec<u64> = told.iter().map(|done| done.key % 8).collect();
-        keys.sort_unstable();
-        assert_eq!(keys, (0..8).collect::<Vec<u64>>());
+        assert!(events.is_empty());
         // A call that comes behind the look makes it readable once more.
         assert!(events.done().unwrap().is_empty(), "nothing is waited for any more");
     }
+}
+
+/// With a call that woke nobody the timer found each of them, and no test said so.
+#[test]
+fn events_that_no_timer_is_set_for_are_told_by_the_driver() {
+    let mut bench = Bench::new("");
+    let mut events = Events::new().unwrap();
+    for round in 0..WAITS {
+        let event = bench.hold();
+        // SAFETY: the bench keeps its event.
+        unsafe { events.add(&event, round) }.unwrap();
+        bench.let_go();
+        while !events.is_empty() {
+            assert!(is_readable(&events, 30));
+            events.done().unwrap();
+        }
+    }
+    assert!(events.rescued() < WAITS, "{} of {WAITS} were found by the timer", events.rescued());
 }
 
 /// A number of the driver made for tests.
