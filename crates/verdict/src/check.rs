@@ -6,6 +6,7 @@
 //! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
 //! So what is broken was shown to be, and what is kept was shown to be.
 
+use super::clock_bound::{limit, within_ps};
 use super::compare::{ComparedConfiguration, Comparison};
 use super::gate::too_few;
 use super::missed::{Missed as Missing, limit_ps, wakes};
@@ -202,7 +203,8 @@ fn by_figures(
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
             // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
             // tell, every one of them may still lie on the same side of the limit.
-            let above = share(blocks, limit_ps(limit_ns), confidence);
+            let found = found.within(within_ps(variant));
+            let above = share(blocks, limit(limit_ns, variant), confidence);
             let verdict = if above.lower > 1.0 - q {
                 Verdict::Failed(Reason::BeyondTheLimit)
             } else if let Some(why) = held_up(variant) {
@@ -222,7 +224,8 @@ fn by_figures(
                 return nothing();
             }
             // Of a bin that holds the limit nobody can tell.
-            let verdict = match above(&whole, limit_ps(limit_ns)) {
+            let held = variant.map_or(limit_ps(limit_ns).into(), |variant| limit(limit_ns, variant));
+            let verdict = match above(&whole, held) {
                 Count { surely: 1.., .. } => Verdict::Failed(Reason::BeyondTheLimit),
                 Count { above: 1.., .. } => Verdict::Inconclusive(Reason::TooWide(None)),
                 Count { .. } => variant.and_then(held_up).map_or(Verdict::Passed, Verdict::Inconclusive),

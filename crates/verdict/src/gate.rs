@@ -7,8 +7,9 @@
 //! a verdict open that would pass. A hung trial fails whatever is asked.
 //! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
 
+use super::clock_bound::{limit, within_ps};
 use super::hung::hung;
-use super::missed::{Missed, limit_ps, wakes};
+use super::missed::{Missed, wakes};
 use super::quantile::{Above, Bounds, bounds, fewest, share};
 use super::verdict::{Lacking, Reason, Verdict};
 use super::worst::{Worst, worst};
@@ -95,9 +96,11 @@ fn judge<'result>(variant: &Variant<'result>, question: Gate, confidence: f64) -
         configuration: variant.configuration,
         quantity,
         figures_ps: [whole.quantile(0.5), whole.quantile(0.99), whole.quantile(0.999), whole.max()],
-        above: share(blocks, limit_ps(question.limit_ns), confidence),
+        above: share(blocks, limit(question.limit_ns, variant), confidence),
         bounds: match question.which {
-            Which::Quantile(q) => bounds(blocks, q, confidence),
+            Which::Quantile(q) => {
+                bounds(blocks, q, confidence).map(|bounds| bounds.within(within_ps(variant)))
+            }
             Which::Longest => None,
         },
         missed: Missed::of(variant),
@@ -121,6 +124,10 @@ fn verdict(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) 
     if failed {
         return Verdict::Failed(Reason::Longer { wakes: surely, of: all, missed: judged.missed });
     }
+    let clocks = || {
+        let (wakes, within_ps) = (above.saturating_sub(surely), within_ps(variant));
+        Reason::TwoClocks { wakes, of: all, within_ps }
+    };
     let [trials, interfered] = judged.trials;
     if let Some(why) = gaps(variant) {
         return Verdict::Inconclusive(why);
@@ -129,10 +136,13 @@ fn verdict(judged: &Judged, variant: &Variant, question: Gate, confidence: f64) 
         _ if interfered * 2 > trials => Reason::Interference { trials: interfered, of: trials },
         _ if judged.missed.unsent > 0 => Reason::Unsent(judged.missed.unsent),
         _ if all == 0 => Reason::NotTimed,
+        Which::Longest if above > 0 && within_ps(variant) > 0 => clocks(),
         Which::Longest if above > 0 => Reason::AtTheLimit { wakes: above, of: all },
         Which::Longest => return Verdict::Passed,
         Which::Quantile(q) if upper <= 1.0 - q => return Verdict::Passed,
         Which::Quantile(_) if trials < 2 => Reason::OneTrial,
+        // Were all as they seem, it would be decided.
+        Which::Quantile(_) if above > surely && within_ps(variant) > 0 => clocks(),
         Which::Quantile(q) => {
             too_few(judged.above, q, confidence).unwrap_or(Reason::NearTheLimit { wakes: above, of: all })
         }
@@ -260,6 +270,35 @@ mod tests {
         let mut one = result(100_000, &[]);
         one.records.truncate(1);
         assert_eq!(asked(&one, P999), Verdict::Inconclusive(Reason::OneTrial));
+    }
+
+    /// What a GPU's clock says is right within a bound that its trials state: neither a pass nor a failure rests on less.
+    #[test]
+    fn times_of_two_clocks_pass_and_fail_only_beyond_the_bound_of_the_clocks() {
+        let with = |bound_ns: f64| {
+            let mut result = result(1000, &[]);
+            let name = doorbell_results::figure::gpu::CLOCK_BOUND.to_owned();
+            let figure = doorbell_results::record::Figure {
+                name,
+                value: bound_ns,
+                unit: "ns".to_owned(),
+                formula: String::new(),
+            };
+            result.records.iter_mut().for_each(|record| record.figures = vec![figure.clone()]);
+            result
+        };
+        // Wakes of 4 to 5 µs.
+        let verdict = |bound_ns, limit_ns, which| {
+            gate(&with(bound_ns), Gate { limit_ns, which, confidence: 0.95 }).unwrap().verdict
+        };
+        for which in [P999, Which::Longest] {
+            assert_eq!(verdict(1000.0, 6_100, which), Verdict::Passed);
+            let open = verdict(1000.0, 5_500, which);
+            assert!(matches!(open, Verdict::Inconclusive(Reason::TwoClocks { .. })), "{open:?}");
+            assert!(open.reason().unwrap().to_string().contains("within 1"), "{open:?}");
+            assert!(matches!(verdict(1000.0, 2_500, which), Verdict::Failed(_)));
+            assert!(matches!(verdict(3000.0, 2_500, which), Verdict::Inconclusive(_)));
+        }
     }
 
     #[test]

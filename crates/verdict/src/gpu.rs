@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How to wait for a GPU: the fastest way, the fastest that leaves the core to others, and from which kernel length on blocking costs little.
 
-use doorbell_results::figure::gpu::CLOCK_BOUND;
+use super::clock_bound::bounds_ns;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
@@ -23,7 +23,8 @@ pub struct Cost {
     pub wake_ns: f64,
     /// The same of launch to return.
     pub round_trip_ns: f64,
-    /// How well the two clocks' relation was known, nanoseconds; infinite where nothing says so.
+    /// How well the two clocks' relation was known, nanoseconds: in more than half of the blocks as well as this, and so the middle is.
+    /// Infinite where nothing says so.
     pub clock_bound_ns: f64,
     /// CPU time of the waiter and the driver's threads in the window, in cores.
     pub cores: f64,
@@ -158,14 +159,12 @@ fn cost(variant: &Variant<'_>) -> Option<Cost> {
         kernels += record.tally.seen as f64;
     }
     (window > 0.0 && kernels > 0.0).then_some(())?;
-    let bounds =
-        variant.usable().flat_map(|record| &record.figures).filter(|figure| figure.name == CLOCK_BOUND);
-    let bound = bounds.map(|figure| figure.value).reduce(f64::max);
+    let bounds = bounds_ns(variant);
     Some(Cost {
         subject: variant.configuration.subject.clone(),
         wake_ns: middle(Quantity::Wake)?,
         round_trip_ns: middle(Quantity::RoundTrip)?,
-        clock_bound_ns: bound.unwrap_or(f64::INFINITY),
+        clock_bound_ns: bounds.get(bounds.len() / 2).copied().unwrap_or(f64::INFINITY),
         cores: spent / window,
         cpu_ns: spent / kernels,
     })
@@ -175,6 +174,7 @@ fn cost(variant: &Variant<'_>) -> Option<Cost> {
 mod tests {
     use super::*;
     use doorbell_results::configuration::{Configuration, Pattern};
+    use doorbell_results::figure::gpu::CLOCK_BOUND;
     use doorbell_results::record::{Figure, sample};
 
     fn sample_bound(ns: f64) -> Figure {

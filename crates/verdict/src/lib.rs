@@ -15,6 +15,7 @@ pub mod by_block;
 pub mod cause;
 pub mod check;
 pub mod claims;
+pub mod clock_bound;
 pub mod compare;
 pub mod conditions;
 pub mod decided;

@@ -62,33 +62,50 @@ pub struct Above {
     pub upper: f64,
 }
 
-/// The times of `histogram` above `limit_ps`.
-pub fn above(histogram: &Histogram, limit_ps: u64) -> Count {
+/// A limit, and how far off times may be that are held against it, picoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub ps: u64,
+    pub within_ps: u64,
+}
+
+impl From<u64> for Limit {
+    /// Of times that are as they were taken.
+    fn from(ps: u64) -> Self {
+        Self { ps, within_ps: 0 }
+    }
+}
+
+/// The times of `histogram` above `limit`.
+pub fn above(histogram: &Histogram, limit: impl Into<Limit>) -> Count {
+    let Limit { ps: limit_ps, within_ps } = limit.into();
+    let [least, most] = [limit_ps.saturating_sub(within_ps), limit_ps.saturating_add(within_ps)];
     let inner = histogram.inner();
     let mut count = Count { all: histogram.count(), above: 0, surely: 0 };
     for bin in inner.iter_recorded() {
         let ps = bin.value_iterated_to();
-        if inner.highest_equivalent(ps) > limit_ps {
+        if inner.highest_equivalent(ps) > least {
             count.above += bin.count_at_value();
         }
-        if inner.lowest_equivalent(ps) > limit_ps {
+        if inner.lowest_equivalent(ps) > most {
             count.surely += bin.count_at_value();
         }
     }
     count
 }
 
-/// The bounds of the share of wakes of all `blocks` above `limit_ps`, each holding with `confidence`. What may lie above counts
+/// The bounds of the share of wakes of all `blocks` above `limit`, each holding with `confidence`. What may lie above counts
 /// against the limit for the upper bound, and for it for the lower. The blocks are gone through up to three times, one at a time:
 /// a histogram is a third of a megabyte, and there may be thousands.
 pub fn share<Blocks: Iterator<Item = Histogram>>(
     blocks: impl Fn() -> Blocks,
-    limit_ps: u64,
+    limit: impl Into<Limit>,
     confidence: f64,
 ) -> Above {
+    let limit = limit.into();
     let mut whole = Histogram::new();
     blocks().for_each(|block| whole.add(&block));
-    let counts: Vec<Count> = blocks().map(|block| above(&block, limit_ps)).collect();
+    let counts: Vec<Count> = blocks().map(|block| above(&block, limit)).collect();
     let alike = alike(&whole, &counts, blocks, confidence);
     let sum = |of: fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
     let (all, above, surely) = (sum(|count| count.all), sum(|count| count.above), sum(|count| count.surely));
@@ -162,6 +179,14 @@ pub struct Bounds {
     pub lower_ps: Option<u64>,
     /// It is no more than this, with the confidence asked for; none if there are too few wakes to say.
     pub upper_ps: Option<u64>,
+}
+
+impl Bounds {
+    /// The same of times that may be so far off.
+    pub fn within(self, ps: u64) -> Self {
+        let lower_ps = self.lower_ps.map(|lower| lower.saturating_sub(ps));
+        Self { lower_ps, upper_ps: self.upper_ps.map(|upper| upper.saturating_add(ps)), ..self }
+    }
 }
 
 /// The quantile `q` of all `blocks`, and its bounds, each holding with `confidence`; none of no wakes. The blocks are gone through

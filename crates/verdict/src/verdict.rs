@@ -91,6 +91,12 @@ pub enum Reason {
         wakes: u64,
         of: u64,
     },
+    /// Wake-ups so near to the limit that they may be on either side of it, as far as the clocks of GPU and CPU are known.
+    TwoClocks {
+        wakes: u64,
+        of: u64,
+        within_ps: u64,
+    },
     OneTrial,
     /// Fewer wake-ups than it takes, whatever the limit is.
     FewWakes {
@@ -195,6 +201,12 @@ impl fmt::Display for Reason {
             Self::AtTheLimit { wakes, of } => write!(
                 f,
                 "{wakes} of {of} wake-ups took as long as the limit to 0.1 %, and no closer is any time known"
+            ),
+            Self::TwoClocks { wakes, of, within_ps } => write!(
+                f,
+                "{wakes} of {of} wake-ups may lie on either side of the limit: the clocks of GPU and CPU stand to each other within {}; \
+                 run it on a quiet machine",
+                time(*within_ps as f64)
             ),
             Self::OneTrial => f.write_str(
                 "all wake-ups are of one trial, and how much they repeat each other for that cannot be seen; give it more --blocks",
