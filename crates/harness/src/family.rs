@@ -48,6 +48,12 @@ pub trait Family: Sync {
     fn subject(&self, configuration: &Configuration) -> Option<Subject>;
     /// What is lacking here for `configuration`, told before anything is started; none if it can be run.
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String>;
+    /// By what number it may be done one by one with others of the same number, by one pair of sides: where it takes longer to be made ready
+    /// than to be measured; none where it has a pair of its own.
+    fn one_by_one(&self, configuration: &Configuration) -> Option<u32> {
+        let _ = configuration;
+        None
+    }
     /// Bytes of message in shared memory, each way.
     fn message_bytes(&self, configuration: &Configuration) -> usize {
         configuration.size as usize

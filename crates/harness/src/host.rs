@@ -57,6 +57,7 @@ fn under_load(order: &Order, families: Families) -> Result<Report, String> {
     let configuration = match &order.task {
         Task::Trial(configuration) => configuration,
         Task::Bench(bench) => return super::bench::run(order, bench, families, &run_dir),
+        Task::OneByOne(all) => return super::one_by_one::run(order, all, families, &run_dir),
     };
     let hold =
         |limit| LatencyLimit::hold(limit).map_err(|error| format!("{}: {error}", latency_limit::DEVICE));

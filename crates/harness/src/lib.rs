@@ -50,6 +50,8 @@ pub mod launch;
 pub mod load;
 pub mod mechanism;
 mod no_task;
+mod one_by_one;
+mod opened;
 pub mod order;
 pub mod part;
 pub mod primitives;

@@ -39,6 +39,8 @@ pub enum Task {
     Trial(Box<Configuration>),
     /// Several in turns between the same two sides.
     Bench(Bench),
+    /// Several one after another between the same two sides, each to its end.
+    OneByOne(Vec<Configuration>),
 }
 
 /// What takes turns, and for how long.
@@ -86,7 +88,7 @@ pub enum Report {
         #[serde(default)]
         anatomy: Option<Box<Anatomy>>,
     },
-    /// Both sides of a bench came home, perhaps early because of an interrupt.
+    /// Both sides of several configurations came home, perhaps early because of an interrupt.
     Sliced {
         /// What came of each configuration.
         came: Vec<Sliced>,
@@ -97,7 +99,7 @@ pub enum Report {
     Hung {
         /// Where each side was.
         last_seen: Vec<LastSeen>,
-        /// On a bench the place of the configuration whose turn it was.
+        /// Of several the place of the configuration whose turn it was.
         #[serde(default)]
         at: Option<u32>,
     },
@@ -115,7 +117,7 @@ pub enum Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sliced {
-    /// The reports of both sides, the one that notifies first at the front.
+    /// The reports of both sides, the one that notifies first at the front; none of one whose turn had not come.
     Sides { sides: Vec<SideReport> },
     /// It could not be opened beside the others.
     NotOpened {

@@ -14,9 +14,10 @@ use crate::arena::Arena;
 use crate::bare;
 use crate::control::Control;
 use crate::entry::Links;
-use crate::family::{self, Families, OpenedSides, TrialContext};
+use crate::family::{Families, OpenedSides};
 use crate::in_turn;
 use crate::mechanism::Link;
+use crate::opened::{self, open};
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
 use crate::run_dir::RunDir;
@@ -102,8 +103,8 @@ pub(crate) fn run(
     let mut opened = Vec::new();
     let mut came: Vec<Option<Sliced>> = Vec::new();
     for (place, configuration) in bench.configurations.iter().enumerate() {
-        match open(order, configuration, families, arena, &site, run_dir) {
-            Ok((control, payload, OpenedSides { roles, links, .. })) => {
+        match open(order.clock, configuration, families, arena, &site, run_dir) {
+            Ok(opened::Opened { control, payload, sides: OpenedSides { roles, links, .. } }) => {
                 let one = Opened { place, control, payload, roles, links };
                 if one.resident(order, configuration, 0).is_none() {
                     return Err(format!("nothing measures {} in slices", configuration.subject));
@@ -174,25 +175,4 @@ pub(crate) fn run(
 
 fn parsed(text: &[u8]) -> Result<Told, String> {
     serde_json::from_slice(text).map_err(|error| format!("a side's report: {error}"))
-}
-
-type Parts = (&'static Control, [&'static [std::sync::atomic::AtomicU8]; 2], OpenedSides);
-
-fn open(
-    order: &Order,
-    configuration: &Configuration,
-    families: Families,
-    arena: &'static Arena,
-    site: &Site<'_>,
-    run_dir: &RunDir,
-) -> Result<Parts, String> {
-    let family = family::of(families, configuration.pattern)
-        .ok_or("nothing here runs a configuration of this pattern")?;
-    let message = family.message_bytes(configuration);
-    let control = Control::place(arena).map_err(|error| error.to_string())?;
-    let bytes = || arena.bytes(message).map_err(|error| error.to_string());
-    let payload = [bytes()?, bytes()?];
-    let cast =
-        family.open(&TrialContext { configuration, clock: order.clock, site, arena, control, run_dir })?;
-    Ok((control, payload, cast))
 }
