@@ -20,6 +20,10 @@ done <"$scratch/results/steps"
 grep -q 'no wheel in the kit' "$scratch/results/torch.txt" || fail "the loop of PyTorch was left out and nothing says so"
 [ -s "$scratch/results/gpu.html" ] || fail "no page"
 
+# As long as it says that it takes at most: what each step may take, and the loops beside them.
+limits=$(grep -oE '(measure|timeout) [0-9]+ ' ci/gpu | awk '{ sum += $2 } END { print sum }')
+[ "$limits" -le 480 ] || fail "its limits add up to $limits s, more than eight minutes"
+
 # Without a driver the run says why, and that nothing was measured.
 if DOORBELL_CUDA_LIBRARY=/nowhere.so "$doorbell" gpu gpu-launch --quiet -o "$scratch/none.json" >"$scratch/none.txt" 2>&1; then
     fail "nothing was measured, and it ended well"

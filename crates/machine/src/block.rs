@@ -93,6 +93,7 @@ fn at(root: &Root, folder: &Path) -> Option<BlockDevice> {
     Some(BlockDevice {
         part_of: if part { last(whole) } else { None },
         model: word(whole, "device/model"),
+        node: word(whole, "device/numa_node").and_then(|text| text.parse().ok()),
         polls: number("queue/io_poll").map(|value| value != 0),
         poll_delay: word(whole, "queue/io_poll_delay").and_then(|text| text.parse().ok()),
         block_bytes: number("queue/logical_block_size"),

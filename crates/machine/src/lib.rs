@@ -30,6 +30,7 @@ pub mod limits;
 pub mod line_hop;
 pub mod load;
 pub mod memory;
+pub mod pci;
 pub mod permissions;
 pub mod pinned;
 pub mod power;

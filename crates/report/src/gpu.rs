@@ -7,6 +7,8 @@ use super::subsection::{Subsection, nothing};
 use super::table::{Table, number, word};
 use super::unit::{Scale, count, time};
 use doorbell_results::figure::gpu::CLOCK_BOUND;
+use doorbell_results::machine::block::BlockDevice;
+use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::series::Quantity;
 use doorbell_verdict::gpu::{CHEAP, Cost, Kernel, LITTLE, Waits, waits};
@@ -49,11 +51,23 @@ fn at_once(kernel: &Kernel) -> String {
     if kernel.streams > 1 { format!(", {} at once", kernel.streams) } else { String::new() }
 }
 
+/// At which NUMA node it is, where there are several.
+fn at_node(device: &BlockDevice, topology: &Topology) -> String {
+    match (device.node, topology.nodes.len()) {
+        (_, 0 | 1) => String::new(),
+        (Some(node), of) => format!(", at NUMA node {node} of {of}"),
+        (None, of) => format!(", at none of {of} NUMA nodes that the kernel tells"),
+    }
+}
+
 /// The answer in sentences.
 fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
     let mut said = Vec::new();
-    let device = result.records.iter().find_map(|record| record.io.as_ref()?.device.as_ref()?.model.clone());
-    said.extend(device.map(|device| format!("Measured on: {device}.")));
+    let device = result.records.iter().find_map(|record| {
+        let device = record.io.as_ref()?.device.as_ref()?;
+        Some(format!("Measured on: {}{}.", device.model.as_ref()?, at_node(device, &result.machine.topology)))
+    });
+    said.extend(device);
     for kernel in &waits.kernels {
         let Some(fastest) = kernel.fastest() else {
             let bound = kernel.ways.iter().map(|way| way.clock_bound_ns).fold(0.0, f64::max);
@@ -175,7 +189,7 @@ mod tests {
     use crate::style::Style;
     use crate::subsection;
     use doorbell_results::configuration::{Configuration, Pattern};
-    use doorbell_results::machine::block::BlockDevice;
+    use doorbell_results::machine::topology::Node;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Figure, Record, SideCounters};
     use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
@@ -244,6 +258,20 @@ mod tests {
             sample::result("gpu", vec![short, record("gpu-stream-spin", 1_000_000, 10_700_000, 1.0)]);
         let text = flat(&Gpus.subsections(&result, &Figures::of(&result)));
         assert!(text.contains("none is called the fastest") && text.contains("< 1.1 ns"), "{text}");
+    }
+
+    #[test]
+    fn where_there_are_several_numa_nodes_the_gpus_own_is_told() {
+        let mut result = sample::result("gpu", vec![record("gpu-flag", 1_000_000, 10_700_000, 1.0)]);
+        let told = |result: &ResultFile| flat(&Gpus.subsections(result, &Figures::of(result)));
+        result.machine.topology.nodes.clear();
+        assert!(told(&result).contains("Measured on: a device of a test."));
+        let node = |id| Node { id, cpus: [id].into_iter().collect(), distances: vec![10, 21] };
+        result.machine.topology.nodes = vec![node(0), node(1)];
+        assert!(told(&result).contains("none of 2 NUMA nodes that the kernel tells"));
+        let device = result.records[0].io.as_mut().and_then(|io| io.device.as_mut()).unwrap();
+        device.node = Some(1);
+        assert!(told(&result).contains("at NUMA node 1 of 2."));
     }
 
     #[test]

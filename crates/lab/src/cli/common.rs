@@ -28,7 +28,7 @@ use doorbell_results::plan::Plan;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::write::{WriteError, to_json, try_out, write, write_to};
 use doorbell_results::written::pretty_json;
-use doorbell_verdict::unmeasured::unmeasured;
+use doorbell_verdict::unmeasured::{Unmeasured, unmeasured};
 
 /// Causes for which nothing was measured that are told at once; of a mishap there is one.
 const MOST_CAUSES: usize = 3;
@@ -314,9 +314,8 @@ impl RunArgs {
                 }
                 _ => "; each record has its outcome".to_owned(),
             };
-            aside!("doorbell: {unmeasured}{why}");
-            for cause in unmeasured.causes.iter().take(MOST_CAUSES) {
-                aside!("doorbell: {cause}");
+            for line in unmeasured_lines(&unmeasured, &why) {
+                aside!("doorbell: {line}");
             }
         }
         let Some(target) = target else { return Ok(ended) };
@@ -332,6 +331,12 @@ impl RunArgs {
         }
         Ok(ended)
     }
+}
+
+/// What was not measured, with what to do about it, and each cause of it.
+pub fn unmeasured_lines(unmeasured: &Unmeasured, more: &str) -> Vec<String> {
+    let causes = unmeasured.causes.iter().take(MOST_CAUSES).cloned();
+    std::iter::once(format!("{unmeasured}{more}")).chain(causes).collect()
 }
 
 /// Carries `plan` out, and judges nothing.

@@ -101,7 +101,15 @@ fn io_engines() -> Vec<Topic> {
 }
 
 fn gpu_ways() -> Vec<Topic> {
-    gpu::all().iter().map(|way| explained(way.name, "way to wait for a GPU", way.explanation())).collect()
+    let topic = |way: &gpu::Way| {
+        let parts = vec![
+            Part { head: "What is called, and who wakes", text: way.calls },
+            Part { head: "What it costs", text: way.costs },
+            Part { head: "How it is measured", text: gpu::MEASURED },
+        ];
+        Topic { parts, sources: gpu::SOURCES, ..plain(way.name, "way to wait for a GPU", way.summary) }
+    };
+    gpu::all().iter().map(topic).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.

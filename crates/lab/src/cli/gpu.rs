@@ -8,16 +8,17 @@ use super::experiment::Experiment;
 pub use super::experiment::run;
 use super::offered;
 use super::usage::Usage;
+use crate::experiment::gpu::{Distance, cpu_at};
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
 use doorbell_results::machine::Machine;
-use doorbell_results::plan::Plan;
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::quantity::{duration, some_gap, span};
-use doorbell_subjects::gpu;
+use doorbell_subjects::gpu::{self, Way};
 use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 
-/// How long a trial lasts unless told otherwise, and at least so many kernels.
+/// How long each way is measured behind each kernel, in all blocks together, unless told otherwise; and so many kernels a block at least.
 const WINDOW: Duration = Duration::from_millis(250);
-const FEWEST_KERNELS: u32 = 25;
+const FEWEST_KERNELS: u32 = 5;
 /// What tells how to wait here, in half a minute: a way of each kind, behind kernels that are short, as long as a spin may be, and long.
 const FIRST: [&str; 11] = [
     "gpu-stream-spin",
@@ -65,13 +66,14 @@ pub struct Args {
     /// Streams with a kernel each and a thread that waits for it, comma separated
     #[arg(long, value_delimiter = ',', default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     streams: Vec<u32>,
-    /// How long gpu-hybrid asks before it blocks
-    #[arg(long, value_parser = span, value_name = "TIME", default_value = "50us")]
-    spin: Duration,
-    /// The waiter's CPU [default: wherever the scheduler puts it]
-    #[arg(long, value_name = "CPU")]
-    cpu: Option<u32>,
-    /// Length of a trial [default: 250ms, and at least 25 kernels]
+    /// How long gpu-hybrid asks before it blocks, at most 1s [default: 50us]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    spin: Option<Duration>,
+    /// The waiter's CPU: a number, or near or far for one of the NUMA node of the GPU or of the node farthest from it [default: wherever the
+    /// scheduler puts it]
+    #[arg(long, value_name = "CPU", value_parser = cpu)]
+    cpu: Option<Cpu>,
+    /// How long each way is measured behind each kernel, in all blocks together [default: 250ms, and at least 5 kernels a block]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
     #[command(flatten)]
@@ -80,9 +82,34 @@ pub struct Args {
 
 /// How long kernels work, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kernel([Duration; 2]);
+pub(super) struct Kernel([Duration; 2]);
 
-fn kernel(text: &str) -> Result<Kernel, String> {
+impl Kernel {
+    pub(super) const fn always(time: Duration) -> Self {
+        Self([time; 2])
+    }
+}
+
+/// Where the waiter runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cpu {
+    Number(u32),
+    At(Distance),
+}
+
+fn cpu(text: &str) -> Result<Cpu, String> {
+    match (text, text.parse()) {
+        ("near", _) => Ok(Cpu::At(Distance::Near)),
+        ("far", _) => Ok(Cpu::At(Distance::Far)),
+        (_, Ok(number)) => Ok(Cpu::Number(number)),
+        _ => Err(doorbell_results::quantity::refused(
+            format_args!("'{text}' is no CPU"),
+            &["3", "near", "far"],
+        )),
+    }
+}
+
+pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
     let refused = |why: std::fmt::Arguments<'_>| {
         Err(doorbell_results::quantity::refused(why, &["100us", "10us-1ms", "1s"]))
     };
@@ -128,37 +155,97 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     } else {
         args.kernel.clone()
     };
-    let placement = match args.cpu {
-        None => Placement::default(),
-        Some(cpu) => {
-            machine.topology.check(&[cpu, cpu]).map_err(|error| Usage(error.to_string()))?;
-            Placement { relation: "same-core".to_owned(), cpus: Some([cpu; 2]) }
-        }
-    };
-    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let gap_ns = args.rate.map_or(0, ns);
+    let blocks = args.run.blocks.unwrap_or(FEWEST_BLOCKS);
+    sensible(args, &names)?;
+    let placement = placement(args, machine)?;
+    let gap = args.rate.unwrap_or_default();
     let mut configurations: Vec<Configuration> = Vec::new();
     for way in names.iter().filter_map(|name| gpu::find(name).ok()) {
         for (&kernel, &streams) in
             kernels.iter().flat_map(|kernel| args.streams.iter().map(move |n| (kernel, n)))
         {
-            // How long it then works is no matter to who wakes it.
-            let Kernel([least, most]) = if way.wakes_gpu() { Kernel([Duration::ZERO; 2]) } else { kernel };
-            let fewest = most.max(args.rate.unwrap_or_default()) * FEWEST_KERNELS;
-            let until = Until::time(args.time.unwrap_or(WINDOW.max(fewest)));
-            let wait = match way.name {
-                "gpu-hybrid" => WaitPolicy::SpinThenBlock { spin_ns: ns(args.spin) },
-                _ => WaitPolicy::Block,
-            };
-            let up_to_ns = (most > least).then(|| ns(most));
-            let pattern = Pattern::Gpu { kernel_ns: ns(least), up_to_ns, gap_ns, streams };
-            let placement = placement.clone();
-            let configuration =
-                Configuration { wait, placement, ..Configuration::new(way.name, pattern, until) };
+            let one = configuration(way, kernel, streams, gap);
+            let [_, longest] = one.pattern.kernel_ns().unwrap_or_default();
+            let fewest = Duration::from_nanos(longest).max(gap) * FEWEST_KERNELS;
+            let each = args.time.map_or((WINDOW / blocks).max(fewest), |time| time / blocks);
+            let spin = args.spin.filter(|_| way.name == HYBRID);
+            let wait = spin.map_or(one.wait, |spin| WaitPolicy::SpinThenBlock { spin_ns: ns(spin) });
+            let (until, placement) = (Until::time(each), placement.clone());
+            let configuration = Configuration { until, wait, placement, ..one };
             if !configurations.contains(&configuration) {
                 configurations.push(configuration);
             }
         }
     }
-    Ok(Plan::new("gpu", configurations, args.run.blocks.unwrap_or(1), args.run.seed()))
+    let plan = Plan::new("gpu", configurations, blocks, args.run.seed());
+    names.iter().filter_map(|name| gpu::find(name).ok()).try_for_each(|way| fits(way, &plan))?;
+    Ok(plan)
+}
+
+/// The way that asks for so long as it is told.
+const HYBRID: &str = "gpu-hybrid";
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `way` behind kernels that are set off `gap` apart, wherever the scheduler puts the waiter.
+pub(super) fn configuration(
+    way: &Way,
+    Kernel([least, most]): Kernel,
+    streams: u32,
+    gap: Duration,
+) -> Configuration {
+    // How long it then works is no matter to who wakes it.
+    let [least, most] = if way.wakes_gpu() { [Duration::ZERO; 2] } else { [least, most] };
+    let up_to_ns = (most > least).then(|| ns(most));
+    let pattern = Pattern::Gpu { kernel_ns: ns(least), up_to_ns, gap_ns: ns(gap), streams };
+    Configuration::new(way.name, pattern, Until::time(WINDOW))
+}
+
+/// Whether `way` can be measured for as long at a time as `plan` has it.
+pub(super) fn fits(way: &Way, plan: &Plan) -> Result<(), Usage> {
+    let own = plan.configurations.iter().filter(|one| one.subject == way.name);
+    let each = Duration::from_nanos(own.filter_map(|one| one.until.time_ns).max().unwrap_or(0));
+    match way.longest() {
+        Some(longest) if each > longest => Err(Usage(format!(
+            "{}: its kernel is there for {longest:?} at most, and {} blocks of {each:?} were asked for; give it less --time, or more --blocks",
+            way.name, plan.blocks
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what would be asked for in vain.
+fn sensible(args: &Args, names: &[String]) -> Result<(), Usage> {
+    let refused = |why: &str| Err(Usage(why.to_owned()));
+    if args.spin.is_some() && !names.iter().any(|name| name == HYBRID) {
+        return refused("--spin says how long gpu-hybrid asks, which is not among the ways: name it too");
+    }
+    if args.spin.is_some_and(|spin| spin > LONGEST) {
+        return refused(
+            "--spin is longer than any kernel, 1s: gpu-hybrid would never block; gpu-query is what then comes of it",
+        );
+    }
+    let all_wake = names.iter().filter_map(|name| gpu::find(name).ok()).all(Way::wakes_gpu);
+    if all_wake && !args.kernel.is_empty() {
+        return refused(
+            "these ways tell when a kernel begins: --kernel, how long it then works, is no matter",
+        );
+    }
+    Ok(())
+}
+
+fn placement(args: &Args, machine: &Machine) -> Result<Placement, Usage> {
+    let number = match args.cpu {
+        None => return Ok(Placement::default()),
+        Some(Cpu::Number(number)) => number,
+        Some(Cpu::At(distance)) => match gpu::node() {
+            Ok(node) => cpu_at(distance, node, &machine.topology).map_err(|why| Usage(why.to_string()))?,
+            // No GPU: each trial says so.
+            Err(_) => return Ok(Placement::default()),
+        },
+    };
+    machine.topology.check(&[number; 2]).map_err(|error| Usage(error.to_string()))?;
+    Ok(Placement { relation: "same-core".to_owned(), cpus: Some([number; 2]) })
 }

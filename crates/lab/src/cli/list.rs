@@ -127,9 +127,7 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
             .collect(),
         gpu_ways: {
             let here = gpu::device().map(drop).map_err(Unavailable::because);
-            let item = |way: &'static gpu::Way| {
-                Item::new(way.name, way.explanation().summary, here.clone(), |_| false)
-            };
+            let item = |way: &'static gpu::Way| Item::new(way.name, way.summary, here.clone(), |_| false);
             gpu::all().iter().map(item).collect()
         },
     };

@@ -39,6 +39,17 @@ pub fn mechanisms() -> Offered {
     any(|| mechanism::all().iter().map(|entry| entry.name()).chain(["all"]).collect())
 }
 
+/// Mechanisms, and ways to wait for a GPU.
+pub fn gates() -> Offered {
+    any(|| {
+        mechanism::all()
+            .iter()
+            .map(|entry| entry.name())
+            .chain(gpu::all().iter().map(|way| way.name))
+            .collect()
+    })
+}
+
 /// Ways of fanning out.
 pub fn fan_outs() -> Offered {
     any(|| fan::all().iter().map(|entry| entry.name()).chain(["all"]).collect())

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::common::{Exit, Terminal};
+use super::common::{Exit, Terminal, unmeasured_lines};
 use super::kept;
 use super::out;
 use super::verdict::Form;
@@ -11,6 +11,7 @@ use doorbell_report::judgement;
 use doorbell_report::result_text::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_results::record::read;
+use doorbell_verdict::unmeasured::unmeasured;
 
 /// Arguments of `doorbell show`.
 #[derive(Debug, clap::Args)]
@@ -48,7 +49,9 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     let text = match args.form.writer() {
         None => {
             let detail = if args.details { Detail::Full } else { Detail::Brief };
-            shown(&result, &others, detail, &Style::of_stdout())
+            let told = shown(&result, &others, detail, &Style::of_stdout());
+            let lines = unmeasured(&result).map(|lacking| unmeasured_lines(&lacking, "")).unwrap_or_default();
+            lines.into_iter().fold(told, |told, line| told + &Style::of_stdout().wrap(&line, 0))
         }
         Some(write) => {
             let name = format!("doorbell {}", result.plan.experiment);

@@ -15,9 +15,8 @@ pub struct Gate {
     /// Two processes or two threads.
     pub contexts: Contexts,
     pub placements: Vec<Placement>,
-    pub gap: Duration,
-    /// Whether the next notification waits until the last was taken: then a standstill is felt by one wake-up, whatever else was due in it.
-    pub closed_loop: bool,
+    /// What wakes, and when.
+    pub pattern: Pattern,
     /// How long all trials together measure.
     pub time: Duration,
     /// How the sides are scheduled.
@@ -38,15 +37,12 @@ impl Gate {
         let each = self.time / u32::try_from(self.placements.len().max(1)).unwrap_or(u32::MAX);
         let usual = (each.as_nanos() / WINDOW.as_nanos()).clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
         let blocks = self.blocks.unwrap_or(usual);
-        let gap_ns = u64::try_from(self.gap.as_nanos()).unwrap_or(u64::MAX);
-        let pattern =
-            if self.closed_loop { Pattern::OneWay { gap_ns } } else { Pattern::OpenLoop { gap_ns } };
         let configuration = |placement: &Placement| Configuration {
             contexts: self.contexts,
             timing: Timing::Stamp,
             placement: placement.clone(),
             scheduler: self.scheduler,
-            ..Configuration::new(self.subject.clone(), pattern, Until::time(each / blocks.max(1)))
+            ..Configuration::new(self.subject.clone(), self.pattern, Until::time(each / blocks.max(1)))
         };
         let configurations = self.placements.iter().map(configuration).collect();
         Plan {
@@ -78,8 +74,7 @@ mod tests {
             subject: "futex".to_owned(),
             contexts: Contexts::Processes,
             placements: (0..placements as u32).map(placement).collect(),
-            gap: Duration::from_millis(1),
-            closed_loop: false,
+            pattern: Pattern::OpenLoop { gap_ns: 1_000_000 },
             time,
             scheduler: Scheduler::Other,
             blocks: None,

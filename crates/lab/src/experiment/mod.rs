@@ -5,6 +5,7 @@ pub mod anatomy;
 pub mod bench;
 pub mod fanout;
 pub mod gate;
+pub mod gpu;
 pub mod idle;
 mod in_turn;
 pub mod io;

@@ -114,7 +114,7 @@ pub fn carry_out(
         if let Some(partner) = partner {
             random = partner.random(block);
         }
-        let mut order = parties(&plan, &machine);
+        let mut order = parties(&plan, &machine, partner.is_some());
         trials.begin(block, &order);
         random.shuffle(&mut order);
         // Where pairs of sides follow one another a reading between any two would be a fifth of the run.

@@ -32,8 +32,11 @@ fn gpu(stage: &Stage, script: &str, words: &str) -> Output {
 #[test]
 fn every_way_has_figures_within_a_stated_bound_of_two_clocks_and_the_device_is_told() {
     let stage = Stage::new();
-    let output =
-        gpu(&stage, "offset_ns=987654321 drift_ppm=80 step_ns=32", "all --kernel 0,200us --time 20ms");
+    let output = gpu(
+        &stage,
+        "offset_ns=987654321 drift_ppm=80 step_ns=32",
+        "all --blocks 1 --kernel 0,200us --time 20ms",
+    );
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let records = records(&output);
@@ -46,6 +49,7 @@ fn every_way_has_figures_within_a_stated_bound_of_two_clocks_and_the_device_is_t
         assert!(record["tally"]["seen"].as_u64().unwrap() > 0, "{way}");
         assert_eq!(record["series"]["wake"]["count"], record["tally"]["seen"], "{way}");
         assert_eq!(record["figures"][0]["name"], "clock bound", "{way}");
+        assert!(record["figures"][0]["value"].as_f64().unwrap() > 0.0, "{way}");
     }
 }
 
@@ -62,6 +66,8 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
         "200us",
         "--time",
         "20ms",
+        "--blocks",
+        "1",
         "--quiet",
         "-o",
         file,
@@ -79,8 +85,88 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
         let output = stage.doorbell(&words).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    let compared = stage.doorbell(&["compare", file, file]).output().unwrap();
-    assert!(String::from_utf8_lossy(&compared.stdout).contains("gpu-adaptive"), "{compared:?}");
+}
+
+/// "1 block of 6 at least", of any two runs: nothing could be decided.
+#[test]
+fn two_runs_have_blocks_enough_to_be_compared_and_checked() {
+    let stage = Stage::new();
+    let run = |name: &str| {
+        let file = stage.path().join(name).to_str().unwrap().to_owned();
+        let words = "gpu gpu-stream-block --kernel 100us --time 60ms --quiet -o";
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.push(&file);
+        let output = stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        file
+    };
+    let [first, second] = [run("first.json"), run("second.json")];
+    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&first).unwrap()).unwrap();
+    let records = result["records"].as_array().unwrap();
+    assert_eq!(records.len(), 6);
+    assert!(records.iter().all(|record| record["outcome"]["kind"] == "done"), "{records:?}");
+    for words in [
+        vec!["compare", &first, &second],
+        vec!["check", "--baseline", &first, "--from", &second, "--fail-if", "p50>+99%"],
+    ] {
+        let judged = stage.doorbell(&words).output().unwrap();
+        let said = String::from_utf8_lossy(&judged.stdout);
+        assert!(matches!(judged.status.code(), Some(0 | 3 | 4)), "{words:?}: {judged:?}");
+        assert!(said.contains("gpu-stream-block"), "{said}");
+        assert!(!said.contains("at least (--blocks)"), "{said}");
+    }
+}
+
+#[test]
+fn a_gate_takes_ways_to_wait_for_a_gpu() {
+    let stage = Stage::new();
+    let gate = |library: &Path, words: &str| {
+        let words = ["gate"].into_iter().chain(words.split(' ')).chain(["--quiet", "--anyway"]);
+        let mut command = stage.doorbell(&words.collect::<Vec<_>>());
+        command.env("DOORBELL_CUDA_LIBRARY", library).output().unwrap()
+    };
+    for way in ["gpu-stream-block", "gpu-launch"] {
+        let passed =
+            gate(library(), &format!("{way} --max 1h --percentile max --time 200ms --blocks 2 --output -"));
+        let result: serde_json::Value = serde_json::from_slice(&passed.stdout).unwrap();
+        let said = result["verdict"]["summary"].to_string() + &result["verdict"].to_string();
+        // Unless others used the CPUs most of the time.
+        let open = passed.status.code() == Some(4) && said.contains("other programs used the CPUs");
+        assert!(passed.status.code() == Some(0) || open, "{way}: {said}");
+        let records = result["records"].as_array().unwrap();
+        assert!(records.iter().all(|record| record["outcome"]["kind"] == "done"), "{records:?}");
+        assert_eq!(records.len(), 2);
+        let kernel = if way == "gpu-launch" { 0 } else { 100_000 };
+        assert_eq!(records[0]["configuration"]["pattern"]["kernel_ns"], kernel);
+    }
+    let none = gate(Path::new("/nowhere/libcuda.so.1"), "gpu-stream-block --max 1ms");
+    let said = String::from_utf8_lossy(&none.stderr);
+    assert_eq!(none.status.code(), Some(1), "{said}");
+    assert!(said.contains("install NVIDIA's driver"), "{said}");
+}
+
+#[test]
+fn what_would_be_asked_for_in_vain_is_refused() {
+    let stage = Stage::new();
+    for (words, why) in [
+        ("gpu gpu-flag --spin 20us", "--spin says how long gpu-hybrid asks"),
+        ("gpu gpu-hybrid --spin 10s", "longer than any kernel"),
+        ("gpu gpu-launch gpu-graph --kernel 1ms", "is no matter"),
+        ("gpu gpu-resident --time 1m", "at most"),
+        ("gpu gpu-flag --cpu far", "NUMA node"),
+        ("gpu gpu-flag --cpu nearest", "is no CPU"),
+        ("gate gpu-launch --max 1s --kernel 1ms", "is no matter"),
+        ("gate futex --max 1s --kernel 1ms", "waits for no GPU"),
+        ("gate gpu-stream-block --max 1s --contexts threads", "two sides"),
+        ("gate gpu-resident --max 1s --time 2m", "at most"),
+        ("gate gpu-stream-blok --max 1s", "'gpu-stream-block'"),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let refused = stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(why), "{words:?}: {said}");
+    }
 }
 
 #[test]
@@ -89,7 +175,7 @@ fn threads_that_wait_at_once_are_counted_together() {
     let output = gpu(
         &stage,
         "",
-        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 --time 50ms",
+        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 --blocks 1 --time 50ms",
     );
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let records = records(&output);
@@ -103,13 +189,13 @@ fn threads_that_wait_at_once_are_counted_together() {
 #[test]
 fn a_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {
     let stage = Stage::new();
-    let failed = gpu(&stage, "fail=719", "gpu-stream-spin --kernel 0 --time 20ms");
+    let failed = gpu(&stage, "fail=719", "gpu-stream-spin --blocks 2 --kernel 0 --time 20ms");
     assert_eq!(failed.status.code(), Some(1));
     let record = &records(&failed)[0];
     assert_eq!(record["outcome"]["kind"], "failed", "{record}");
     assert!(record["outcome"]["cause"].as_str().unwrap().contains("CUDA_ERROR_LAUNCH_FAILED"), "{record}");
 
-    let never = gpu(&stage, "never=1", "gpu-stream-block --kernel 0 --time 20ms");
+    let never = gpu(&stage, "never=1", "gpu-stream-block --blocks 1 --kernel 0 --time 20ms");
     assert_eq!(never.status.code(), Some(1));
     assert_ne!(records(&never)[0]["outcome"]["kind"], "done");
 }
@@ -129,6 +215,11 @@ fn without_a_driver_every_way_is_skipped_with_the_reason_and_what_to_do() {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.matches("/nowhere/libcuda.so.1").count(), 1, "the reason, once: {said}");
+    let file = stage.path().join("none.json");
+    std::fs::write(&file, &output.stdout).unwrap();
+    let shown = stage.doorbell(&["show", file.to_str().unwrap()]).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(shown.matches("install NVIDIA's driver").count(), 1, "and the stored result too: {shown}");
     let no_device = gpu(&stage, "no_device=1", "gpu-launch");
     assert_eq!(no_device.status.code(), Some(1));
     assert!(records(&no_device)[0]["outcome"]["reason"].as_str().unwrap().contains("CUDA_ERROR_NO_DEVICE"));

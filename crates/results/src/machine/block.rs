@@ -19,6 +19,9 @@ pub struct BlockDevice {
     /// What it calls itself, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Its NUMA node, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
     /// Whether the kernel would poll a queue of it (`queue/io_poll`); missing where it does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<bool>,

@@ -2,6 +2,7 @@
 //! A device with all that a way needs of it: a stream, an event, the kernels, and memory that both see.
 
 use super::clock::{Exchange, now_ns};
+use super::device::name;
 use super::{Start, Wait, Way};
 use crate::mechanism::Fault;
 use doorbell::gpu::driver::{Driver, Handle};
@@ -11,7 +12,7 @@ use doorbell_results::machine::clock::Clock;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::thread::futex;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst, fence};
@@ -22,7 +23,7 @@ const KERNELS: &str = concat!(include_str!("kernels.ptx"), "\0");
 /// What tells the resident kernel to leave, and what it says then.
 const LEAVE: u32 = u32::MAX;
 /// Exchanges are enough once they took so long, and were so many.
-const ENOUGH: Duration = Duration::from_millis(500);
+const ENOUGH: Duration = Duration::from_millis(200);
 const FEWEST_EXCHANGES: u32 = 8;
 /// Longer than the kernel that answers needs to ask once over the bus.
 const LONGEST_PAUSE_NS: u64 = 4000;
@@ -142,20 +143,21 @@ pub(super) struct Round {
 
 pub(super) fn fault(error: GpuError) -> Fault {
     match error {
-        GpuError::Call { call, code, name } => Fault::new(call, format!("{name} ({code})")),
+        GpuError::Call { call, code, name } if name.is_empty() => {
+            Fault::new(call, format_args!("error {code}"))
+        }
+        GpuError::Call { call, code, name } => Fault::new(call, format_args!("{name} ({code})")),
         other => Fault::new("the GPU's driver", other),
     }
 }
 
-/// The name of the first device.
-pub(super) fn device_name(driver: &Driver) -> Result<String, GpuError> {
-    let mut name = [0 as c_char; 128];
-    let mut device = 0;
-    // SAFETY: the pointers are good for the calls, and the name has the length that is said.
-    unsafe {
-        driver.device_get(&raw mut device, 0)?;
-        driver.device_name(name.as_mut_ptr(), name.len() as i32 - 1, device)?;
-        Ok(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned())
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // SAFETY: both are the bench's own, and given up once. The page stays: what is still in the stream may write it.
+        unsafe {
+            let _ = self.driver.event_destroy(self.event);
+            let _ = self.driver.stream_destroy(self.stream);
+        }
     }
 }
 
@@ -182,8 +184,8 @@ impl Bench {
         let (mut device, mut context, mut module, mut memory, mut address) =
             (0, null_mut(), null_mut(), null_mut(), 0);
         let (mut stream, mut event, mut work, mut answer) = (null_mut(), null_mut(), null_mut(), null_mut());
-        // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Nothing is given back: the process ends
-        // after one trial.
+        // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Memory and module are not given back: the
+        // process ends after some trials.
         unsafe {
             driver.device_get(&raw mut device, 0)?;
             driver.context_flags(device, way.schedule as u32)?;
@@ -208,7 +210,7 @@ impl Bench {
             Box::leak(Box::new(Woken { word: AtomicU32::new(0), file, bell: Arc::clone(bell.state()) }));
         let mut waiter = Waiter::new()?;
         waiter.set_spin(Spin::Adaptive);
-        let device = device_name(driver)?;
+        let device = name(driver)?;
         let mut bench = Self {
             driver,
             way,
@@ -391,7 +393,7 @@ impl Bench {
 
     /// What is recorded behind each kernel.
     pub(super) fn event(&self) -> Event<'static> {
-        // SAFETY: the bench's own, which is never given up.
+        // SAFETY: the bench's own, and whoever waits for it has the bench.
         unsafe { Event::from_raw(self.event) }
     }
 

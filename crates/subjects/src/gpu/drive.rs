@@ -4,6 +4,7 @@
 
 use super::bench::{Bench, Kernels, Round};
 use super::clock::Relation;
+use super::device::node;
 use super::window::{self, MOST_WORDS, WARM_UP, Window};
 use super::{Start, Wait, Way};
 use crate::lone_side::drive_alone;
@@ -24,7 +25,7 @@ const EXCHANGES: u32 = 200;
 /// How long an event is asked about before the driver blocks, unless told otherwise: about what a blocking wake-up costs.
 const HYBRID: Duration = Duration::from_micros(50);
 /// So long a resident kernel is there at most: after four seconds it leaves by itself.
-const RESIDENT_NS: u64 = 3_000_000_000;
+pub(super) const RESIDENT_NS: u64 = 3_000_000_000;
 
 /// A way, to be driven by the side that notifies first; the other leaves at once.
 #[derive(Debug)]
@@ -88,6 +89,7 @@ impl Drive {
         let device = BlockDevice {
             name: "GPU 0".to_owned(),
             model: Some(bench.device.clone()),
+            node: node().ok().flatten(),
             ..BlockDevice::default()
         };
         side.io = Some(Io { device: Some(device), kernel_thread_ns: threads_ns, ..Io::default() });

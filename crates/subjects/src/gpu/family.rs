@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Ways to wait for a GPU as the harness takes them.
 
-use super::bench::device_name;
+use super::device::device;
 use super::drive::Drive;
 use super::find;
-use doorbell::gpu::driver::Driver;
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
 use doorbell_results::configuration::{Configuration, Pattern};
@@ -14,12 +13,6 @@ use doorbell_results::record::{Record, SideCounters};
 
 #[derive(Debug)]
 pub struct Gpus;
-
-/// What is lacking here for a GPU to be waited for, or its name.
-pub fn device() -> Result<String, String> {
-    let driver = Driver::of_process().map_err(|error| error.to_string())?;
-    device_name(driver).map_err(|error| error.to_string())
-}
 
 impl Family for Gpus {
     fn takes(&self, pattern: Pattern) -> bool {
@@ -32,6 +25,11 @@ impl Family for Gpus {
 
     fn lacks(&self, configuration: &Configuration, _: &Machine) -> Option<String> {
         find(&configuration.subject).err().map(|unknown| unknown.to_string()).or_else(|| device().err())
+    }
+
+    /// To make a GPU ready takes a third of a second, and its threads wait as their context does: what waits alike is done by one process.
+    fn one_by_one(&self, configuration: &Configuration) -> Option<u32> {
+        Some(find(&configuration.subject).ok()?.schedule as u32)
     }
 
     fn message_bytes(&self, _: &Configuration) -> usize {

@@ -2,20 +2,23 @@
 //! What `doorbell gpu` measures: how a thread waits for a kernel, and how it starts one.
 //!
 //! Every way starts one kernel and waits until it is done, over and over. They differ in how the end is noticed, or in how the kernel is set
-//! off. Adding one is adding a line to [`all`], and what it does to `bench.rs`.
+//! off. Adding one is adding it to `ways.rs`, and what it does to `bench.rs`.
 
-use crate::mechanism::Explanation;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
 use doorbell_results::record::subject::Noticed;
+use std::time::Duration;
 
 mod bench;
 mod clock;
+mod device;
 mod drive;
 mod family;
+mod ways;
 mod window;
 
-pub use family::{Gpus, device};
+pub use device::{device, node};
+pub use family::Gpus;
 
 /// How threads of a context wait, by the driver's own flags (`CU_CTX_SCHED_…`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,16 +68,25 @@ enum Start {
 #[derive(Debug)]
 pub struct Way {
     pub name: &'static str,
-    summary: &'static str,
+    pub summary: &'static str,
     schedule: Schedule,
     start: Start,
     wait: Wait,
+    /// What is called, and who wakes.
+    pub calls: &'static str,
+    /// What that takes.
+    pub costs: &'static str,
 }
 
 impl Way {
     /// Whether the CPU wakes the GPU by it, so that how long the kernel takes is no matter.
     pub fn wakes_gpu(&self) -> bool {
         self.start != Start::Launch || self.name == "gpu-launch"
+    }
+
+    /// How long it can be measured at a time at most, where that has an end: a resident kernel leaves by itself.
+    pub fn longest(&self) -> Option<Duration> {
+        (self.start == Start::Resident).then_some(Duration::from_nanos(drive::RESIDENT_NS))
     }
 
     /// Whether its events are made so that who synchronises them sleeps.
@@ -99,69 +111,39 @@ impl Way {
         let calls = matches!(self.wait, Wait::HostEventfd | Wait::HostFutex | Wait::HostBell | Wait::Events);
         Subject::IoEngine { noticed, kernel_thread: calls }
     }
-
-    pub fn explanation(&self) -> Explanation {
-        Explanation {
-            summary: self.summary,
-            how: "One kernel is started and waited for, over and over. The kernel stamps its begin and its end; a wake-up is the time \
-                  from its end to the waiter's first instruction afterwards, or from just before the call to the kernel's begin.",
-            kernel: "What spins or looks leaves the kernel of the operating system alone. What blocks sleeps until the GPU's interrupt; a \
-                     host function is called by a thread of the driver's, which that interrupt wakes.",
-            limits: "Wake-ups are right within the stated bound of the two clocks' relation, about a microsecond. CPU time is that of the \
-                     waiter and of all threads of the driver in the process.",
-            sources: &["NVIDIA, CUDA Driver API: Context, Stream, Event, Stream Memory Operations"],
-        }
-    }
 }
 
-const fn way(name: &'static str, summary: &'static str, schedule: Schedule, start: Start, wait: Wait) -> Way {
-    Way { name, summary, schedule, start, wait }
-}
+/// How each is measured, for readers.
+pub const MEASURED: &str = "One kernel is started and waited for, over and over. It stamps its begin and its end; a wake-up is the time from its \
+                            end to the waiter's first instruction afterwards, or from just before the call to the kernel's begin. That is right \
+                            within the stated bound of the two clocks' relation, about a microsecond. CPU time is that of the waiter and of all \
+                            threads of the driver in the process.";
+pub const SOURCES: &[&str] = &["NVIDIA, CUDA Driver API: Context, Stream, Event, Stream Memory Operations"];
 
-/// Every way, in the order `doorbell list` shows. The one list to extend.
+/// Every way, in the order `doorbell list` shows.
 pub fn all() -> &'static [Way] {
-    use Schedule::{Auto, Block, Spin, Yield};
-    use Start::{Graph, Launch, Resident, WaitValue};
-    const ALL: &[Way] = &[
-        way("gpu-stream-spin", "the stream is synchronised, spinning", Spin, Launch, Wait::Stream),
-        way("gpu-stream-yield", "the stream is synchronised, yielding", Yield, Launch, Wait::Stream),
-        way("gpu-stream-block", "the stream is synchronised, asleep", Block, Launch, Wait::Stream),
-        way("gpu-stream-auto", "the stream is synchronised, as CUDA chooses", Auto, Launch, Wait::Stream),
-        way("gpu-event-spin", "an event is synchronised, spinning", Spin, Launch, Wait::Event),
-        way("gpu-event-yield", "an event is synchronised, yielding", Yield, Launch, Wait::Event),
-        way("gpu-event-auto", "an event is synchronised, as CUDA chooses", Auto, Launch, Wait::Event),
-        way("gpu-event-block", "an event that blocks is synchronised", Block, Launch, Wait::Event),
-        way("gpu-query", "an event is asked about without a pause", Auto, Launch, Wait::Query(0)),
-        way("gpu-query-pause", "an event is asked about every 20 µs, asleep", Auto, Launch, Wait::Query(20)),
-        way("gpu-host-eventfd", "a host function writes an eventfd", Auto, Launch, Wait::HostEventfd),
-        way("gpu-host-futex", "a host function wakes a futex", Auto, Launch, Wait::HostFutex),
-        way("gpu-host-bell", "a host function rings a bell of the library", Auto, Launch, Wait::HostBell),
-        way("gpu-flag", "the kernel's last store is looked at in pinned memory", Auto, Launch, Wait::Flag),
-        way(
-            "gpu-write-value",
-            "the stream's store is looked at in pinned memory",
-            Auto,
-            Launch,
-            Wait::WriteValue,
-        ),
-        way("gpu-hybrid", "an event is asked about for a time, then blocks", Block, Launch, Wait::Hybrid),
-        way(
-            "gpu-adaptive",
-            "doorbell::gpu: spins as long as it pays, then sleeps",
-            Auto,
-            Launch,
-            Wait::Adaptive,
-        ),
-        way("gpu-events", "doorbell::gpu: one event loop, however many streams", Auto, Launch, Wait::Events),
-        way("gpu-launch", "a launch wakes the GPU", Auto, Launch, Wait::Flag),
-        way("gpu-graph", "the launch of a graph wakes the GPU", Auto, Graph, Wait::Flag),
-        way("gpu-resident", "a kernel that is there looks at pinned memory", Auto, Resident, Wait::Flag),
-        way("gpu-wait-value", "a stream waits for a word of pinned memory", Auto, WaitValue, Wait::Flag),
-    ];
-    ALL
+    ways::ALL
 }
 
 /// The way called `name`, or the nearest name if there is none.
 pub fn find(name: &str) -> Result<&'static Way, Unknown> {
     nearest::find("way to wait for a GPU", all().iter(), |way| way.name, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// All twenty-two had one text.
+    #[test]
+    fn each_way_is_explained_by_what_it_does() {
+        let texts = |of: fn(&Way) -> &'static str| all().iter().map(of).collect::<HashSet<_>>().len();
+        assert_eq!(texts(|way| way.calls), all().len());
+        assert_eq!(texts(|way| way.costs), all().len());
+        for way in all().iter().filter(|way| way.wait != Wait::Flag && way.wait != Wait::WriteValue) {
+            let call = way.calls.contains("cu") || way.calls.contains("doorbell::gpu");
+            assert!(call, "{}: what is called? {}", way.name, way.calls);
+        }
+    }
 }

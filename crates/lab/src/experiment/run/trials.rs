@@ -15,7 +15,7 @@ use doorbell_harness::launch::launch;
 use doorbell_harness::order::{Bench, Cut, Report, Sliced, Task};
 use doorbell_harness::run_dir::RunDir;
 use doorbell_harness::side::SideReport;
-use doorbell_results::configuration::Configuration;
+use doorbell_results::configuration::{Configuration, Placement, Scheduler};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 use doorbell_results::record::result::Beside;
@@ -37,7 +37,7 @@ pub(super) struct Trials<'run> {
     pub(super) taking_turns: usize,
     /// Turns of the block so far, of all its pairs: no two of them have a number in common.
     pub(super) turns: u32,
-    /// Configurations that hung on the bench: their records say so, and the others go on without them.
+    /// Configurations that hung on the bench, or failed among those done one by one: their records say so, and the others go on without them.
     pub(super) struck: Vec<Configuration>,
     /// What those did that nobody asked for.
     pub(super) beside: Vec<Beside>,
@@ -48,7 +48,7 @@ pub(super) struct Trials<'run> {
 pub(super) enum Party<'plan> {
     /// One configuration, in a trial of its own.
     Alone(&'plan Configuration),
-    /// Several that take turns between the same two sides, those in front that are asked for.
+    /// Several that take turns between the same two sides, or follow one another, those in front that are asked for.
     Bench { members: Vec<&'plan Configuration>, asked: usize },
 }
 
@@ -86,10 +86,35 @@ pub(super) fn with_bench(plan: Plan, machine: &Machine, accompanied: bool) -> Pl
     Plan { bench, ..plan }
 }
 
-/// A block of `plan`: what takes turns together, for each kind of sides, and each other configuration.
-pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<'plan>> {
+/// With what of `configuration` must be the same for one pair of sides to do it behind others; none where it has a pair of its own.
+fn one_by_one(configuration: &Configuration) -> Option<(u32, &Placement, Scheduler, Contexts)> {
+    let Configuration { placement, scheduler, contexts, load, trace, latency_limit_us, .. } = configuration;
+    let apart = load.is_some() || trace.is_some() || latency_limit_us.is_some();
+    let number = family(configuration)?.one_by_one(configuration).filter(|_| !apart)?;
+    Some((number, placement, *scheduler, *contexts))
+}
+
+/// A block of `plan`: what takes turns together, for each kind of sides, what is done one by one, unless another program takes turns with this
+/// one, and each other configuration.
+pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine, accompanied: bool) -> Vec<Party<'plan>> {
+    let mut following: Vec<Party<'plan>> = Vec::new();
+    let mut follows = |one: &'plan Configuration| {
+        let Some(key) = one_by_one(one).filter(|_| !accompanied && lacks(one, machine).is_none()) else {
+            return false;
+        };
+        let like = |party: &&mut Party<'plan>| one_by_one(party.first()) == Some(key.clone());
+        match following.iter_mut().find(like) {
+            Some(Party::Bench { members, asked }) => {
+                members.push(one);
+                *asked += 1;
+            }
+            _ => following.push(Party::Bench { members: vec![one], asked: 1 }),
+        }
+        true
+    };
+    let apart = plan.configurations.iter().filter(|one| !follows(one)).collect::<Vec<_>>();
     let (mut sliced, alone): (Vec<&Configuration>, Vec<&Configuration>) =
-        plan.configurations.iter().partition(|one| plan.bench.is_some() && takes_turns(one, machine));
+        apart.into_iter().partition(|one| plan.bench.is_some() && takes_turns(one, machine));
     sliced.extend(plan.bench.iter().flat_map(|bench| &bench.beside));
     let of = |contexts: Contexts| {
         let members: Vec<_> = sliced.iter().copied().filter(|one| one.contexts == contexts).collect();
@@ -97,7 +122,7 @@ pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine) -> Vec<Party<
         (asked > 0).then_some(Party::Bench { members, asked })
     };
     let benches = [Contexts::Processes, Contexts::Threads].into_iter().filter_map(of);
-    alone.into_iter().map(Party::Alone).chain(benches).collect()
+    alone.into_iter().map(Party::Alone).chain(benches).chain(following).collect()
 }
 
 /// In a run that takes turns with another one the turns of a pair of sides have numbers so far from those of the next.
@@ -167,6 +192,10 @@ impl Trials<'_> {
         let contexts = members.first().map(|member| member.contexts);
         let mut together: Vec<Vec<&Configuration>> =
             vec![members.iter().copied().filter(|one| !self.struck.contains(one)).collect()];
+        if members.iter().all(|one| one_by_one(one).is_some()) {
+            // What takes turns is shuffled turn by turn.
+            together.iter_mut().for_each(|members| random.shuffle(members));
+        }
         while let Some(mut pair) = together.pop() {
             let seed = random.u64(..);
             let (report, environment) = match self.partner {
@@ -194,7 +223,8 @@ impl Trials<'_> {
                                 slices.iter_mut().for_each(|slice| slice.turn += before);
                                 let last = slices.iter().map(|slice| slice.turn + 1).max();
                                 self.turns = self.turns.max(last.unwrap_or(0));
-                                if slices.is_empty() && interrupted {
+                                let nothing = sides.iter().all(|side| side.series.is_empty());
+                                if slices.is_empty() && nothing && interrupted {
                                     // Its turn had not come.
                                     continue;
                                 }
@@ -224,7 +254,8 @@ impl Trials<'_> {
             match at.map(|at| at as usize).filter(|at| *at < pair.len()) {
                 Some(at) => {
                     let configuration = pair.remove(at);
-                    if matches!(outcome, Outcome::Hung { .. }) {
+                    // Where something is made ready for all, whoever fails takes what came before it along.
+                    if matches!(outcome, Outcome::Hung { .. }) || one_by_one(configuration).is_some() {
                         self.struck.push(configuration.clone());
                     }
                     // What nobody asked for has no record: what it takes turns beside says what became of it.
@@ -251,11 +282,15 @@ impl Trials<'_> {
     /// Runs `members` between two sides. Met by interference they are not run again: of slices as short as these it takes some, whose
     /// neighbours tell, and of a whole pair all.
     fn pair(&self, members: &[&Configuration], seed: u64, in_turn: Option<Section>) -> (Report, Environment) {
-        let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
         let configurations = members.iter().copied().cloned().collect();
         let share = self.pace.as_ref().map(|pace| pace.share(members.len(), self.taking_turns));
         let time_ns = share.and_then(|share| u64::try_from(share.as_nanos()).ok());
-        let task = Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns, seed, in_turn });
+        let task = if members.iter().all(|one| one_by_one(one).is_some()) {
+            Task::OneByOne(configurations)
+        } else {
+            let turns = bench::turns(members, subject).into_iter().map(|(_, members)| members).collect();
+            Task::Bench(Bench { configurations, turns, cut: self.cut, time_ns, seed, in_turn })
+        };
         let watch = self.watch(members);
         let report = launch(task, self.machine.clock, self.run_dir, self.interrupted)
             .unwrap_or_else(|error| Report::Failed { cause: error.to_string(), at: None });
