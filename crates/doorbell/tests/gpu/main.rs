@@ -23,8 +23,11 @@ fn library() -> &'static PathBuf {
         let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("libcuda-made-for-tests.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/gpu/driver.c");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&file).arg(source);
+        // Whole at once: another run of these tests may open it.
+        let made = file.with_extension(std::process::id().to_string());
+        compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&made).arg(source);
         assert!(compiler.status().expect("cc").success());
+        std::fs::rename(&made, &file).unwrap();
         file
     })
 }

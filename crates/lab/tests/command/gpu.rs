@@ -14,8 +14,11 @@ fn library() -> &'static Path {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcuda-made-for-tests-of-the-command.so");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../doorbell/tests/gpu/driver.c");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&file).arg(source);
+        // Whole at once: another run of these tests may open it.
+        let made = file.with_extension(std::process::id().to_string());
+        compiler.args(["-shared", "-fPIC", "-O1", "-pthread", "-o"]).arg(&made).arg(source);
         assert!(compiler.status().expect("cc").success());
+        std::fs::rename(&made, &file).unwrap();
         file
     })
 }
@@ -26,7 +29,20 @@ fn gpu(stage: &Stage, script: &str, words: &str) -> Output {
     args.extend(words.split(' '));
     let mut command = stage.doorbell(&args);
     command.env("DOORBELL_CUDA_LIBRARY", library()).env("DOORBELL_TEST_DRIVER", script);
-    command.output().unwrap()
+    unless_starved(|| command.output().unwrap())
+}
+
+/// What `run` comes to. On a machine so busy that the threads which stand for a GPU do not come to run for seconds, once more.
+fn unless_starved(mut run: impl FnMut() -> Output) -> Output {
+    let starved = |output: &Output| String::from_utf8_lossy(&output.stderr).contains("did not answer within");
+    let mut output = run();
+    for _ in 0..20 {
+        if !starved(&output) {
+            break;
+        }
+        output = run();
+    }
+    output
 }
 
 #[test]
@@ -73,7 +89,8 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
         file,
     ];
     let mut command = stage.doorbell(&words);
-    let output = command.env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap();
+    command.env("DOORBELL_CUDA_LIBRARY", library());
+    let output = unless_starved(|| command.output().unwrap());
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("no GPU: the driver made for tests"), "{said}");
@@ -96,7 +113,9 @@ fn two_runs_have_blocks_enough_to_be_compared_and_checked() {
         let words = "gpu gpu-stream-block --kernel 100us --time 60ms --quiet -o";
         let mut words: Vec<&str> = words.split(' ').collect();
         words.push(&file);
-        let output = stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap();
+        let output = unless_starved(|| {
+            stage.doorbell(&words).env("DOORBELL_CUDA_LIBRARY", library()).output().unwrap()
+        });
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         file
     };
@@ -123,7 +142,8 @@ fn a_gate_takes_ways_to_wait_for_a_gpu() {
     let gate = |library: &Path, words: &str| {
         let words = ["gate"].into_iter().chain(words.split(' ')).chain(["--quiet", "--anyway"]);
         let mut command = stage.doorbell(&words.collect::<Vec<_>>());
-        command.env("DOORBELL_CUDA_LIBRARY", library).output().unwrap()
+        command.env("DOORBELL_CUDA_LIBRARY", library);
+        unless_starved(|| command.output().unwrap())
     };
     for way in ["gpu-stream-block", "gpu-launch"] {
         let passed =
@@ -195,7 +215,10 @@ fn a_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {
     assert_eq!(record["outcome"]["kind"], "failed", "{record}");
     assert!(record["outcome"]["cause"].as_str().unwrap().contains("CUDA_ERROR_LAUNCH_FAILED"), "{record}");
 
-    let never = gpu(&stage, "never=1", "gpu-stream-block --blocks 1 --kernel 0 --time 20ms");
+    let words = "gpu gpu-stream-block --blocks 1 --kernel 0 --time 20ms --quiet --output -";
+    let mut command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+    command.env("DOORBELL_CUDA_LIBRARY", library()).env("DOORBELL_TEST_DRIVER", "never=1");
+    let never = command.output().unwrap();
     assert_eq!(never.status.code(), Some(1));
     assert_ne!(records(&never)[0]["outcome"]["kind"], "done");
 }
