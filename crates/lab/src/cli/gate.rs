@@ -191,9 +191,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         seed: args.run.seed(),
     };
     let plan = Plan { question: Some(question(args)?), ..gate.plan() };
-    match gpu::find(&args.mechanism) {
-        Ok(way) => fits(way, &plan)?,
-        Err(_) => {}
+    if let Ok(way) = gpu::find(&args.mechanism) {
+        fits(way, &plan)?;
     }
     Ok(plan)
 }

@@ -102,7 +102,7 @@ pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine, accompanied: 
         let Some(key) = one_by_one(one).filter(|_| !accompanied && lacks(one, machine).is_none()) else {
             return false;
         };
-        let like = |party: &&mut Party<'plan>| one_by_one(party.first()) == Some(key.clone());
+        let like = |party: &&mut Party<'plan>| one_by_one(party.first()) == Some(key);
         match following.iter_mut().find(like) {
             Some(Party::Bench { members, asked }) => {
                 members.push(one);
