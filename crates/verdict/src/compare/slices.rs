@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two runs whose configurations took turns in slices.
 
-use crate::across::{Run, across};
+use crate::across::{Kind, Run, across};
 use crate::by_block::{companions, levels};
 use crate::slices::{Apart, Levels};
-use doorbell_results::configuration::Configuration;
+use doorbell_results::configuration::{Configuration, WaitPolicy};
+use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{ResultFile, Variant};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +18,7 @@ pub(super) struct Both {
     things: [usize; 2],
     /// The places of what took turns in both runs without having been asked for.
     companions: Rc<[[usize; 2]]>,
-    one_core: bool,
+    kind: Kind,
 }
 
 impl Both {
@@ -63,10 +64,22 @@ pub(super) fn both<'a>(
             levels: [before, after],
             things: [baseline, candidate],
             companions: Rc::clone(&shared),
-            one_core: first.placement.cpus.is_some_and(|[a, b]| a == b),
+            kind: kind(first, variants[0]),
         })
     };
     configurations.map(row).collect()
+}
+
+fn kind(configuration: &Configuration, variants: &[Variant]) -> Kind {
+    let of = |variant: &&Variant| variant.configuration == configuration;
+    let notification = variants.iter().find(of).and_then(|variant| variant.subject().notification());
+    let blocks = notification.is_some_and(|own| own.waits == Waits::Blocks)
+        && configuration.wait == WaitPolicy::Block
+        && configuration.pattern.gap_ns() == 0;
+    match blocks {
+        true => Kind::Blocking { one_core: configuration.placement.cpus.is_some_and(|[a, b]| a == b) },
+        false => Kind::Other,
+    }
 }
 
 /// How much longer the second takes, of runs at different times: what sets it apart from all others of its class.
@@ -96,7 +109,7 @@ pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
             }
         };
         let share = error * places.len() as f64 / rows.len() as f64;
-        let aparts = across(&[run(0)], &run(1), rows[places[0]].one_core, share);
+        let aparts = across(&[run(0)], &run(1), rows[places[0]].kind, share);
         for (place, apart) in places.into_iter().zip(aparts) {
             found[place] = apart;
         }
