@@ -27,21 +27,19 @@ impl Kind {
     /// How much v of a thing differs from run to run beside what the scatter of its pairs shows, as
     /// a standard deviation, where the machine as a whole changed by `change`, in logarithms.
     ///
-    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Between runs
-    /// in which it was the same nothing was seen beside the scatter (0.16 to 0.4 % on one core, 0.4
-    /// to 0.7 % across two, less than the scatter itself); where it had changed by 0.15 to 0.21
-    /// there was 1.6 to 1.8 % on one core, by 0.16 to 0.27 at most 0.6 % across, and of things that
-    /// spin or wait some 0.3 of the change (surveys of a machine of two virtual CPUs, 2026-11-27;
-    /// those of one of 16 agree: 3.2 % on one core at 0.51). Provisional, until twelve of several
-    /// machines are stored.
+    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Of ten surveys
+    /// on a machine of two virtual CPUs (2026-11-27) nine met it as fast within 0.01 on one core, and
+    /// there the scatter of pairs explains all but 0.1 %; the tenth met it slower by 0.21, and there
+    /// was 1.8 %. A machine of 16 had 3.2 % at 0.51. Across two cores the nine had 1.6 % whether or
+    /// not the machine had changed, and things that spin or wait some 0.3 of the change. Provisional,
+    /// until twelve of several machines are stored.
     pub fn provisional_sigma(self, change: f64) -> f64 {
-        const LEAST: f64 = 0.002;
-        let share = match self {
-            Self::Blocking { one_core: true } => 0.1,
-            Self::Blocking { one_core: false } => 0.04,
-            Self::Other => 0.3,
+        let (least, share) = match self {
+            Self::Blocking { one_core: true } => (0.002, 0.1),
+            Self::Blocking { one_core: false } => (0.016, 0.04),
+            Self::Other => (0.016, 0.3),
         };
-        LEAST.hypot(share * change)
+        f64::hypot(least, share * change)
     }
 }
 
