@@ -11,11 +11,18 @@ use doorbell_results::anatomy::program::File;
 
 /// The open files that were seen: process and descriptor.
 #[derive(Debug, Default)]
-pub struct Files(HashMap<(i32, i32), File>);
+pub struct Files(HashMap<(i32, i32), Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    file: File,
+    /// Of a socket.
+    inode: Option<u64>,
+}
 
 impl Files {
     pub fn of(&self, process: i32, fd: i32) -> Option<&File> {
-        self.0.get(&(process, fd))
+        self.0.get(&(process, fd)).map(|seen| &seen.file)
     }
 
     /// Looks at the descriptors of `process`, and says whether there is such a process. What was seen
@@ -30,22 +37,34 @@ impl Files {
             let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let Ok(link) = fs::read_link(entry.path()) else { continue };
             let link = link.to_string_lossy();
-            let file = match inode(&link, "socket:[") {
+            match inode(&link, "socket:[") {
                 Some(inode) => {
                     let sockets = sockets.get_or_insert_with(|| sockets_of(process));
-                    let unknown = File::Socket { family: "socket".to_owned(), address: None };
-                    sockets.get(&inode).cloned().unwrap_or(unknown)
+                    self.socket((process, fd), inode, sockets.get(&inode).cloned());
                 }
-                None => named(&link, &entry.path()),
-            };
-            self.0.insert((process, fd), file);
+                None => {
+                    let file = named(&link, &entry.path());
+                    self.0.insert((process, fd), Seen { file, inode: None });
+                }
+            }
         }
         true
     }
 
+    /// Enters a socket, which a process that is just ending no longer has in the tables of its
+    /// network: then it is what it was known as.
+    fn socket(&mut self, place: (i32, i32), inode: u64, found: Option<File>) {
+        let known = self.0.get(&place).is_some_and(|seen| seen.inode == Some(inode));
+        if found.is_none() && known {
+            return;
+        }
+        let unknown = || File::Socket { family: "socket".to_owned(), address: None };
+        self.0.insert(place, Seen { file: found.unwrap_or_else(unknown), inode: Some(inode) });
+    }
+
     #[cfg(test)]
     pub(super) fn with(mut self, process: i32, fd: i32, file: File) -> Self {
-        self.0.insert((process, fd), file);
+        self.0.insert((process, fd), Seen { file, inode: None });
         self
     }
 }
@@ -170,6 +189,17 @@ mod tests {
             address: address.map(str::to_owned),
         };
         assert_eq!(unix(text), [(77, file(Some("/run/a"))), (78, file(None))]);
+    }
+
+    #[test]
+    fn a_socket_of_a_process_that_is_ending_stays_what_it_was_known_as() {
+        let unix = File::Socket { family: "unix".to_owned(), address: None };
+        let mut files = Files::default();
+        files.socket((1, 3), 77, Some(unix.clone()));
+        files.socket((1, 3), 77, None);
+        assert_eq!(files.of(1, 3), Some(&unix));
+        files.socket((1, 3), 78, None);
+        assert_eq!(files.of(1, 3), Some(&File::Socket { family: "socket".to_owned(), address: None }));
     }
 
     #[test]
