@@ -265,15 +265,16 @@ fn a_survey_whose_mechanisms_took_turns_says_which_is_behind_by_its_slices() {
 
 #[test]
 fn between_two_runs_in_slices_what_the_whole_machine_did_is_no_slowdown_and_what_one_mechanism_did_is() {
-    let (before, after) = (run(0.0, 0.0, 1), run(0.08, 0.3, 2));
+    let (before, after) = (run(0.0, 0.0, 1), run(0.12, 0.3, 2));
     let compared = compare(&before, &after, RELEVANT);
     let standings: Vec<Standing> = compared.rows.iter().map(|row| row.standing).collect();
     assert_eq!(standings[0], Standing::Slower, "{compared:?}");
     assert!(!standings[1..].iter().any(|standing| matches!(standing, Standing::Slower)), "{standings:?}");
-    // The same for all, whatever it is: the two runs met the slow speed for other shares of their time as well.
+    // The same for all, whatever it is, but for the fifth of the first one's own change that stands in
+    // the others' mean: the two runs met the slow speed for other shares of their time as well.
     let machine = compared.rows[0].machine.unwrap();
     assert!(
-        machine > 1.0 && compared.rows.iter().all(|row| (row.machine.unwrap() / machine - 1.0).abs() < 0.03)
+        machine > 1.0 && compared.rows.iter().all(|row| (row.machine.unwrap() / machine - 1.0).abs() < 0.05)
     );
     let slowed = run(0.08, 0.0, 1);
     let live = compare_beside(&before, &slowed, Turns::Blocks, RELEVANT, 1);
