@@ -27,12 +27,13 @@ impl Kind {
     /// How much v of a thing differs from run to run beside what the scatter of its pairs shows, as
     /// a standard deviation, where the machine as a whole changed by `change`, in logarithms.
     ///
-    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Of ten surveys
-    /// on a machine of two virtual CPUs (2026-11-27) nine met it as fast within 0.01 on one core, and
-    /// there the scatter of pairs explains all but 0.1 %; the tenth met it slower by 0.21, and there
-    /// was 1.8 %. A machine of 16 had 3.2 % at 0.51. Across two cores the nine had 1.6 % whether or
-    /// not the machine had changed, and things that spin or wait some 0.3 of the change. Provisional,
-    /// until twelve of several machines are stored.
+    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Nine surveys on
+    /// a machine of two virtual CPUs (2026-11-27, within a quarter of an hour) met it as fast on one
+    /// core but for one, which met it slower by 0.06; there the scatter of pairs explains all but
+    /// 0.2 %. One of ten hours before met it slower by 0.15 to 0.21, and there was 1.6 to 1.8 %. A
+    /// machine of 16 had 3.2 % at 0.51. Across two cores the nine had 1.6 % whether or not the machine
+    /// had changed. Of things that spin or wait little is known: some 0.3 of the change was seen, and
+    /// the rest is taken from those. Provisional, until twelve of several machines are stored.
     pub fn provisional_sigma(self, change: f64) -> f64 {
         let (least, share) = match self {
             Self::Blocking { one_core: true } => (0.002, 0.1),
