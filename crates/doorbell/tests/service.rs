@@ -9,11 +9,13 @@ use common::{FOREVER, Other, ROLE, me_as};
 use doorbell::channel::{RecvError, SendError};
 use doorbell::rendezvous::{Join, Reason, RendezvousError};
 use doorbell::service::{self, Caller, ListenOptions, Opened, inspect, listen_or_connect, names};
+use doorbell::wait::Interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -591,6 +593,17 @@ fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(waiting.join().unwrap(), Err(RendezvousError::Interrupted));
+    fs::remove_file(path).unwrap();
+}
+
+/// A signal just before the system call does not end that: whoever handles it elsewhere is asked.
+#[test]
+fn whoever_is_asked_ends_the_wait_for_a_service_without_a_signal() {
+    let path = scratch("asked");
+    let _service = stopped(&path);
+    let connect = || doorbell::service::connect_by_timeout(&path, &Join::default(), FOREVER).map(drop);
+    let interrupt = Arc::new(Interrupt::asking(|| true));
+    assert_eq!(interrupt.during(connect), Err(RendezvousError::Interrupted));
     fs::remove_file(path).unwrap();
 }
 

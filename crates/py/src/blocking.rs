@@ -8,7 +8,7 @@
 use doorbell::wait::Interrupt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(crate) enum Stretch<T> {
 
 thread_local! {
     static INTERRUPT: RefCell<Option<Arc<Interrupt>>> = const { RefCell::new(None) };
+    /// What a signal handler raised that ran during a rendezvous of this thread.
+    static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
 /// What ends this thread's waits, if it is where it may wait, without the interpreter's lock.
@@ -44,6 +46,19 @@ pub(crate) fn at_leisure<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send
         INTERRUPT.set(None);
         result
     })
+}
+
+/// Runs a rendezvous without the interpreter's lock. Signal handlers run meanwhile, and one that raises ends it.
+pub(crate) fn meet<R: Send>(py: Python<'_>, run: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
+    let result = py.detach(|| Arc::new(Interrupt::asking(a_handler_raised)).during(run));
+    RAISED.take().map_or(result, Err)
+}
+
+fn a_handler_raised() -> bool {
+    let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+    let ends = raised.is_some();
+    RAISED.set(raised);
+    ends
 }
 
 /// Waits in stretches, each without the lock, until something came or `timeout` is over (`None`).

@@ -252,7 +252,7 @@ impl Connection {
         let connection = self.peers_connection()?;
         // It waits for the publisher to admit this process, with nothing locked that a thread with the interpreter's lock
         // waits for: that thread would stop all others.
-        py.detach(|| {
+        blocking::meet(py, || {
             let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             Subscriber::of(channel::broadcast::Subscriber::join(&connection, lane))
         })
@@ -374,7 +374,7 @@ pub(crate) fn join(
     users: Users,
 ) -> PyResult<Connection> {
     let join = join_options(most_memory, most_eventfds, patience)?.host(users.0);
-    py.detach(|| join.at(path)).map(Connection::of).map_err(of_rendezvous)
+    blocking::meet(py, || join.at(path).map_err(of_rendezvous)).map(Connection::of)
 }
 
 /// How many seconds a busy host is waited for.
@@ -397,7 +397,7 @@ pub(crate) fn inherit(
     patience: f64,
 ) -> PyResult<Connection> {
     let join = join_options(most_memory, most_eventfds, patience)?;
-    py.detach(|| join.inherited()).map(Connection::of).map_err(of_rendezvous)
+    blocking::meet(py, || join.inherited().map_err(of_rendezvous)).map(Connection::of)
 }
 
 /// The parent's end of a rendezvous with a child, until the child has been started.
@@ -433,6 +433,7 @@ impl Pending {
 
     fn meet(&self, py: Python<'_>, segment: &Segment, child: u32) -> PyResult<Connection> {
         let pending = self.lock().take().ok_or_else(met_already)?;
-        py.detach(|| pending.meet(&segment.0, child)).map(Connection::of).map_err(of_rendezvous)
+        let meet = || pending.meet(&segment.0, child).map_err(of_rendezvous);
+        blocking::meet(py, meet).map(Connection::of)
     }
 }

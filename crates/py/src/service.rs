@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A name is a service.
 
-use crate::blocking::Stretch;
+use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
 use crate::changes::Changes;
 use crate::ends::{Ends, Parts, parts};
@@ -15,7 +15,7 @@ use doorbell::channel::{self, SendError};
 use doorbell::peer::Untrusted;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ServiceError};
-use doorbell::{Deadline, WaitError, rendezvous};
+use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -224,19 +224,11 @@ pub(crate) fn _connect(
     most_eventfds: u32,
     patience: f64,
 ) -> PyResult<Parts> {
-    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0).interruptible(true);
+    let join = join_options(most_memory, most_eventfds, patience)?.host(users.0);
     // Beyond what a duration can be is for ever.
     let whole = Duration::try_from_secs_f64(timeout.max(0.0)).unwrap_or(Duration::MAX);
-    // As it was said, until a signal has taken a part of it.
-    let (begun, mut left) = (Instant::now(), whole);
-    loop {
-        match py.detach(|| service::connect_by_timeout(&name, &join, left)) {
-            Err(rendezvous::RendezvousError::Interrupted) => py.check_signals()?,
-            result => return result.map(parts).map_err(of_rendezvous),
-        }
-        // None at all asks for a service that is there already.
-        left = whole.saturating_sub(begun.elapsed()).max(Duration::from_nanos(1)).min(whole);
-    }
+    let connect = || service::connect_by_timeout(&name, &join, whole).map_err(of_rendezvous);
+    blocking::meet(py, connect).map(parts)
 }
 
 /// The names of this user's services.

@@ -19,7 +19,6 @@ use crate::peer::{Peer, Trust, Untrusted};
 use doorbell_core::layout::{KNOWN_FEATURES, LayoutError, MAJOR, MAKER, MOST_HOLDERS};
 use doorbell_core::violation::PeerViolation;
 use doorbell_core::wake::WAITER_SLOTS;
-use rustix::event::{Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
@@ -281,11 +280,7 @@ fn pause(pause: Duration, patience: &Patience<'_>) -> Result<(), RendezvousError
     if patience.is_over() {
         return Err(patience.timed_out());
     }
-    let pause = Timespec::try_from(pause.min(patience.left())).ok();
-    match poll(&mut [], pause.as_ref()) {
-        Err(Errno::INTR) => patience.after_signal(),
-        _ => Ok(()),
-    }
+    patience.sleep(&mut [], pause)
 }
 
 /// Joins a host that is at one of `paths`, the first of them first, and waits up to `whole` for it, in all.
@@ -338,13 +333,14 @@ pub(super) fn connect(path: &Path, patience: &Patience<'_>) -> Result<OwnedFd, R
     loop {
         let socket = new_socket(SocketFlags::empty())?;
         // The time-out of sending is that of connecting too (unix_stream_connect).
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.left()))
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience.stretch()))
             .map_err(os("SO_SNDTIMEO"))?;
         match rustix::net::connect(&socket, &address) {
             Ok(()) => return Ok(socket),
-            Err(Errno::INTR) => patience.after_signal()?,
+            // Its time-out.
+            Err(Errno::AGAIN) if patience.is_over() => return Err(patience.timed_out()),
+            again @ Err(Errno::INTR | Errno::AGAIN) => patience.go_on(again)?,
             Err(Errno::NOENT | Errno::CONNREFUSED) => return Err(no_owner(vec![path.to_owned()])),
-            Err(Errno::AGAIN) => return Err(patience.timed_out()),
             Err(errno) => return Err(os("connect")(errno)),
         }
     }

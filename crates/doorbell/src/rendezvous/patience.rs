@@ -3,10 +3,12 @@
 
 use super::{RendezvousError, os};
 use crate::deadline::Deadline;
+use crate::wait::interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 /// How long a host waits for a caller's next packet. Other callers are served meanwhile.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(2);
@@ -21,16 +23,22 @@ pub(super) struct Patience<'a> {
     deadline: Deadline,
     /// Does a signal that this thread handles end it?
     interruptible: bool,
+    /// When this thread's [`Interrupt`](crate::wait::Interrupt) was last asked.
+    asked: Cell<Instant>,
     /// What this thread must do lest it wait for itself, again and again.
     pub(super) meanwhile: Option<&'a dyn Fn()>,
 }
 
 /// Another thread may have a part in what `meanwhile` does, and its end is told to nobody.
-const MEANWHILE_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+const MEANWHILE_AGAIN: Duration = Duration::from_millis(2);
+
+/// How often this thread's [`Interrupt`](crate::wait::Interrupt) is asked: a signal just before a system call does not end it.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 impl Patience<'_> {
     pub(super) fn of(whole: Duration) -> Self {
-        Self { whole, deadline: Deadline::after(whole), interruptible: false, meanwhile: None }
+        let asked = Cell::new(Instant::now());
+        Self { whole, deadline: Deadline::after(whole), interruptible: false, asked, meanwhile: None }
     }
 
     pub(super) fn interruptible(self, interruptible: bool) -> Self {
@@ -40,7 +48,7 @@ impl Patience<'_> {
     /// The same, until the same moment.
     pub(super) fn with<'b>(&self, meanwhile: &'b dyn Fn()) -> Patience<'b> {
         let Self { whole, deadline, interruptible, .. } = *self;
-        Patience { whole, deadline, interruptible, meanwhile: Some(meanwhile) }
+        Patience { whole, deadline, interruptible, asked: self.asked.clone(), meanwhile: Some(meanwhile) }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -51,15 +59,24 @@ impl Patience<'_> {
         RendezvousError::TimedOut { after: self.whole }
     }
 
-    /// What is left, for the kernel, to which nothing is for ever and all time too long.
-    pub(super) fn left(&self) -> Duration {
+    /// How long a call may sleep, for the kernel, to which nothing is for ever and all time too long.
+    pub(super) fn stretch(&self) -> Duration {
+        let most = if interrupt::is_set() { ASKED_EVERY } else { Duration::from_secs(1 << 31) };
         let left = Duration::try_from(self.deadline.remaining()).unwrap_or(Duration::MAX);
-        left.clamp(Duration::from_micros(1), Duration::from_secs(1 << 31))
+        left.clamp(Duration::from_micros(1), most)
     }
 
-    /// After a call that a signal ended: is it to be made again?
-    pub(super) fn after_signal(&self) -> Result<(), RendezvousError> {
-        if self.interruptible { Err(RendezvousError::Interrupted) } else { Ok(()) }
+    /// After a call that ended with `result`, because of a signal or for want of anything else: is it to be made again?
+    pub(super) fn go_on<T>(&self, result: Result<T, Errno>) -> Result<(), RendezvousError> {
+        let signal = result.is_err_and(|errno| errno == Errno::INTR);
+        let ask = signal || self.asked.get().elapsed() >= ASKED_EVERY;
+        if ask {
+            self.asked.set(Instant::now());
+        }
+        if (signal && self.interruptible) || (ask && interrupt::asked()) {
+            return Err(RendezvousError::Interrupted);
+        }
+        Ok(())
     }
 
     /// Sleeps until there is a packet at `socket`.
@@ -67,11 +84,16 @@ impl Patience<'_> {
         if self.is_over() {
             return Err(self.timed_out());
         }
-        let left = self.deadline.remaining();
-        let left = if self.meanwhile.is_some() { left.min(MEANWHILE_AGAIN) } else { left };
-        match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&left)) {
+        let most = if self.meanwhile.is_some() { MEANWHILE_AGAIN } else { self.stretch() };
+        self.sleep(&mut [PollFd::new(socket, PollFlags::IN)], most)
+    }
+
+    /// Sleeps for `most`, or for what is left, or until one of `files` can be read.
+    pub(super) fn sleep(&self, files: &mut [PollFd<'_>], most: Duration) -> Result<(), RendezvousError> {
+        let stretch = Timespec::try_from(self.stretch().min(most)).ok();
+        match poll(files, stretch.as_ref()) {
+            result @ (Ok(0) | Err(Errno::INTR)) => self.go_on(result),
             Ok(_) => Ok(()),
-            Err(Errno::INTR) => self.after_signal(),
             Err(errno) => Err(os("poll")(errno)),
         }
     }

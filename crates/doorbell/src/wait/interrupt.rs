@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Ends the waits of one thread from another, with [`WaitError::Interrupted`]: for bindings, where one thread may close what
-/// another waits with.
+/// another waits with. A rendezvous has no bell: it looks once a second.
 ///
 /// ```
 /// use doorbell::wait::Interrupt;
@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct Interrupt {
     interrupted: AtomicBool,
+    asks: Option<fn() -> bool>,
     /// Where the thread sleeps.
     asleep: Mutex<Vec<Arc<BellState>>>,
 }
@@ -34,6 +35,12 @@ thread_local! {
 }
 
 impl Interrupt {
+    /// One that ends a rendezvous (whatever waits with a [`Join`](crate::rendezvous::Join), or for a child) also if `asks` says so. It is
+    /// asked after every signal that the thread handles, and once a second: one that comes just before a system call does not end that.
+    pub fn asking(asks: fn() -> bool) -> Self {
+        Self { asks: Some(asks), ..Self::default() }
+    }
+
     /// Runs `run`, whose sleeps in this thread it can end. Those before, in and behind `run` end at once if it has been used.
     pub fn during<R>(self: &Arc<Self>, run: impl FnOnce() -> R) -> R {
         struct Restore(Option<Arc<Interrupt>>);
@@ -63,6 +70,18 @@ impl Interrupt {
     fn asleep(&self) -> MutexGuard<'_, Vec<Arc<BellState>>> {
         self.asleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Can this thread's waits be ended?
+pub(crate) fn is_set() -> bool {
+    OURS.with_borrow(Option::is_some)
+}
+
+/// Is what this thread waits for, without a bell, to end?
+pub(crate) fn asked() -> bool {
+    // Not borrowed meanwhile: what is asked may wait itself.
+    let ours = OURS.with_borrow(Clone::clone);
+    ours.is_some_and(|ours| ours.is_interrupted() || ours.asks.is_some_and(|asks| asks()))
 }
 
 /// As long as it lives, this thread's interrupt knows where it sleeps.

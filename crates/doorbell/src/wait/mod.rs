@@ -16,7 +16,7 @@
 mod adaptive;
 mod eventfd;
 mod futex;
-mod interrupt;
+pub(crate) mod interrupt;
 #[cfg(feature = "io_uring")]
 mod io_uring;
 mod null;

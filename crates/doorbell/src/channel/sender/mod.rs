@@ -14,7 +14,6 @@ use crate::channel::lane::{End, Lane, Partner};
 use crate::channel::makers::Alive;
 use crate::channel::slot::Slot;
 use crate::deadline::Deadline;
-use crate::error::WaitError;
 use crate::peer::{Trust, Untrusted};
 use crate::wait::{Adaptive, Listener, Wait};
 use doorbell_core::channel::lane;
@@ -403,7 +402,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
 
     /// As `End::check_ours`.
     #[cfg(feature = "tokio")]
-    pub(crate) fn check_ours(&self) -> Result<(), WaitError> {
+    pub(crate) fn check_ours(&self) -> Result<(), crate::error::WaitError> {
         self.end.check_ours()
     }
 
