@@ -78,9 +78,12 @@ class Browser:
             self.ask(f"{domain}.enable")
         self.ask("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.size(1280, 900)
+        self.ask("Page.setLifecycleEventsEnabled", enabled=True)
         self.events.clear()
-        self.ask("Page.navigate", url=address)
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        loader = self.ask("Page.navigate", url=address)["loaderId"]
+        # Of this page: that of the empty one may come as late as now.
+        loaded = {"name": "load", "loaderId": loader}
+        while not any(loaded.items() <= event.get("params", {}).items() for event in self.events):
             self.events.append(self.message())
         return tab
 
@@ -119,7 +122,11 @@ class Browser:
 
     def end(self):
         self.session = None
-        self.ask("Browser.close")
+        try:
+            self.ask("Browser.close")
+        except (SystemExit, BrokenPipeError):
+            # It was gone before it had answered.
+            pass
         try:
             self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:

@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 ci/install/python.sh
 venv=$PWD/target/venv
-wheels=$PWD/target/wheels
+# Not the folder to which pip builds, as another suite may have it do meanwhile.
+wheels=$PWD/target/python/wheels
 rm -rf "$wheels"
 # A target folder of its own: the interpreter's name is part of what the crate is built with.
 PYO3_PYTHON=$venv/bin/python CARGO_TARGET_DIR=$PWD/target/python \

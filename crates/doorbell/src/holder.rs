@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(ours(here + 1), None, "in another namespace it would name another");
         assert!(matches!(look(number, here + 1), Process::Unknown), "and there it is not asked for");
         // One that began at another time had the number before.
-        let before = number ^ 1 << BEGUN;
+        let began = number >> BEGUN & UNKNOWN;
+        let before = number & !(UNKNOWN << BEGUN) | ((began + 1) % UNKNOWN) << BEGUN;
         assert!(matches!(look(before, here), Process::Ended));
         // What does not know when it began is not doubted.
         assert!(matches!(look(number | UNKNOWN << BEGUN, here), Process::Lives(_)));

@@ -7,6 +7,7 @@ use doorbell::Deadline;
 use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users, socket};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -38,10 +39,25 @@ fn silent(path: &Path) -> OwnedFd {
     socket
 }
 
-/// Not a test: what another user's process does.
+/// Somebody who says hello, and nothing more.
+fn undecided(path: &Path) -> OwnedFd {
+    const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
+    let version = u64::from(doorbell_core::layout::MAJOR) << 32;
+    let hello = [HELLO, version, u64::MAX].map(u64::to_ne_bytes).concat();
+    let socket = silent(path);
+    // It may have lost its place to the next by now.
+    let _ = rustix::net::send(&socket, &hello, rustix::net::SendFlags::NOSIGNAL);
+    socket
+}
+
+/// Not a test: what another user's process does, or one that is held up.
 #[test]
 fn child() {
     let Ok(path) = env::var(ROLE) else { return };
+    if let Some(path) = path.strip_prefix("joins ") {
+        drop(Join::default().patience(FOREVER).at(path).unwrap());
+        return;
+    }
     let refused = Join::default().host(Users::Anyone).at(path).unwrap_err();
     let ours = rustix::process::geteuid().as_raw();
     assert_eq!(refused, RendezvousError::Refused(Reason::OtherUser { uid: ours }));
@@ -118,18 +134,11 @@ fn a_flood_of_callers_that_say_nothing_keeps_nobody_out() {
 fn callers_that_never_say_whether_they_take_what_they_are_offered_keep_nobody_out() {
     let path = scratch("undecided");
     let host = socket::Host::bind(&path).unwrap();
-    const HELLO: u64 = u64::from_ne_bytes(*b"DBHELLO1");
     let undecided: Vec<_> = (0..socket::MOST_CALLERS + 10)
         .map(|_| {
-            let version = u64::from(doorbell_core::layout::MAJOR) << 32;
-            let hello = [HELLO, version, u64::MAX].map(u64::to_ne_bytes).concat();
             thread::spawn({
                 let path = path.clone();
-                move || {
-                    let socket = silent(&path);
-                    rustix::net::send(&socket, &hello, rustix::net::SendFlags::NOSIGNAL).unwrap();
-                    socket
-                }
+                move || undecided(&path)
             })
         })
         .collect();
@@ -140,6 +149,31 @@ fn callers_that_never_say_whether_they_take_what_they_are_offered_keep_nobody_ou
     serve(&host, 1);
     joining.join().unwrap().unwrap();
     undecided.into_iter().for_each(|caller| drop(caller.join().unwrap()));
+}
+
+/// Its place was given to another while it was held up, and it took that for the host's end.
+#[test]
+fn who_lost_its_place_with_the_offer_at_hand_comes_again() {
+    let path = scratch("held-up");
+    let host = socket::Host::bind(&path).unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "child"]).env(ROLE, format!("joins {}", path.display())).stdout(Stdio::null());
+    let mut held_up = command.spawn().unwrap();
+    let pid = Pid::from_child(&held_up);
+    assert_eq!(poll(&mut [PollFd::new(&host, PollFlags::IN)], None), Ok(1));
+    // It has said hello by then, unless this machine holds it up already.
+    thread::sleep(Duration::from_millis(50));
+    kill_process(pid, Signal::STOP).unwrap();
+    let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+    assert!(status.stopped());
+    let others: Vec<_> = (0..socket::MOST_CALLERS + 10).map(|_| undecided(&path)).collect();
+    // All are offered theirs, and none of them answers.
+    for _ in 0..2 * others.len() {
+        assert!(host.try_accept(&segment()).ok().flatten().is_none());
+    }
+    kill_process(pid, Signal::CONT).unwrap();
+    serve(&host, 1);
+    assert!(held_up.wait().unwrap().success());
 }
 
 #[test]

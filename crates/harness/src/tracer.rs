@@ -34,7 +34,7 @@ const ALL_KIB: u32 = 65_536;
 const LEAST_KIB: u32 = 256;
 
 /// How long the host waits for the sides to be there. What keeps them is told by whoever watches them.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The tracer of one trial.
 #[derive(Debug)]

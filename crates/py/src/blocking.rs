@@ -50,7 +50,11 @@ pub(crate) fn at_leisure<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send
 
 /// Runs a rendezvous without the interpreter's lock. Signal handlers run meanwhile, and one that raises ends it.
 pub(crate) fn meet<R: Send>(py: Python<'_>, run: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
-    let result = py.detach(|| Arc::new(Interrupt::asking(a_handler_raised)).during(run));
+    // Handlers run in the main thread alone; another that took the lock at the interpreter's end would die here.
+    let handlers_run_here = rustix::thread::gettid() == rustix::process::getpid();
+    let interrupt =
+        if handlers_run_here { Interrupt::asking(a_handler_raised) } else { Interrupt::default() };
+    let result = py.detach(|| Arc::new(interrupt).during(run));
     RAISED.take().map_or(result, Err)
 }
 

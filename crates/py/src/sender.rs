@@ -83,6 +83,8 @@ impl<T: Trust> Deliver for Lending<channel::Sender<T>, channel::Slot<'static, T,
     }
 
     fn reserve(&mut self, most: usize, until: Option<Instant>) -> Result<Option<usize>, SendError> {
+        // Another thread's batch may have pushed, and finds this end lent when it wants to ring.
+        self.free().ring();
         match reserve(self.free(), most, until) {
             Ok(mut slot) => {
                 let at = slot.as_mut_ptr() as usize;

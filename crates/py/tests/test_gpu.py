@@ -58,7 +58,7 @@ def run(driver: Path, program: str, script: str = "") -> None:
 
 def test_a_wait_ends_with_the_kernel_and_one_that_is_over_at_once(driver: Path) -> None:
     run(driver, """
-        for spin in (None, 0.0, 1.0):
+        for spin in (None, 0.0, 30.0):
             waiter = gpu.Waiter(spin)
             for _ in range(20):
                 event = Event(1_000_000)
@@ -140,7 +140,7 @@ def test_a_lost_device_is_an_error_by_its_name(driver: Path) -> None:
             else:
                 raise AssertionError("no error")
         asyncio.run(main())
-    """, "never=1 lost_us=1000000")
+    """, "never=1 lost_us=5000000")
 
 
 def test_what_is_no_event_and_a_machine_without_a_driver_say_so(driver: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_lane_added_while_a_task_awaits_is_heard_and_one_removed_disturbs_nobo
         del segments[2], senders[2]
         closed = [file for file in before if file not in gather.filenos()]
         mine, theirs = os.pipe()
-        strangers = [mine, *(os.dup(mine) for _ in range(16))]
+        strangers = [mine, *(os.dup(mine) for _ in range(64))]
         assert {theirs, *strangers}.issuperset(closed)
         heard = asyncio.Event()
         for file in strangers:

@@ -71,6 +71,19 @@ def test_a_receiver_that_is_closed_before_its_first_use_is_told_to_senders() -> 
             sender.send(bytes(60), FOREVER)
 
 
+@pytest.mark.parametrize("senders", [1, 3])
+def test_an_end_that_was_closed_is_not_taken_anew(senders: int) -> None:
+    """A thread between two receives took it anew, and waited for ever."""
+    sender, receiver = doorbell.channel(senders=senders)
+    assert sender.send(b"before") and receiver.recv(FOREVER) == b"before"
+    receiver.close()
+    with pytest.raises(ValueError, match="closed"):
+        receiver.recv(FOREVER)
+    sender.close()
+    with pytest.raises(ValueError, match="closed"):
+        sender.send(b"behind")
+
+
 def end_at_once() -> None:
     os._exit(3)
 
@@ -109,6 +122,43 @@ def test_a_child_that_dies_before_it_has_its_end_is_told_to_who_kept_a_copy(star
     assert messages(receiver) == []
     process.join(FOREVER)
     assert sender is not None
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_one_who_waits_already_hears_that_a_child_died_before_it_had_its_end(start: str) -> None:
+    """Who had begun to wait before the child was started waited for ever."""
+    sender, receiver = doorbell.channel()
+    assert receiver.try_recv() is None
+    context: Any = multiprocessing.get_context(start)
+    process = context.Process(target=never, args=(sender, DiesWhenItComes()))
+    threading.Timer(0.1, process.start).start()
+    assert messages(receiver) == []
+    assert sender is not None
+
+
+def test_a_forked_child_that_takes_an_end_hears_that_nobody_is_left() -> None:
+    """What its parent had asked to be told, the parent was told."""
+    sender, receiver = doorbell.channel()
+    assert receiver.try_recv() is None
+    context = multiprocessing.get_context("fork")
+    # The parent has asked once another process may have a copy.
+    first = context.Process(target=os.getpid)
+    first.start()
+    first.join()
+    left, leaves = context.Pipe()
+
+    def take() -> None:
+        sender.close()
+        left.recv()
+        assert messages(receiver) == []
+
+    child = context.Process(target=take)
+    child.start()
+    receiver.close()
+    leaves.send("it is free")
+    sender.close()
+    child.join(FOREVER)
+    assert child.exitcode == 0
 
 
 @pytest.mark.parametrize("start", STARTS)

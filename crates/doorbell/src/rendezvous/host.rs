@@ -18,7 +18,7 @@ use crate::peer::{Peer, Trust, Trusted, Untrusted};
 use crate::process::Process;
 use doorbell_core::layout::{MAJOR, REQUIRED_FEATURES};
 use doorbell_core::violation::PeerViolation;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, chmod, fchmod, lstat, open, stat, unlink};
 use rustix::io::{Errno, ioctl_fionbio, retry_on_intr};
@@ -420,8 +420,7 @@ impl Door {
         if callers.spare.is_none() {
             callers.spare = spare().ok();
         }
-        if callers.here.len() >= MOST_CALLERS {
-            // All have been given their chance since the last look.
+        if callers.here.len() >= MOST_CALLERS && can_be_read(&self.listener) {
             self.turn_one_away(&mut callers);
         }
         for _ in callers.here.len()..MOST_CALLERS {
@@ -478,7 +477,9 @@ impl Door {
             };
             (stage, caller.until)
         };
-        let worst = (0..callers.here.len()).min_by_key(rank);
+        // Who has sent something is not waited for: the next step is ours.
+        let is_waited_for = |at: &usize| !can_be_read(&callers.here[*at].socket);
+        let worst = (0..callers.here.len()).filter(is_waited_for).min_by_key(rank);
         let worst = worst.map(|at| self.take_out(callers, at));
         worst.inspect(|caller| caller.refuse(&RendezvousError::Refused(Reason::Crowded))).is_some()
     }
@@ -702,6 +703,12 @@ pub(super) fn host_whom<T: Trust>(
     let verdict = receive(&socket, &mut Vec::new(), &patience)?;
     check_verdict(verdict)?;
     Connection::new(segment, offered.under, peer, socket, offered.holder, Side::Host)
+}
+
+/// Is there a packet, a caller, or an end?
+fn can_be_read(file: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&now)), Ok(1))
 }
 
 #[cfg(test)]

@@ -107,6 +107,9 @@ impl<T: Trust> Join<T> {
     }
 
     /// Whether a signal that this thread handles ends the wait ([`RendezvousError::Interrupted`]). It does not if this is not called.
+    ///
+    /// A signal that comes just before a system call does not end that. An [`Interrupt`](crate::wait::Interrupt) that
+    /// [asks](crate::wait::Interrupt::asking) ends the wait all the same, within a second.
     #[must_use]
     pub fn interruptible(self, interruptible: bool) -> Self {
         Self { interruptible, ..self }
@@ -138,10 +141,11 @@ impl<T: Trust> Join<T> {
             let result = self.come(path, patience);
             let again = match &result {
                 Err(RendezvousError::Refused(Reason::TooSlow | Reason::Crowded)) => true,
+                // It gave our place to another before it took our hello or verdict. One that was killed is not there
+                // the next time.
+                Err(RendezvousError::NoAnswer(Errno::PIPE)) => true,
                 // One that was killed says nothing.
-                Err(RendezvousError::NoAnswer(Errno::CONNRESET | Errno::PIPE)) => {
-                    came.elapsed() >= HOST_PATIENCE
-                }
+                Err(RendezvousError::NoAnswer(Errno::CONNRESET)) => came.elapsed() >= HOST_PATIENCE,
                 _ => false,
             };
             if !again || patience.is_over() {

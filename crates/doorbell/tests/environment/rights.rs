@@ -96,7 +96,9 @@ fn a_program_with_raised_rights_listens_where_its_starter_cannot_say() {
     }
     let (folder, program) = (scratch("starter"), scratch("raised"));
     fs::create_dir(&folder).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: were the copy open for writing here, a sibling test that forks just then would carry it along.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     let play = |mode: u32| {
         fs::set_permissions(&program, fs::Permissions::from_mode(mode)).unwrap();
         let mut command = Command::new(&program);

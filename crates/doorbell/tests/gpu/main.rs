@@ -167,7 +167,8 @@ fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
         assert!(waiter.wait(&quick.launch(SHORT), None).unwrap());
     }
     let counts = waiter.counts();
-    assert!(counts.slept == WAITS + 1 && counts.rescued < WAITS, "{counts:?}");
+    // Who was held up for a millisecond finds it done. The first slept in vain.
+    assert!(counts.slept > 1 && counts.rescued < counts.slept - 1, "{counts:?}");
     slow.forget();
 }
 
@@ -260,7 +261,7 @@ fn a_kernel_that_fails_and_a_device_that_is_lost_end_a_wait_by_their_names() {
     failed(Waiter::new().unwrap().wait(&event, None).unwrap_err());
 
     // Asleep, and nobody calls any more.
-    let mut lost = Bench::new("never=1 lost_us=1000000");
+    let mut lost = Bench::new("never=1 lost_us=5000000");
     let event = lost.launch(SHORT);
     let mut waiter = Waiter::new().unwrap();
     waiter.set_spin(Spin::For(Duration::ZERO));
@@ -390,7 +391,7 @@ fn events_of_which_none_is_as_long_as_the_last_are_each_told_by_a_call() {
 
 #[test]
 fn a_descriptor_tells_of_a_lost_device_too_and_of_no_event_that_was_removed() {
-    let mut lost = Bench::new("never=1 lost_us=1000000");
+    let mut lost = Bench::new("never=1 lost_us=5000000");
     let mut events = Events::new().unwrap();
     let event = lost.launch(SHORT);
     // SAFETY: the bench keeps its event.

@@ -115,7 +115,8 @@ fn who_was_hung_up_on_because_it_was_late_comes_again() {
         // Which this machine may hold up again, and then the joiner has come in vain.
         let met = host.accept(&segment());
         assert_eq!(joiner.join().unwrap().is_ok(), met.is_ok(), "{met:?}");
-        assert!(matches!(met, Ok(_) | Err(RendezvousError::NoAnswer(_))), "{met:?}");
+        let late = matches!(met, Err(RendezvousError::NoAnswer(_) | RendezvousError::TimedOut { .. }));
+        assert!(met.is_ok() || late, "{met:?}");
     });
 }
 

@@ -17,7 +17,7 @@ use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, Yield};
 use doorbell::{Bell, PeerViolation, WaitError, counters};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -277,7 +277,9 @@ fn a_stopped_peer_is_not_dead_and_hears_when_it_goes_on() {
     let (connection, child) = start("serve futex", &segment);
     assert_eq!(wait(&mut bell), Ok(1));
     child.signal(Signal::STOP);
-    thread::sleep(SOON);
+    // All of its threads: until the first of them has heard of it, the others run on.
+    let (_, status) = waitpid(Some(Pid::from_child(&child.0)), WaitOptions::UNTRACED).unwrap().unwrap();
+    assert!(status.stopped());
     let ring: Bell = connection.bell_waiting_by(TO_CHILD).unwrap();
     for _ in 0..100 {
         ring.ring();

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, copy_of_doorbell};
 
 /// One short trial.
 const SHORT: [&str; 8] = ["ping", "futex", "--gap", "0", "--time", "2ms", "--blocks", "1"];
@@ -352,7 +352,7 @@ fn no_permission_for_real_time_priority_becomes_a_record_with_the_cure() {
     args.extend(["--scheduler", "fifo", "--json"]);
     // The command where an ordinary user may run it from: the build folder may be private to root.
     let copy = stage.path().join("doorbell-copy");
-    std::fs::copy(env!("CARGO_BIN_EXE_doorbell"), &copy).unwrap();
+    copy_of_doorbell(&copy);
     let mut command = Command::new(&copy);
     command
         .args(&args)
@@ -596,7 +596,7 @@ fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
     let stage = Stage::new();
     // The folder of results is called `doorbell`.
     let program = stage.path().join("program");
-    fs::copy(env!("CARGO_BIN_EXE_doorbell"), &program).unwrap();
+    copy_of_doorbell(&program);
     fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o777)).unwrap();
     // No limit holds the superuser: then it is a user with no other process, who may have one thread more.
     let limits: &[&str] = if rustix::process::geteuid().is_root() {

@@ -2,12 +2,11 @@
 //! Many nodes: what runs a verb on all, who fails, and one pair of files of all results.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, write_program};
 
 /// A folder of results of `nodes`, each with its verdict.
 fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
@@ -137,8 +136,10 @@ fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result
     let bin = stage.path().join("bin");
     fs::create_dir(&bin).unwrap();
     let ssh = bin.join("ssh");
-    fs::write(&ssh, "#!/bin/sh\nwhile [ \"$1\" = -o ]; do shift 2; done\n[ \"$1\" != gone ] || exit 255\nexec sh -c \"$2\"\n").unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(
+        &ssh,
+        "while [ \"$1\" = -o ]; do shift 2; done\n[ \"$1\" != gone ] || exit 255\nexec sh -c \"$2\"",
+    );
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_doorbell"), bin.join("doorbell")).unwrap();
     let folder = stage.path().join("the results");
     // "PASS 2 nodes" of one that was dead: what it had measured another day lay there still.
@@ -330,13 +331,9 @@ fn a_result_of_no_node_is_named_and_shown_in_few_words() {
 fn no_word_of_the_verb_is_read_by_a_shell_on_its_way_to_the_node() {
     let stage = Stage::new();
     let here = stage.path().display();
-    let program = |name: &str, script: String| {
-        let path = stage.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    program("ssh", "while [ \"$1\" = -o ]; do shift 2; done\nexec sh -c \"$2\"".to_owned());
-    program("doorbell", format!("[ \"$1\" = fleet ] || printf '%s\\n' \"$@\" >'{here}/words'"));
+    let program = |name: &str, script: &str| write_program(&stage.path().join(name), script);
+    program("ssh", "while [ \"$1\" = -o ]; do shift 2; done\nexec sh -c \"$2\"");
+    program("doorbell", &format!("[ \"$1\" = fleet ] || printf '%s\\n' \"$@\" >'{here}/words'"));
     let plan = format!("$(touch '{here}/smuggled')`touch '{here}/smuggled'`\"$HOME\\n'1");
     let (script, status) = said(&stage, &["fleet", "plan", "ssh", "n1", "--", "ping", "--plan", &plan]);
     assert_eq!(status, Some(0), "{script}");

@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorbell_vm::channel::{Frame, send_file};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, wait_until};
 
 /// A script that is asked what it is, and else plays a guest.
 const EMULATOR: &str = r#"#!/bin/bash
@@ -160,11 +160,7 @@ fn whatever_ends_the_command_the_emulator_ends_with_it() {
         with_guest(&stage, r#"read -r -N1 -u "$channel_in"; cat "$here/end" >&"$channel""#);
         fs::write(stage.path().join("end"), Frame::Ended(130).encode()).unwrap();
         let child = vm_run(&stage, &["--", "doctor"]).spawn().unwrap();
-        let start = Instant::now();
-        while !stage.path().join("started").exists() {
-            assert!(start.elapsed() < Duration::from_secs(60), "the emulator was never started");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the emulator", || stage.path().join("started").exists());
         kill_process(Pid::from_child(&child), end).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), status, "{end:?}: {}", said(&output));
@@ -173,10 +169,7 @@ fn whatever_ends_the_command_the_emulator_ends_with_it() {
             let script = |pid: &i32| {
                 fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|it| it.contains("\0-machine\0"))
             };
-            while stage.processes().iter().any(script) {
-                assert!(start.elapsed() < Duration::from_secs(60), "still there: {:?}", stage.processes());
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            wait_until("the emulator's end", || !stage.processes().iter().any(script));
             stage.processes().into_iter().filter_map(Pid::from_raw).for_each(|pid| {
                 let _ = kill_process(pid, Signal::KILL);
             });

@@ -124,7 +124,11 @@ fn samples_kept_after(ticks: u64) -> u64 {
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let futex = |record: &&serde_json::Value| record["configuration"]["subject"] == "futex";
     let Some(record) = result["records"].as_array().unwrap().iter().find(futex) else { return 0 };
-    assert_eq!(record["outcome"]["kind"], "partial", "{record}");
+    // What a busy machine does to a figure is not this test's affair.
+    assert!(
+        ["partial", "implausible"].map(serde_json::Value::from).contains(&record["outcome"]["kind"]),
+        "{record}"
+    );
     stage.wait_until_empty();
     let samples = record["series"]["round-trip"]["count"].as_u64().unwrap_or(0);
     // Counters cover one round more in each slice than are timed.

@@ -191,7 +191,8 @@ fn wakes_after_gaps_take_turns_too_and_each_slice_of_a_long_gap_is_one_of_them()
     let waiting = result.records.iter().filter(|record| waits(record) == Waits::Blocks);
     for record in waiting {
         let wakes: u64 = record.slices.iter().map(|slice| u64::from(slice.rounds)).sum();
-        assert!(wakes > 0 && record.outcome == Outcome::Done, "{}", name(record));
+        let ran = matches!(record.outcome, Outcome::Done | Outcome::Implausible { .. });
+        assert!(wakes > 0 && ran, "{}", name(record));
         assert_eq!(record.series[&Quantity::Wake].count, wakes, "{}", name(record));
         assert_eq!((record.tally.sent, record.tally.seen), (wakes, wakes), "{}", name(record));
         if record.configuration.pattern.gap_ns() > 1_000_000 {

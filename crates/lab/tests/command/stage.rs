@@ -9,6 +9,20 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Copies the command, by another process: were the copy open for writing here, a sibling test that forks just then would
+/// carry it along, and running it would fail with "text file busy".
+pub(crate) fn copy_of_doorbell(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_doorbell")).arg(to).status();
+    assert!(copied.unwrap().success());
+}
+
+/// Writes a shell script that can be run, as [`copy_of_doorbell`] copies.
+pub(crate) fn write_program(to: &Path, script: &str) {
+    let write = r#"printf '#!/bin/sh\n%s\n' "$1" >"$0" && chmod 755 "$0""#;
+    let written = Command::new("sh").args(["-c", write]).arg(to).arg(script).status();
+    assert!(written.unwrap().success());
+}
+
 /// A private runtime and state folder, and a mark in the environment of every process started in it.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,

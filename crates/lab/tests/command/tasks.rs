@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Stage, measured, parent, records};
+use crate::stage::{Stage, measured, parent, records, wait_until};
 
 fn tasks(words: &str) -> Vec<Value> {
     measured("tasks", &format!("{words} --blocks 1"))
@@ -291,17 +291,15 @@ fn killing_the_command_itself_or_one_of_its_tasks_leaves_none_and_the_dead_task_
 #[test]
 fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
     let stage = Stage::new();
-    let args = "tasks process-futex -n 1000 -y 10 --count 1 --blocks 1 --quiet --output -";
+    let args = "tasks process-futex -n 1000 -y 2000 --count 1 --blocks 1 --quiet --output -";
     let child = stage.doorbell(&args.split(' ').collect::<Vec<_>>()).spawn().unwrap();
     // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the driver, which counts when all
     // stand ready, waits for it.
     let (driver, children) = family(&stage, 50);
     let stopped = children[17];
-    while state(stopped) != Some('S') {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("a task that sleeps", || state(stopped) == Some('S'));
     kill_process(Pid::from_raw(stopped).unwrap(), Signal::STOP).unwrap();
-    // At once when the last is made: the driver waits five seconds for it.
+    // At once when the last is made: the driver waits 30 seconds for it.
     let start = Instant::now();
     while children_of(driver) < 1000 {
         assert!(start.elapsed() < Duration::from_secs(180), "never seen: 1000 processes");

@@ -128,7 +128,7 @@ fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
             // Of calls that others held up for milliseconds no more than they used themselves.
             let call_ns = record.sides.iter().find(|side| side.side == "notifier").unwrap().call_ns.unwrap();
             let calls = &record.series[&Quantity::Notify];
-            assert!(0.0 < call_ns && call_ns <= calls.max_ns, "{record:?}");
+            assert!(0.0 <= call_ns && call_ns <= calls.max_ns, "{record:?}");
             let spent = (waiter.user_ns + waiter.system_ns) as f64 / record.tally.seen as f64;
             let (cpu_ns, wakes) = record.cpu_per_wake().unwrap();
             assert_eq!(wakes, record.tally.seen);
@@ -266,7 +266,10 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     assert_eq!(asked["baseline"]["name"], "main");
     assert_eq!(plan(&baseline), repeated);
     let mut calm = read::read(Path::new(&again)).unwrap();
-    calm.records.iter_mut().for_each(|record| record.warnings.clear());
+    for record in &mut calm.records {
+        record.warnings.clear();
+        record.outcome = Outcome::Done;
+    }
     fs::write(&again, to_json(&calm)).unwrap();
     let kept = check(&["max>10h", "lost>0"], &["--from", &again]);
     assert_eq!(kept.status.code(), Some(0), "{}", text(&kept));
@@ -278,6 +281,7 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
         document["primitives"] = serde_json::json!([]);
         for record in document["records"].as_array_mut().unwrap() {
             record["warnings"] = serde_json::json!([]);
+            record["outcome"] = serde_json::json!({"kind": "done"});
             let time = level + record["block"].as_u64().unwrap();
             if let Some(series) = record["series"].get_mut("round-trip") {
                 let mut histogram = Histogram::new();

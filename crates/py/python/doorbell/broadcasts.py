@@ -99,7 +99,11 @@ class BroadcastSender:
     def _has_come_or_gone(self, worker: _Expected) -> bool:
         # Before the look at who comes: whoever has come and gone by then has come.
         is_gone = worker.life.other_side_is_gone()
-        connection = worker.host.accept(Segment(lanes=1, lane_capacity=4096), 0.0)
+        try:
+            connection = worker.host.accept(Segment(lanes=1, lane_capacity=4096), 0.0)
+        except RendezvousError:
+            # It died, or was held up, in the middle of its rendezvous: it comes again, or its life ends.
+            return False
         if connection is not None:
             self._publisher.admit(connection, 0)
         elif is_gone:

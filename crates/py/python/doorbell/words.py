@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from multiprocessing import context, reduction, util
@@ -50,6 +51,8 @@ def _after_fork_in_child() -> None:
     _taking.release()
     for end in list(_ends):
         end._shared = True
+        # The registration is of the parent's thread.
+        end._watched = None
 
 
 os.register_at_fork(before=_taking.acquire, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
@@ -90,23 +93,28 @@ class _End:
         self._lanes = lanes
         self._life = life
         self._process = 0
+        self._closed = False
         self._end: Any = None
         # Of the other side, where both are in one process.
         self._partners: weakref.WeakSet[_End] = weakref.WeakSet()
         # Has another process a copy of an end of the channel, or will it?
         self._shared = False
         self._watched: Any = None
-        # What was given a copy of this end by the process that starts it, until it runs.
-        self._given: list[Any] = []
-        self._partner_gave = False
+        # Was a copy given to another process? How many are being started that will have one?
+        self._given = False
+        self._starting = 0
         _ends.add(self)
 
     def _take(self) -> Any:
         raise NotImplementedError
 
     def _ours(self) -> Any:
-        if self._process != os.getpid():
+        # Read once: another thread may close it at any moment.
+        end = self._end
+        if end is None or self._process != os.getpid():
             with _taking:
+                if self._closed:
+                    raise ValueError("this end of the channel was closed")
                 if self._process != os.getpid():
                     # What a forked child has of its parent's end is a copy, and no end.
                     self._end = self._take()
@@ -114,12 +122,13 @@ class _End:
                     # A process of multiprocessing ends without collecting its objects.
                     util.Finalize(self, _close_at_exit, args=(weakref.ref(self),), exitpriority=10)
                     self._watch()
+                    for partner in list(self._partners):
+                        partner._leave_if_given()
+                end = self._end
         if _exiting and threading.current_thread().daemon:
             # The interpreter ends, and this thread with it: there is nobody to tell.
             threading.Event().wait()
-        if self._partner_gave:
-            self._partner_gave = any([partner._still_given() for partner in self._partners])
-        return self._end
+        return end
 
     def _watch(self) -> None:
         """Hears from now on that nobody is left who could use the other side."""
@@ -136,14 +145,12 @@ class _End:
         for partner in list(self._partners):
             partner._watch()
 
-    def _still_given(self) -> bool:
-        """Is a copy of this end still on its way to a process that starts? When none is, who gave its only copy away and uses the
-        other side does not count itself any more."""
-        if self._given and all(start is None or hasattr(start, "pid") for start in self._given):
-            self._given = []
-            if self._lanes == 1 and not self._process:
+    def _leave_if_given(self) -> None:
+        """Who gave its only copy away and uses the other side does not count itself any more."""
+        with _taking:
+            is_left = self._lanes == 1 and self._given and not self._starting and not self._process
+            if is_left and any(partner._process == os.getpid() for partner in list(self._partners)):
                 self._let_go()
-        return bool(self._given)
 
     def close(self) -> None:
         """Leaves the end to others, if this process has used it; else it has one copy less. When no copy is left, and nobody came who
@@ -153,6 +160,7 @@ class _End:
             if self._process == os.getpid():
                 self._end.close()
                 self._process, self._end = 0, None
+            self._closed = True
             self._watched = None
             self._let_go()
 
@@ -185,12 +193,29 @@ class _End:
 
     def __reduce__(self) -> tuple[Any, ...]:
         _have_copies([self, *self._partners])
-        self._given.append(context.get_spawning_popen())
-        for partner in self._partners:
-            partner._partner_gave = True
         files = [reduction.DupFd(number) for number in self._segment._descriptors()]
         life = None if self._life is None else reduction.DupFd(self._life.file)
+        start = context.get_spawning_popen()
+        self._given = True
+        if start is None:
+            self._leave_if_given()
+        else:
+            with _taking:
+                self._starting += 1
+            # Nobody tells when it has started, and whoever uses the other side may wait already.
+            threading.Thread(target=_await_start, args=(weakref.ref(start), weakref.ref(self)), daemon=True).start()
         return _adopt, (type(self), files, self._lanes, life)
+
+
+def _await_start(start: "weakref.ref[Any]", end: "weakref.ref[_End]") -> None:
+    """Until then the copies that it is to have are this process's own."""
+    while (starting := start()) is not None and not hasattr(starting, "pid"):
+        del starting
+        time.sleep(0.005)
+    if (given := end()) is not None:
+        with _taking:
+            given._starting -= 1
+            given._leave_if_given()
 
 
 def _close_at_exit(end: "weakref.ref[_End]") -> None:

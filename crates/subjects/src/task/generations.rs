@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const ENOUGH_FOR_MEMORY: u32 = 100;
 
 /// How long the driver waits to see a task asleep: longer than any time slice on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Those among whom the kernel switches: the tasks that it knows.
 #[derive(Debug, Clone, Copy)]
@@ -180,6 +180,8 @@ fn asleep(id: i32, of_process: bool) -> Result<u64, SideError> {
     let path = if of_process { format!("/proc/{id}/status") } else { format!("/proc/self/task/{id}/status") };
     let started = Instant::now();
     loop {
+        // Before the look: this machine may stand still behind it.
+        let is_late = started.elapsed() > PATIENCE;
         let text = doorbell_files::kernel(&path).map_err(|error| unread(&path, error.to_string()))?;
         let number = |key: &str| field(&text, key)?.trim().parse::<u64>().ok();
         let counts = number("voluntary_ctxt_switches").zip(number("nonvoluntary_ctxt_switches"));
@@ -191,7 +193,7 @@ fn asleep(id: i32, of_process: bool) -> Result<u64, SideError> {
             Some('Z' | 'X') => return Err(unread(&path, "the task is dead".to_owned())),
             _ => {}
         }
-        if started.elapsed() > PATIENCE {
+        if is_late {
             return Err(unread(&path, "the task never slept".to_owned()));
         }
         // The task may need this very CPU to get to its sleep.

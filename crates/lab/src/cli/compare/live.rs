@@ -43,8 +43,9 @@ const fn last(looks: [u32; 3]) -> u32 {
 /// A pair of processes lives at least so long, and no longer than so long, for a share of the time that there is.
 const PAIR: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
-/// How long a program may take until it says that it takes turns: one that does not know how to measures at once.
-const HEARD: Duration = Duration::from_secs(10);
+/// How long a program may take until it says that it takes turns: one that does not know how to measures at once, and
+/// ends.
+const HEARD: Duration = Duration::from_secs(60);
 
 /// Why two programs cannot take turns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
