@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Looks for a lost wake-up: `cargo run --release --all-features --example stress -- SECONDS [WAY]`
 //!
-//! One waiter, 1 to 8 notifiers, as threads, as processes and as forked children, over every way of waiting, through epoll and in
-//! tokio. Each notifier rings in bursts with pseudo-random gaps and then pauses until the waiter has taken every message; so
-//! each burst ends with a waiter about to sleep and a last ring that must not be lost. The waiter takes few messages
-//! at a time. Of some, one after the other is stopped and goes on; of some, one after the other is killed, wherever it is, and
-//! another comes when the waiter was told. A wait of five minutes although a message is there, a death that is not told within
-//! them, or a count of rings that is not the number sent (where one was killed it may have been about to ring), ends the
-//! program with status 1.
+//! One waiter, 1 to 8 notifiers, as threads, as processes and as forked children, over every way of
+//! waiting, through epoll and in tokio. Each notifier rings in bursts with pseudo-random gaps and
+//! then pauses until the waiter has taken every message; so each burst ends with a waiter about to
+//! sleep and a last ring that must not be lost. The waiter takes few messages at a time. Of some,
+//! one after the other is stopped and goes on; of some, one after the other is killed, wherever it
+//! is, and another comes when the waiter was told. A wait of five minutes although a message is
+//! there, a death that is not told within them, or a count of rings that is not the number sent
+//! (where one was killed it may have been about to ring), ends the program with status 1.
 //!
-//! One line per cell: way, notifiers, what they are, rings, sleeps, how many were stopped or killed.
+//! One line per cell: way, notifiers, what they are, rings, sleeps,
+//! how many were stopped or killed.
 
 use doorbell::peer::{PeerId, Trusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, inherited};
@@ -26,8 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rings in a burst, and the widest gap between them in pauses of the processor: wide gaps, in which the waiter falls asleep; narrow
-/// ones, about as long as falling asleep takes; none; and none for so long that most of all rings are of these.
+/// Rings in a burst, and the widest gap between them in pauses of the processor: wide gaps, in
+/// which the waiter falls asleep; narrow ones, about as long as falling asleep takes; none; and
+/// none for so long that most of all rings are of these.
 const BURSTS: [(u32, u32); 7] = [(20, 400), (20, 30), (1000, 1), (20, 400), (20, 30), (1000, 1), (20_000, 1)];
 /// A wait that lasts this long although a message is there will not end.
 const STUCK: Duration = Duration::from_secs(300);
@@ -205,7 +208,8 @@ impl Deaths {
     }
 }
 
-/// Takes messages until `end`, then until there are no more. Returns the rings heard, or why it got stuck.
+/// Takes messages until `end`, then until there are no more. Returns
+/// the rings heard, or why it got stuck.
 fn take(
     waiting: &mut dyn Waiting,
     messages: Messages<'_>,
@@ -305,7 +309,8 @@ impl Ringer {
     }
 
     fn forked(seed: u32, segment: &Segment) -> Result<Self, String> {
-        // SAFETY: the child takes no locks but the library's and the allocator's, which a fork waits for, and never returns.
+        // SAFETY: the child takes no locks but the library's and the
+        // allocator's, which a fork waits for, and never returns.
         match unsafe { libc::fork() } {
             0 => {
                 ring_here(&segment.bell_waiting_by(0).expect("one bell"), segment, seed);
@@ -335,8 +340,9 @@ fn ring_here(bell: &Bell<Futex>, segment: &Segment, seed: u32) {
     notify(bell, Messages::of(segment.payload()), seed);
 }
 
-/// Starts `count` children, stops or kills one after the other until all are to stop, and waits for their ends. The thread that does
-/// this is the children's parent: they end with it. Returns how many it stopped or killed.
+/// Starts `count` children, stops or kills one after the other until all are to stop, and waits for
+/// their ends. The thread that does this is the children's parent: they end with it. Returns how
+/// many it stopped or killed.
 fn keep(cell: &Cell, segment: &Arc<Segment>, deaths: &Deaths) -> Result<u64, String> {
     let stop = Messages::of(segment.payload()).stop;
     let mut next = 0;

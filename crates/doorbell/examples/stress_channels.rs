@@ -2,14 +2,17 @@
 //! Looks for a message that is lost, doubled or slept through:
 //! `cargo run --release --features tokio,io_uring --example stress_channels -- SECONDS [CELL]`
 //!
-//! Built as it is by users: without fault injection, whose points are full fences on x86. (`--all-features` is the other arm.)
+//! Built as it is by users: without fault injection, whose points are full fences on x86.
+//! (`--all-features` is the other arm.)
 //!
-//! Producers send bursts of messages of all lengths, in every way there is, and wait for an answer over a lane of their own
-//! after each; so each burst ends with a receiver about to sleep and a last message that must wake it. Long bursts make
-//! senders leave out their fences. A wait of five minutes, or a message that is not the next of its producer, whole, ends
-//! the program with status 1.
+//! Producers send bursts of messages of all lengths, in every way there is, and
+//! wait for an answer over a lane of their own after each; so each burst ends with
+//! a receiver about to sleep and a last message that must wake it. Long bursts
+//! make senders leave out their fences. A wait of five minutes, or a message that
+//! is not the next of its producer, whole, ends the program with status 1.
 //!
-//! One line per cell: what receives, threads or processes, messages, sleeps of the receiver where they are counted.
+//! One line per cell: what receives, threads or processes, messages,
+//! sleeps of the receiver where they are counted.
 
 use doorbell::Deadline;
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
@@ -134,7 +137,8 @@ fn produce<T: doorbell::peer::Trust, W: Wait>(
     }
 }
 
-/// The receiving side of a cell: the next message, and of which producer it is. `None` after [`STUCK`].
+/// The receiving side of a cell: the next message, and of which
+/// producer it is. `None` after [`STUCK`].
 type Take<'a> = Box<dyn FnMut(&mut Vec<u8>) -> Result<Option<usize>, String> + 'a>;
 
 /// Receives from all until all have ended. Returns how many messages there were.
@@ -171,7 +175,8 @@ struct Producers<T: doorbell::peer::Trust> {
     connections: Vec<Connection<T>>,
     children: Vec<Child>,
     threads: Vec<thread::JoinHandle<Result<(), String>>>,
-    /// Threads begin when their messages have a receiver: a channel that is full and has none tells so.
+    /// Threads begin when their messages have a receiver: a channel
+    /// that is full and has none tells so.
     begin: Arc<Barrier>,
 }
 
@@ -222,8 +227,9 @@ impl Producers<Untrusted> {
 }
 
 impl<T: doorbell::peer::Trust> Producers<T> {
-    /// What the receiving side ended with, once they have ended too; if it failed, with what the first of them that failed says: of two
-    /// that go wrong, one may be the cause and the other only have seen the end.
+    /// What the receiving side ended with, once they have ended too; if it
+    /// failed, with what the first of them that failed says: of two that go
+    /// wrong, one may be the cause and the other only have seen the end.
     fn ended<C>(self, received: Result<C, String>) -> Result<C, String> {
         match (received, self.end()) {
             (Ok(counted), Ok(())) => Ok(counted),
@@ -381,7 +387,8 @@ fn tokio(processes: bool, lasting: Duration) -> Result<(u64, Option<u64>), Strin
 /// Exchanges messages for so long, and counts them.
 type Exchange = fn(bool, Duration) -> Result<(u64, Option<u64>), String>;
 
-/// One publisher, twelve subscribers in threads, who hold it back; it waits for all of them after each burst.
+/// One publisher, twelve subscribers in threads, who hold it back; it
+/// waits for all of them after each burst.
 fn broadcast<W: Wait + Default + 'static>(lasting: Duration) -> Result<(u64, Option<u64>), String> {
     const SUBSCRIBERS: usize = 12;
     let mut publisher: Publisher<W> = Publisher::waiting_by(CAPACITY).map_err(|error| error.to_string())?;

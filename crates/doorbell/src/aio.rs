@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signalling an eventfd so that nobody can make us block.
 //!
-//! A peer that shares an eventfd shares its flags. It can clear `O_NONBLOCK`, fill the counter, and a `write` then blocks
-//! for as long as it likes. `pwritev2` with `RWF_NOWAIT` is refused for eventfds (EOPNOTSUPP up to Linux 6.18). A pipe
-//! opened anew has flags of its own, but a peer that reads from it into a page whose fault it withholds
-//! (userfaultfd, FUSE) keeps the pipe's lock, and our write waits for that. What remains is the kernel's own way: the
-//! completion of an asynchronous read signals an eventfd (`IOCB_FLAG_RESFD`, io_submit(2)) by adding to the counter under
-//! a spinlock, and never waits.
+//! A peer that shares an eventfd shares its flags. It can clear `O_NONBLOCK`, fill the counter, and
+//! a `write` then blocks for as long as it likes. `pwritev2` with `RWF_NOWAIT` is refused for
+//! eventfds (EOPNOTSUPP up to Linux 6.18). A pipe opened anew has flags of its own, but a peer that
+//! reads from it into a page whose fault it withholds (userfaultfd, FUSE) keeps the pipe's lock,
+//! and our write waits for that. What remains is the kernel's own way: the completion of an
+//! asynchronous read signals an eventfd (`IOCB_FLAG_RESFD`, io_submit(2)) by adding to the counter
+//! under a spinlock, and never waits.
 //!
 //! What is read is nothing, from a memfd that only this process has.
 
@@ -30,7 +31,8 @@ pub(crate) struct Signaller {
     nothing: OwnedFd,
 }
 
-/// `struct iocb` of `linux/aio_abi.h`. Big-endian machines swap `key` and `rw_flags`, which are both zero here.
+/// `struct iocb` of `linux/aio_abi.h`. Big-endian machines swap `key`
+/// and `rw_flags`, which are both zero here.
 #[repr(C)]
 #[derive(Default)]
 struct Iocb {
@@ -61,8 +63,9 @@ const _: () = assert!(size_of::<Iocb>() == 64 && size_of::<IoEvent>() == 32);
 const READ: u16 = 0;
 /// `IOCB_FLAG_RESFD`.
 const SIGNAL: u32 = 1;
-/// Completions that may lie unread, as the kernel is asked. It makes room for more (a page of them, and eight for each CPU), and when its
-/// ring is full, we read it; but of `fs.aio-max-nr`, which all processes share, it counts what was asked for.
+/// Completions that may lie unread, as the kernel is asked. It makes room for more (a page of them,
+/// and eight for each CPU), and when its ring is full, we read it; but of `fs.aio-max-nr`, which
+/// all processes share, it counts what was asked for.
 const DEPTH: c_long = 1;
 /// So many are read at once.
 const AT_ONCE: usize = 64;
@@ -73,8 +76,8 @@ impl Signaller {
     /// This process's. A forked child has its parent's memory but not its context: it gets its own.
     ///
     /// # Errors
-    /// Which call failed, and what the kernel says: it was built without asynchronous I/O, `fs.aio-max-nr` is reached, or a filter
-    /// forbids it.
+    /// Which call failed, and what the kernel says: it was built without asynchronous I/O,
+    /// `fs.aio-max-nr` is reached, or a filter forbids it.
     pub(crate) fn ours() -> Result<Arc<Self>, Unmade> {
         let mut ours = OURS.lock();
         let process = Process::current();
@@ -94,7 +97,8 @@ impl Signaller {
         Ok(signaller)
     }
 
-    /// Signals an eventfd of our own: a filter may let pass what makes a context, and refuse what uses it.
+    /// Signals an eventfd of our own: a filter may let pass what
+    /// makes a context, and refuse what uses it.
     fn prove(&self) -> Result<(), Unmade> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let eventfd = eventfd(0, flags).map_err(|errno| ("eventfd2", errno))?;
@@ -103,8 +107,8 @@ impl Signaller {
         rustix::io::read(&eventfd, &mut [0; 8]).map(drop).map_err(|errno| ("io_submit", errno))
     }
 
-    /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks. False if the kernel lacks the memory
-    /// for it, or a filter refuses it.
+    /// Adds one to the counter of `eventfd`, or leaves it at its end. Never blocks. False if the
+    /// kernel lacks the memory for it, or a filter refuses it.
     #[must_use]
     pub(crate) fn signal(&self, eventfd: BorrowedFd<'_>) -> bool {
         submit_with_room(|| self.submit(eventfd), || self.discard_completions())
@@ -120,8 +124,9 @@ impl Signaller {
             ..Iocb::default()
         };
         let list = [&raw const request];
-        // SAFETY: one request, valid for the call; it reads zero bytes, so that nothing is written anywhere. It is
-        // complete when the call returns: a read at the end of a memfd does not wait.
+        // SAFETY: one request, valid for the call; it reads zero bytes,
+        // so that nothing is written anywhere. It is complete when the
+        // call returns: a read at the end of a memfd does not wait.
         unsafe { result(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())) }
     }
 
@@ -143,7 +148,8 @@ impl Signaller {
     }
 }
 
-/// What processes have taken of the kernel's limit of asynchronous I/O, which all share: `fs.aio-nr` of `fs.aio-max-nr`. Each process that
+/// What processes have taken of the kernel's limit of asynchronous I/O,
+/// which all share: `fs.aio-nr` of `fs.aio-max-nr`. Each process that
 /// serves or connects takes 1, and nobody can any more when none is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncIo {
@@ -182,9 +188,9 @@ impl fmt::Display for AsyncIo {
     }
 }
 
-/// Submits, and makes room for completions for as long as there is none: other threads may have filled it again. Each
-/// time one of them has made progress, so that more rounds than this are a lack of memory, of which the kernel says the
-/// same.
+/// Submits, and makes room for completions for as long as there is none: other threads may have
+/// filled it again. Each time one of them has made progress, so that more rounds than this are a
+/// lack of memory, of which the kernel says the same.
 fn submit_with_room(mut submit: impl FnMut() -> Result<c_long, Errno>, mut make_room: impl FnMut()) -> bool {
     const MOST_ROUNDS: u32 = 1000;
     for _ in 0..MOST_ROUNDS {
@@ -219,7 +225,8 @@ mod tests {
         };
         for _ in 0..CONTEXTS {
             let mut context: c_ulong = 0;
-            // SAFETY: `context` is zero, as demanded, and valid for the call. The kernel destroys it with the process.
+            // SAFETY: `context` is zero, as demanded, and valid for
+            // the call. The kernel destroys it with the process.
             result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) }).unwrap();
         }
         let taken = AsyncIo::now().unwrap().taken.saturating_sub(before.taken);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Locks that a fork waits for.
 //!
-//! A forked child has the locks as they were, and of the threads only the one that forked: a lock that another thread
-//! held would stay locked there for ever. So a fork waits until none of these is held, and meanwhile nobody takes one.
+//! A forked child has the locks as they were, and of the threads only the one that forked: a lock
+//! that another thread held would stay locked there for ever. So a fork waits until none of these
+//! is held, and meanwhile nobody takes one.
 //!
-//! They are held for a few instructions or system calls, and never one inside another: a thread that held one and
-//! wanted a second would wait for a fork that waits for the first.
+//! They are held for a few instructions or system calls, and never one inside another: a thread
+//! that held one and wanted a second would wait for a fork that waits for the first.
 //!
-//! Handlers of `fork` that a library registers later than this one run before ours: one that takes a lock there which a
-//! holder of ours waits for (an allocator loaded late) would never get to the fork. glibc's own locks are taken after
-//! all handlers.
+//! Handlers of `fork` that a library registers later than this one run before ours: one that takes
+//! a lock there which a holder of ours waits for (an allocator loaded late) would never get to the
+//! fork. glibc's own locks are taken after all handlers.
 
 use crate::order::Order;
 use std::cell::{Cell, UnsafeCell};
@@ -71,21 +72,24 @@ impl<T> DerefMut for ForkGuard<'_, T> {
     }
 }
 
-/// Registers the handlers, unless they are. To be called before this thread can fork with anything of the library: a fork that was under way
-/// when they came opens no gate in its child which another thread had closed.
+/// Registers the handlers, unless they are. To be called before this thread can fork with anything
+/// of the library: a fork that was under way when they came opens no gate in its child which
+/// another thread had closed.
 pub(crate) fn register() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
-    // After the registration, never before: whoever finds it set has handlers, and so has every child forked since.
-    // Acquire and release: a thread that finds it set takes its lock after the handlers were there.
+    // After the registration, never before: whoever finds it set has
+    // handlers, and so has every child forked since. Acquire and release: a
+    // thread that finds it set takes its lock after the handlers were there.
     if !REGISTERED.load(Ordering::Acquire) && enrol() {
         REGISTERED.store(true, Ordering::Release);
     }
 }
 
-/// Registers the handlers. Two threads may do it at once, and a child forked in between once more: `DEPTH` sees to that.
+/// Registers the handlers. Two threads may do it at once, and a child
+/// forked in between once more: `DEPTH` sees to that.
 fn enrol() -> bool {
-    // SAFETY: the handlers may run in any thread that forks, before and after. Fails only without memory; then a fork is
-    // as it would be without this.
+    // SAFETY: the handlers may run in any thread that forks, before and after. Fails only without
+    // memory; then a fork is as it would be without this.
     unsafe { libc::pthread_atfork(Some(close), Some(open), Some(open)) == 0 }
 }
 
@@ -137,7 +141,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    /// Runs a test that a fork which never ends would keep for ever, and fails where it does not end.
+    /// Runs a test that a fork which never ends would keep for ever,
+    /// and fails where it does not end.
     fn bounded(test: impl FnOnce() + Send + 'static) {
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
@@ -161,7 +166,8 @@ mod tests {
         }
     }
 
-    /// The flag was set before the handlers were there: a second thread took its lock, a third forked.
+    /// The flag was set before the handlers were there: a second
+    /// thread took its lock, a third forked.
     #[test]
     fn handlers_registered_more_than_once_close_and_open_the_gate_once() {
         static LOCK: ForkMutex<u64> = ForkMutex::new(0);
@@ -176,7 +182,8 @@ mod tests {
         });
     }
 
-    /// The watcher's thread takes locks that every ring and every attachment take: a child was born with one held.
+    /// The watcher's thread takes locks that every ring and every
+    /// attachment take: a child was born with one held.
     #[test]
     fn a_forked_child_finds_no_lock_held_however_busy_the_other_threads_are() {
         static LOCK: ForkMutex<u64> = ForkMutex::new(0);

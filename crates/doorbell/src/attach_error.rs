@@ -35,11 +35,13 @@ pub enum AttachError {
         /// For how many it can.
         most: usize,
     },
-    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its
+    /// maker since, or was forked from the one that joined.
     HungUp,
     /// There is no memory for another ring.
     NoMemory,
-    /// A trusted end, which lends out memory as it lies there, on a segment that somebody untrusted shares.
+    /// A trusted end, which lends out memory as it lies there, on a
+    /// segment that somebody untrusted shares.
     Untrusted,
     /// What lies in the memory is not a lane.
     Violation(PeerViolation),

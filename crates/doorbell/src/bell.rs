@@ -18,10 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A bell: one side rings, the other wakes up. It carries no data, only that it was rung, and how often.
+/// A bell: one side rings, the other wakes up. It carries no data,
+/// only that it was rung, and how often.
 ///
-/// A `Bell` is a **handle**. All handles of one bell hear every ring; each remembers by itself which rings it has
-/// heard. `W` is the [way of waiting](crate::wait), chosen per handle; ringing is the same for all.
+/// A `Bell` is a **handle**. All handles of one bell hear every ring;
+/// each remembers by itself which rings it has heard. `W` is the [way of
+/// waiting](crate::wait), chosen per handle; ringing is the same for all.
 ///
 /// ```
 /// use doorbell::Bell;
@@ -43,38 +45,43 @@ use std::time::{Duration, Instant};
 ///
 /// # What happens when …
 ///
-/// **… it is rung before anybody waits?** The ring is remembered. The next [`wait`](Self::wait) of every handle
-/// that existed returns at once. A handle made later (by cloning) has heard what the handle it was made from had
-/// heard.
+/// **… it is rung before anybody waits?** The ring is remembered. The next [`wait`](Self::wait) of
+/// every handle that existed returns at once. A handle made later (by cloning) has heard what the
+/// handle it was made from had heard.
 ///
-/// **… it is rung twice before the wait?** The wait returns 2, and the next wait sleeps. Rings are counted, not
-/// queued: exactly 2³² rings between two waits of one handle would look like none.
+/// **… it is rung twice before the wait?** The wait returns 2, and the next wait sleeps. Rings are
+/// counted, not queued: exactly 2³² rings between two waits of one handle would look like none.
 ///
 /// **… nobody waits?** [`ring`](Self::ring) makes no system call: one locked addition and one load.
 ///
-/// **… many wait?** All handles hear the ring; all who sleep are woken. To wake one of many, give each a bell.
+/// **… many wait?** All handles hear the ring; all who sleep are
+/// woken. To wake one of many, give each a bell.
 ///
-/// **… the ringer dies?** Rings it made are heard. If the bell came from a [rendezvous](crate::rendezvous), a wait then
-/// returns [`WaitError::PeerGone`], once for each peer that went, and again and again when nobody is left. This is
-/// so even if it was killed in the middle of ringing.
+/// **… the ringer dies?** Rings it made are heard. If the bell came from a
+/// [rendezvous](crate::rendezvous), a wait then returns [`WaitError::PeerGone`],
+/// once for each peer that went, and again and again when nobody is left. This
+/// is so even if it was killed in the middle of ringing.
 ///
-/// **… I drop the connection the bell came from?** A handle that waits by a waiter slot ([`Eventfd`](crate::wait::Eventfd),
-/// [`into_fd`](Self::into_fd)) keeps the connection to the bell's maker from its
-/// first wait on, and waits on; one that has no waiter slot by then gets none ([`WaitError::HungUp`]). Handles that need no
-/// waiter slot ring and wait on, but hear of no death.
+/// **… I drop the connection the bell came from?** A handle that waits by a
+/// waiter slot ([`Eventfd`](crate::wait::Eventfd), [`into_fd`](Self::into_fd))
+/// keeps the connection to the bell's maker from its first wait on, and waits
+/// on; one that has no waiter slot by then gets none ([`WaitError::HungUp`]).
+/// Handles that need no waiter slot ring and wait on, but hear of no death.
 ///
 /// **… a waiter dies?** Nothing. At most one ring makes a system call for nothing.
 ///
-/// **… I wait with epoll, and take only part of what there is?** [`into_fd`](Self::into_fd) gives a file that is
-/// readable from a ring on until [`BellFd::heard`](crate::BellFd::heard) is called. Until then it stays readable, and rings add nothing.
+/// **… I wait with epoll, and take only part of what there is?** [`into_fd`](Self::into_fd) gives a
+/// file that is readable from a ring on until [`BellFd::heard`](crate::BellFd::heard) is called.
+/// Until then it stays readable, and rings add nothing.
 ///
-/// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a copy, which is
-/// another bell. A bell of [`for_children`](Self::for_children), or of a rendezvous, is the same bell in both; a handle
-/// that both go on using is one waiter with two memories, so clone it before the fork and use one clone on each
-/// side, and wait by a way that takes no waiter slot ([`Eventfd`](crate::wait::Eventfd) does).
+/// **… a process forks?** A bell of [`new`](Self::new) is memory of this process: the child has a
+/// copy, which is another bell. A bell of [`for_children`](Self::for_children), or of a rendezvous,
+/// is the same bell in both; a handle that both go on using is one waiter with two memories, so
+/// clone it before the fork and use one clone on each side, and wait by a way that takes no waiter
+/// slot ([`Eventfd`](crate::wait::Eventfd) does).
 ///
-/// **… a process runs another program (exec)?** Its handles are gone, as if it had dropped them. All descriptors are
-/// close-on-exec.
+/// **… a process runs another program (exec)?** Its handles are gone, as if it had dropped them.
+/// All descriptors are close-on-exec.
 ///
 /// # Memory order
 ///
@@ -106,7 +113,8 @@ impl Bell {
         Self::with_eventfds(1)
     }
 
-    /// As [`new`](Self::new), with room for `count` handles (at most 8) that wait through an eventfd or as a file.
+    /// As [`new`](Self::new), with room for `count` handles (at most
+    /// 8) that wait through an eventfd or as a file.
     ///
     /// # Errors
     /// [`MapError::Os`] if there is no memory or no descriptor left.
@@ -114,7 +122,8 @@ impl Bell {
         Self::alone(Mapping::for_threads(Plan::new(1, 0, 0)?)?, count)
     }
 
-    /// A bell that this process shares with the children it forks from now on, with `eventfds` eventfd waiter slots.
+    /// A bell that this process shares with the children it forks
+    /// from now on, with `eventfds` eventfd waiter slots.
     ///
     /// # Errors
     /// [`MapError::Os`] if there is no memory or no descriptor left.
@@ -141,7 +150,8 @@ impl<W: Wait + Default> Bell<W> {
 }
 
 impl<W> Bell<W> {
-    /// Another handle of the same bell that waits in another way and has heard what this one has heard.
+    /// Another handle of the same bell that waits in another way and
+    /// has heard what this one has heard.
     pub fn waiting_by<V: Wait + Default>(&self) -> Bell<V> {
         let mut other = Bell::at(Arc::clone(&self.state));
         other.heard = self.heard;
@@ -160,7 +170,8 @@ impl<W: Wait + Default> Clone for Bell<W> {
 impl<W> Bell<W> {
     /// Rings. Every handle hears it; those who sleep are woken.
     ///
-    /// Costs one locked addition and one load when nobody sleeps; else a system call, once per burst.
+    /// Costs one locked addition and one load when nobody sleeps;
+    /// else a system call, once per burst.
     #[inline]
     pub fn ring(&self) {
         self.state.ring();
@@ -175,17 +186,19 @@ impl<W> Bell<W> {
         Some(new)
     }
 
-    /// Says that whoever rings this bell waits at `partner` otherwise. [`Adaptive`] does not spin while it sleeps there.
+    /// Says that whoever rings this bell waits at `partner`
+    /// otherwise. [`Adaptive`] does not spin while it sleeps there.
     pub fn set_partner<V>(&mut self, partner: &Bell<V>) {
         self.listener.set_partner(Arc::clone(&partner.state));
     }
 
-    /// Says whether a signal handler that runs in the waiting thread ends a sleep of this handle with
-    /// [`WaitError::Interrupted`]. Without it, waits go on after signals.
+    /// Says whether a signal handler that runs in the waiting thread ends a sleep of this handle
+    /// with [`WaitError::Interrupted`]. Without it, waits go on after signals.
     ///
-    /// A signal that comes just before the sleep does not end it, as with any system call that takes no signal mask:
-    /// a program that must not miss one waits with a deadline too, or for the [file](Self::into_fd) with `ppoll`. Nor need a
-    /// handler end it that was installed with `SA_RESTART`, as `signal` does it: in a wait without a deadline the kernel
+    /// A signal that comes just before the sleep does not end it, as with any system call that
+    /// takes no signal mask: a program that must not miss one waits with a deadline too, or for
+    /// the [file](Self::into_fd) with `ppoll`. Nor need a handler end it that was installed
+    /// with `SA_RESTART`, as `signal` does it: in a wait without a deadline the kernel
     /// goes back to sleep behind it.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
@@ -209,7 +222,8 @@ impl<W> Bell<W> {
         &mut self.listener
     }
 
-    /// Makes its eventfd unreadable and arms, unless there is news after all. Says whether there is.
+    /// Makes its eventfd unreadable and arms, unless there is news
+    /// after all. Says whether there is.
     pub(crate) fn arm(&mut self) -> Result<bool, WaitError> {
         let (slot, index) = self.listener.slots().take_eventfd()?;
         let state = &*self.state;
@@ -222,7 +236,8 @@ impl<W> Bell<W> {
         news(&self.state, self.heard, self.deaths)
     }
 
-    /// What a wait whose `ready` was true returns. `None` if that was no news: nobody was left, and somebody has come meanwhile.
+    /// What a wait whose `ready` was true returns. `None` if that was no news: nobody was left, and
+    /// somebody has come meanwhile.
     #[inline]
     pub(crate) fn take_news(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
         if let Some(rings) = self.try_wait() {
@@ -276,7 +291,8 @@ impl<W: Wait> Bell<W> {
         self.wait_until(Some(Deadline::after(timeout)))
     }
 
-    /// Waits for a ring, but not beyond `deadline`. `None` if none came. The wall clock plays no part.
+    /// Waits for a ring, but not beyond `deadline`. `None` if none
+    /// came. The wall clock plays no part.
     ///
     /// # Errors
     /// [`WaitError`].
@@ -315,13 +331,15 @@ impl<W: Wait> Source for Bell<W> {
     }
 }
 
-/// Waits for a ring at any of several bells, or for `deadline`. Returns the place in `bells` of one that was rung;
-/// its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came first, or if there are no bells.
+/// Waits for a ring at any of several bells, or for `deadline`. Returns the place in `bells` of one
+/// that was rung; its [`try_wait`](Bell::try_wait) then says how often. `None` if the deadline came
+/// first, or if there are no bells.
 ///
 /// The way of waiting is that of the first bell.
 ///
 /// # Errors
-/// [`WaitError::TooManyBells`] if the way cannot wait for so many. [`WaitError::PeerGone`] if a peer at any of them went and no ring is left unheard there.
+/// [`WaitError::TooManyBells`] if the way cannot wait for so many. [`WaitError::PeerGone`] if a
+/// peer at any of them went and no ring is left unheard there.
 ///
 /// ```
 /// use doorbell::{Bell, wait_any};
@@ -382,7 +400,8 @@ mod tests {
         PeerId { number: 1, pid: 1 }
     }
 
-    /// One whose first wait is ended by that nobody is left, and whose second is ended by a ring. In between somebody comes.
+    /// One whose first wait is ended by that nobody is left, and whose second is ended by a ring.
+    /// In between somebody comes.
     #[derive(Debug, Default)]
     struct SomebodyComes(u32);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bell as this process sees it: its record in shared memory, its eventfds (or what stands for them), and how to wake its sleepers.
+//! One bell as this process sees it: its record in shared memory, its eventfds (or what stands for
+//! them), and how to wake its sleepers.
 
 use crate::aio::Signaller;
 use crate::cpu::cpu_mark;
@@ -20,8 +21,9 @@ use std::sync::atomic::Ordering;
 
 /// One bell as this process sees it. Shared by all its handles in this process.
 ///
-/// Channels build on it: they publish in their own memory, then call [`announce`](Self::announce); and they wait
-/// with a [`Wait`](crate::wait::Wait) on a [`WaitEntry`](crate::wait::WaitEntry) made of it.
+/// Channels build on it: they publish in their own memory, then call
+/// [`announce`](Self::announce); and they wait with a [`Wait`](crate::wait::Wait)
+/// on a [`WaitEntry`](crate::wait::WaitEntry) made of it.
 #[derive(Debug)]
 pub struct BellState {
     /// Points into `mapping`, which lives as long.
@@ -63,7 +65,8 @@ impl BellState {
         &self.mapping
     }
 
-    /// Rings the bell: what [`Bell::ring`](crate::Bell::ring) does, without a handle that could wait.
+    /// Rings the bell: what [`Bell::ring`](crate::Bell::ring) does,
+    /// without a handle that could wait.
     #[inline]
     pub fn ring(&self) {
         fault::point();
@@ -72,13 +75,15 @@ impl BellState {
         self.wake_if_any(record.wake.count_and_announce(&record.rung));
     }
 
-    /// Wakes whoever sleeps here, for something the caller made true before. One fence and one load if nobody does.
+    /// Wakes whoever sleeps here, for something the caller made true
+    /// before. One fence and one load if nobody does.
     #[inline]
     pub fn announce(&self) {
         self.wake_if_any(self.record().wake.announce());
     }
 
-    /// As [`announce`](Self::announce), but wakes only if `enough` says that there is what the sleepers wait for.
+    /// As [`announce`](Self::announce), but wakes only if `enough`
+    /// says that there is what the sleepers wait for.
     #[inline]
     pub(crate) fn announce_if(&self, enough: impl FnOnce() -> bool) {
         self.wake_if_any(self.record().wake.announce_if(enough));
@@ -99,8 +104,9 @@ impl BellState {
 
     /// The duty that comes with `woken`.
     ///
-    /// Nothing is returned, for there is nothing a notifier could do about a failure: an eventfd that
-    /// cannot count further has a token already, and the other calls cannot fail with valid arguments.
+    /// Nothing is returned, for there is nothing a notifier could do
+    /// about a failure: an eventfd that cannot count further has a token
+    /// already, and the other calls cannot fail with valid arguments.
     #[cold]
     fn wake(&self, woken: Woken) {
         let record = self.record();
@@ -118,7 +124,8 @@ impl BellState {
         }
     }
 
-    /// Puts a token into eventfd number `index`, if there is one. Never blocks, whatever an untrusted peer does.
+    /// Puts a token into eventfd number `index`, if there is one.
+    /// Never blocks, whatever an untrusted peer does.
     pub(crate) fn put_token(&self, index: usize) {
         if self.files.put(index) {
             return;
@@ -130,9 +137,9 @@ impl BellState {
         {
             return;
         }
-        // Everybody is trusted to leave O_NONBLOCK as it is. (Or the kernel has no memory for a signal, or this is the
-        // forked child of a process that met somebody untrusted, and the kernel refuses it what the parent got: better a
-        // write that may block than a wake-up lost.)
+        // Everybody is trusted to leave O_NONBLOCK as it is. (Or the kernel has no memory for a signal, or
+        // this is the forked child of a process that met somebody untrusted, and the kernel refuses
+        // it what the parent got: better a write that may block than a wake-up lost.)
         // EAGAIN: the count is at its end, so there is a token. Nothing else can happen to an eventfd.
         let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
     }
@@ -159,7 +166,8 @@ impl BellState {
         self.files.get(index)
     }
 
-    /// Makes eventfd number `index`, which nobody else does at the same time, unless it was made before.
+    /// Makes eventfd number `index`, which nobody else does at the
+    /// same time, unless it was made before.
     pub(crate) fn make_eventfd(&self, index: usize) -> Result<(), WaitError> {
         self.files.make(index).map_err(|(call, errno)| WaitError::Os { call, errno })
     }

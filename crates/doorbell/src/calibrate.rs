@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 /// The process one of whose threads calibrates, in a word; 0 if none does.
 ///
-/// Not a lock: reading a profile may take for ever (it may be a pipe, or on a server that is gone), and a fork neither
-/// waits for that nor leaves the child waiting for a thread it does not have. The child calibrates for itself.
+/// Not a lock: reading a profile may take for ever (it may be a pipe, or on a server that is gone),
+/// and a fork neither waits for that nor leaves the child waiting for a thread it does not have.
+/// The child calibrates for itself.
 static CALIBRATING: AtomicU64 = AtomicU64::new(0);
 
 /// Ends the calibration under way, also if it panics.
@@ -44,7 +45,8 @@ impl Drop for Calibrating {
     }
 }
 
-/// What this process holds to be the cost of sleeping, and how it came to. The first call may take some milliseconds.
+/// What this process holds to be the cost of sleeping, and how it
+/// came to. The first call may take some milliseconds.
 ///
 /// ```
 /// println!("{}", doorbell::calibration().source);
@@ -72,7 +74,8 @@ pub fn calibration() -> &'static Calibration {
 
 /// What sleeping costs here. The first call in a process may take some milliseconds.
 ///
-/// A profile that cannot be used is passed over in favour of a measurement; [`calibration`] says so, and why.
+/// A profile that cannot be used is passed over in favour of a
+/// measurement; [`calibration`] says so, and why.
 pub fn sleep_cost() -> SleepCost {
     calibration().cost
 }
@@ -89,18 +92,20 @@ fn calibrate() -> Calibration {
 
 /// Enough for a median that neighbours do not move; about 5 ms.
 const ROUNDS: u32 = 200;
-/// Bounds for what can be a measurement: below the first no machine wakes anybody; above the second the
-/// measurement met interference for all of its length.
+/// Bounds for what can be a measurement: below the first no machine wakes anybody; above the second
+/// the measurement met interference for all of its length.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 500..=200_000;
 
 /// The calling thread and another wake each other in turn, each asleep in between, `rounds` times.
 ///
-/// The other runs where the scheduler puts it. If the caller may use one CPU alone, the other leaves that for those its control
-/// group allows it and the kernel does not isolate, as a plain task: a process that is pinned waits for others that are not
-/// where it is, and a wake-up on one CPU costs less than half of one between two. Where there is no other CPU to be had, they share.
+/// The other runs where the scheduler puts it. If the caller may use one CPU alone, the other
+/// leaves that for those its control group allows it and the kernel does not isolate, as a plain
+/// task: a process that is pinned waits for others that are not where it is, and a wake-up on one
+/// CPU costs less than half of one between two. Where there is no other CPU to be had, they share.
 ///
-/// `latency` is half the median round trip; `price` is the processor time of both threads for one sleep and one
-/// wake-up. Where no thread can be made both are the least that is believed, and who waits hardly spins.
+/// `latency` is half the median round trip; `price` is the processor time
+/// of both threads for one sleep and one wake-up. Where no thread can be
+/// made both are the least that is believed, and who waits hardly spins.
 pub fn measure(rounds: u32) -> SleepCost {
     let least = *BELIEVABLE_NS.start();
     let ball = AtomicU32::new(0);
@@ -138,11 +143,11 @@ pub fn measure(rounds: u32) -> SleepCost {
     SleepCost { latency: believable(latency), price: believable(price) }
 }
 
-/// Keeps this thread off the CPU `here` and off those that the kernel isolates for others, without a priority above theirs.
-/// Where nothing else is allowed, it stays.
+/// Keeps this thread off the CPU `here` and off those that the kernel isolates for others, without
+/// a priority above theirs. Where nothing else is allowed, it stays.
 fn leave(here: usize) {
-    // SAFETY: 0 names the calling thread; the parameter lives through the call, and all of its fields are integers, of which
-    // musl has more than glibc.
+    // SAFETY: 0 names the calling thread; the parameter lives through the call, and all of its fields
+    // are integers, of which musl has more than glibc.
     // JUSTIFICATION: rustix has neither.
     unsafe {
         let ordinary: libc::sched_param = std::mem::zeroed();
@@ -193,8 +198,8 @@ fn wait_for(ball: &AtomicU32, value: u32) {
 mod tests {
     use super::*;
 
-    /// A pinned process once measured a wake on its one CPU, held what came from others for too late to spin for, and slept
-    /// in turn with its peer for ever.
+    /// A pinned process once measured a wake on its one CPU, held what came from others for too
+    /// late to spin for, and slept in turn with its peer for ever.
     #[test]
     fn a_thread_that_may_use_one_cpu_leaves_it_where_there_is_another() {
         let own = || {

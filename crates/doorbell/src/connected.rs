@@ -16,8 +16,8 @@ struct Connection {
     sender: Sender,
 }
 
-/// That of this process, in memory of which a forked child has a copy. What is here was made by `Box::into_raw` and is freed by
-/// nobody but the drop: a ring may be looking at it.
+/// That of this process, in memory of which a forked child has a copy. What is here was made by
+/// `Box::into_raw` and is freed by nobody but the drop: a ring may be looking at it.
 #[derive(Debug, Default)]
 pub(crate) struct Connected(AtomicPtr<Connection>);
 
@@ -70,7 +70,8 @@ impl Connected {
         let connection = Connection { process: Process::current(), sender: Sender::connect(vector)? };
         let made = Box::into_raw(Box::new(connection));
         let before = self.0.load(Ordering::Acquire);
-        // What is there is another process's, unless another thread was faster. Release: who finds it finds it whole.
+        // What is there is another process's, unless another thread
+        // was faster. Release: who finds it finds it whole.
         let taken = self.own().is_none()
             && self.0.compare_exchange(before, made, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if !taken {
@@ -84,7 +85,8 @@ impl Connected {
 impl Drop for Connected {
     fn drop(&mut self) {
         if self.own().is_some() {
-            // SAFETY: made by `connect`, and nobody borrows `self` any more. What a child has a copy of is its parent's, and stays.
+            // SAFETY: made by `connect`, and nobody borrows `self` any more. What a child has a copy of is
+            // its parent's, and stays.
             drop(unsafe { Box::from_raw(*self.0.get_mut()) });
         }
     }

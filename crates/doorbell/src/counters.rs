@@ -2,9 +2,9 @@
 //! What every waiter of a process does, for anybody who may look.
 //!
 //! A process that uses the library has one memfd named `doorbell-counters`, which shows as
-//! `/memfd:doorbell-counters` among the links in `/proc/PID/fd`. Whoever may read that directory (the same user, or
-//! root) can map it; [`processes`] does. The kernel removes it with the process, however that ends: nothing is
-//! left behind, and nothing has to be cleaned.
+//! `/memfd:doorbell-counters` among the links in `/proc/PID/fd`. Whoever may read that directory
+//! (the same user, or root) can map it; [`processes`] does. The kernel removes it with the process,
+//! however that ends: nothing is left behind, and nothing has to be cleaned.
 //!
 //! The layout, all integers in the machine's byte order:
 //!
@@ -160,7 +160,8 @@ impl Table {
     }
 }
 
-/// Puts what this process assumes where others see it, if it has a table. One made later has it from the start.
+/// Puts what this process assumes where others see it, if it has a
+/// table. One made later has it from the start.
 pub(crate) fn publish(calibration: &Calibration) {
     let ours = OURS.lock();
     if let Some(shared) = ours.upgrade() {
@@ -206,7 +207,8 @@ impl Refused {
 /// The counters of one waiter. Written by that waiter alone, read by anybody.
 #[derive(Debug)]
 pub struct Counters {
-    /// The table and the entry in it. `None` if the table is full or could not be made: then nothing is counted.
+    /// The table and the entry in it. `None` if the table is full or
+    /// could not be made: then nothing is counted.
     place: Option<(Arc<Shared>, usize)>,
 }
 
@@ -316,7 +318,8 @@ pub struct Counts {
 pub struct Process {
     /// Its number in this process's PID namespace.
     pub process: u32,
-    /// What became of the profile there. `None` if a later release wrote something this one has no word for.
+    /// What became of the profile there. `None` if a later release
+    /// wrote something this one has no word for.
     pub profile: Option<Standing>,
     /// What its adapting waiters assume. Zero until one began to wait.
     pub cost: SleepCost,
@@ -344,15 +347,16 @@ pub struct Waiter {
 pub struct Found {
     /// Those that use the library, by process number.
     pub processes: Vec<Process>,
-    /// How many processes may not be looked into: other users', or protected ones. Some may use the library.
+    /// How many processes may not be looked into: other users', or
+    /// protected ones. Some may use the library.
     pub closed: usize,
 }
 
 /// Every process using the library whose counters this one may read.
 ///
-/// Processes that end meanwhile are left out: there is nothing to read of them. So are those that this process cannot
-/// name: in other PID namespaces, or hidden by the mount option `hidepid` of `/proc`. What is read was written by
-/// those processes and is as true as they are.
+/// Processes that end meanwhile are left out: there is nothing to read of them. So are those that
+/// this process cannot name: in other PID namespaces, or hidden by the mount option `hidepid` of
+/// `/proc`. What is read was written by those processes and is as true as they are.
 pub fn processes() -> Found {
     let mut found = Found::default();
     let numbers = fs::read_dir("/proc")
@@ -375,7 +379,8 @@ pub fn processes() -> Found {
 /// The waiters of one process. `None` if it does not use the library.
 ///
 /// # Errors
-/// [`ErrorKind::PermissionDenied`] if it may not be looked into; [`ErrorKind::NotFound`] if there is no such process.
+/// [`ErrorKind::PermissionDenied`] if it may not be looked into;
+/// [`ErrorKind::NotFound`] if there is no such process.
 pub fn process(process: u32) -> io::Result<Option<Process>> {
     let links = fs::read_dir(format!("/proc/{process}/fd"))?;
     let number = own_number(process)?;
@@ -424,7 +429,8 @@ fn read(process: u32, table: &[u8; SIZE]) -> Process {
     Process { process, profile: Standing::of(short(20)), cost, turned_away, reasons, waiters }
 }
 
-/// The bytes of the counter table behind a link in `/proc/PID/fd`, if it is one of the process that calls itself `number`.
+/// The bytes of the counter table behind a link in `/proc/PID/fd`, if
+/// it is one of the process that calls itself `number`.
 fn table_behind(link: &Path, number: u32) -> Option<Box<[u8; SIZE]>> {
     let file = ShownMemory::behind(link, NAME)?.open()?;
     let mut head = [0; 16];

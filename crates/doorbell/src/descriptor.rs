@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Descriptors away from those of standard input, output and error.
 //!
-//! A process that has closed one of the three gets its number for the next file that is opened, and what prints there
-//! afterwards is written into that: over a segment, to a peer. So a file that is kept is moved.
+//! A process that has closed one of the three gets its number for the
+//! next file that is opened, and what prints there afterwards is written
+//! into that: over a segment, to a peer. So a file that is kept is moved.
 
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::ftruncate;
@@ -32,8 +33,8 @@ pub(crate) fn set_size(file: impl AsFd, size: u64) -> Result<(), Errno> {
     ftruncate(file, size)
 }
 
-/// May a file have `size` bytes? Beyond RLIMIT_FSIZE the kernel does not just refuse, of memory (memfd) neither: it sends SIGXFSZ,
-/// which ends a process that is not prepared for it.
+/// May a file have `size` bytes? Beyond RLIMIT_FSIZE the kernel does not just refuse, of memory
+/// (memfd) neither: it sends SIGXFSZ, which ends a process that is not prepared for it.
 ///
 /// # Errors
 /// [`Errno::FBIG`] if not.

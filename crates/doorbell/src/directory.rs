@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 fn directory(mapping: &Mapping) -> Result<&Directory, PeerViolation> {
     let at = mapping.whole_payload().part(0, size_of::<Directory>() as u64)?.as_ptr().cast::<Directory>();
-    // SAFETY: in bounds of the payload, which begins at a multiple of 4096; all fields are atomics; it lives as long as
-    // the mapping.
+    // SAFETY: in bounds of the payload, which begins at a multiple of 4096; all fields are atomics; it
+    // lives as long as the mapping.
     Ok(unsafe { &*at })
 }
 
@@ -26,13 +26,13 @@ pub(crate) fn control<'a>(
     number: u32,
 ) -> Result<&'a Control, PeerViolation> {
     let at = mapping.whole_payload().part(lanes.control_offset(number), size_of::<Control>() as u64)?;
-    // SAFETY: in bounds of the payload, at a multiple of 128 from its begin, which lies at a multiple of 4096; all fields are
-    // atomics; it lives as long as the mapping.
+    // SAFETY: in bounds of the payload, at a multiple of 128 from its begin, which lies at a multiple
+    // of 4096; all fields are atomics; it lives as long as the mapping.
     Ok(unsafe { &*at.as_ptr().cast::<Control>() })
 }
 
-/// Describes `lanes` in a fresh mapping, whose users take ends by their processes' numbers in `namespace`, if that is not 0. False if
-/// there is no room for them.
+/// Describes `lanes` in a fresh mapping, whose users take ends by their processes' numbers in
+/// `namespace`, if that is not 0. False if there is no room for them.
 pub(crate) fn write_directory(
     mapping: &Mapping,
     lanes: &Lanes,
@@ -45,7 +45,8 @@ pub(crate) fn write_directory(
     Ok(fits)
 }
 
-/// The namespaces in which the numbers of processes are those of the users of a mapping's lanes (`holder::namespace`). 0: they are others.
+/// The namespaces in which the numbers of processes are those of the users of a mapping's lanes
+/// (`holder::namespace`). 0: they are others.
 pub(crate) fn read_namespace(mapping: &Mapping) -> Result<u32, PeerViolation> {
     let channels = mapping.plan().features & FEATURE_CHANNELS != 0;
     if channels { directory(mapping).map(Directory::namespace) } else { Ok(0) }
@@ -70,7 +71,8 @@ struct Seen<'a> {
 impl Shared for Seen<'_> {
     fn word(&self, place: u64) -> &AtomicU64 {
         let at = self.ring.wrapping_add((place & self.mask & !7) as usize).cast::<AtomicU64>();
-        // SAFETY: the ring is as long as the mask says, aligned to 4096, and lives as long as `control`; only loads are made.
+        // SAFETY: the ring is as long as the mask says, aligned to
+        // 4096, and lives as long as `control`; only loads are made.
         unsafe { &*at }
     }
 
@@ -79,8 +81,9 @@ impl Shared for Seen<'_> {
     }
 }
 
-/// How large the ring of lane `number` of a foreign mapping is, how many messages lie in it, the bytes they take, and how many its
-/// sender has dropped. Nothing is written, whatever lies there. `None` if there is no such lane.
+/// How large the ring of lane `number` of a foreign mapping is, how many messages lie in it, the
+/// bytes they take, and how many its sender has dropped. Nothing is written, whatever lies there.
+/// `None` if there is no such lane.
 pub(crate) fn look_at_lane(mapping: &Mapping, number: u32) -> Option<(u64, usize, u64, u64)> {
     let lanes = read_directory(mapping).ok()?.filter(|lanes| number < lanes.lanes())?;
     let control = control(mapping, &lanes, number).ok()?;

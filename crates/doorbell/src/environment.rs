@@ -5,8 +5,9 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The variable `name`, unless this program has more rights than who started it (set-user-ID, capabilities of its file): then
-/// whoever that is must not choose where it listens or what it reads.
+/// The variable `name`, unless this program has more rights than who
+/// started it (set-user-ID, capabilities of its file): then whoever
+/// that is must not choose where it listens or what it reads.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|_| !has_raised_rights())
 }

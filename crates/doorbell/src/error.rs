@@ -15,11 +15,12 @@ pub(crate) type Unmade = (&'static str, Errno);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The kernel reported that a peer closed its end of the rendezvous or died. Whatever it had rung before was
-    /// delivered first.
+    /// The kernel reported that a peer closed its end of the rendezvous or died. Whatever it had
+    /// rung before was delivered first.
     PeerGone(PeerId),
-    /// A signal handler ran in the waiting thread, which had asked to be told
-    /// ([`Bell::set_interruptible`](crate::Bell::set_interruptible)). Nothing was taken: wait again to go on.
+    /// A signal handler ran in the waiting thread, which had asked to be
+    /// told ([`Bell::set_interruptible`](crate::Bell::set_interruptible)).
+    /// Nothing was taken: wait again to go on.
     Interrupted,
     /// Every waiter slot at this bell is taken by another handle.
     NoWaiterSlot {
@@ -27,10 +28,12 @@ pub enum WaitError {
         /// [`Bell::with_eventfds`](crate::Bell::with_eventfds) set the number of eventfds.
         slots: usize,
     },
-    /// The wait needs a waiter slot, which lasts as long as the connection to the maker of the bell's segment; and this process has
-    /// hung up since it joined, or was forked from the one that joined. Or the waiter slot is of user interrupts, and who made it has ended.
+    /// The wait needs a waiter slot, which lasts as long as the connection to the maker of the
+    /// bell's segment; and this process has hung up since it joined, or was forked from the one
+    /// that joined. Or the waiter slot is of user interrupts, and who made it has ended.
     HungUp,
-    /// This is a copy, which a forked child has of its parent's end, or service. Nothing was touched.
+    /// This is a copy, which a forked child has of its parent's end,
+    /// or service. Nothing was touched.
     Forked,
     /// More bells than this way of waiting can wait for at once.
     TooManyBells {

@@ -9,10 +9,11 @@ use rustix::fd::{AsFd, BorrowedFd};
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// A handle of a bell that is a file: readable from a ring on, until [`heard`](Self::heard) is called.
+/// A handle of a bell that is a file: readable from a ring on, until
+/// [`heard`](Self::heard) is called.
 ///
-/// In an event loop, watch it for reading (level- or edge-triggered) and call `heard` whenever it is readable.
-/// Never read from it or write to it yourself.
+/// In an event loop, watch it for reading (level- or edge-triggered) and call `heard` whenever it
+/// is readable. Never read from it or write to it yourself.
 ///
 /// ```
 /// use doorbell::Bell;
@@ -53,12 +54,14 @@ impl<W: Wait> BellFd<W> {
         Ok(Self { bell, index })
     }
 
-    /// Takes the rings since the last call and makes the file unreadable, until the next ring. Never waits.
+    /// Takes the rings since the last call and makes the file
+    /// unreadable, until the next ring. Never waits.
     ///
     /// `None` if there were none: the file was readable for no reason, which happens.
     ///
     /// # Errors
-    /// [`WaitError::PeerGone`] as for [`Bell::wait`]; then the file stays readable until all deaths are told.
+    /// [`WaitError::PeerGone`] as for [`Bell::wait`]; then the file
+    /// stays readable until all deaths are told.
     pub fn heard(&mut self) -> Result<Option<NonZeroU32>, WaitError> {
         if !self.bell.arm()? {
             return Ok(None);

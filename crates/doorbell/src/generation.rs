@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which this process is of those that were forked one from another, and whether anything happened in it that every end must
-//! look at.
+//! Which this process is of those that were forked one from another, and whether anything happened
+//! in it that every end must look at.
 //!
-//! Both are one word, for which an end asks by one load. It lies on pages of its own, which the kernel empties in every child
-//! (`MADV_WIPEONFORK`, Linux 4.14) however it was made: by `fork`, by `_Fork`, which runs no handlers, by a bare `clone`. An end's
-//! copy of the word is never 0, so that it finds itself in another process. A handler of `fork` changes the word too: older kernels
-//! refuse the advice, and emulators may say yes and do nothing. There a child made without handlers is told apart by its process
-//! number alone, for which an end asks only where it has to look closer.
+//! Both are one word, for which an end asks by one load. It lies on pages of its own,
+//! which the kernel empties in every child (`MADV_WIPEONFORK`, Linux 4.14) however it
+//! was made: by `fork`, by `_Fork`, which runs no handlers, by a bare `clone`. An end's
+//! copy of the word is never 0, so that it finds itself in another process. A handler
+//! of `fork` changes the word too: older kernels refuse the advice, and emulators may
+//! say yes and do nothing. There a child made without handlers is told apart by its
+//! process number alone, for which an end asks only where it has to look closer.
 //!
-//! A child that shares its parent's memory (`vfork`, `CLONE_VM`) has no copies, and nothing to tell apart.
+//! A child that shares its parent's memory (`vfork`, `CLONE_VM`) has
+//! no copies, and nothing to tell apart.
 
 use rustix::mm::{Advice, madvise};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -18,14 +21,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "x86")), repr(C, align(65536)))]
 struct Page(AtomicU64);
 
-/// In its high half the generation, from 1 on; in its low half a count of what is new. 0: this process has not begun.
+/// In its high half the generation, from 1 on; in its low half a
+/// count of what is new. 0: this process has not begun.
 static PAGE: Page = Page(AtomicU64::new(0));
 
-/// The last generation of the line from the first process of this program to this one. A child's copy goes on from there.
+/// The last generation of the line from the first process of this program to this one. A child's
+/// copy goes on from there.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// How much has happened so far that every end must look at: the death of a peer, and that this is a forked child by now. An end
-/// compares it with what it last looked at, once a call: one load of a word that hardly ever changes.
+/// How much has happened so far that every end must look at: the death of a peer, and that this is
+/// a forked child by now. An end compares it with what it last looked at, once a call: one load of
+/// a word that hardly ever changes.
 #[inline(always)]
 pub(crate) fn news() -> u64 {
     // Acquire: pairs with `tell_news`; what the news is of was written before.
@@ -92,7 +98,8 @@ unsafe extern "C" fn forked() {
 pub(crate) mod tests {
     use super::{generation, is_current, news, news_to_keep, tell_news};
 
-    /// Runs `run` in a child that `make` makes, and says whether it came to true. A hang ends after a minute.
+    /// Runs `run` in a child that `make` makes, and says whether it
+    /// came to true. A hang ends after a minute.
     pub(crate) fn in_a_child(make: fn() -> i64, run: impl FnOnce() -> bool) -> bool {
         let child = make();
         if child == 0 {
@@ -109,7 +116,8 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn by_fork() -> i64 {
-        // SAFETY: the child runs what its test gives it, which takes no lock of another kind than those under test, and exits.
+        // SAFETY: the child runs what its test gives it, which takes
+        // no lock of another kind than those under test, and exits.
         i64::from(unsafe { libc::fork() })
     }
 
@@ -119,7 +127,8 @@ pub(crate) mod tests {
         unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) }
     }
 
-    /// The ways that are told apart here. Not without handlers where the kernel, or an emulator, leaves pages as they are.
+    /// The ways that are told apart here. Not without handlers where the kernel, or an emulator,
+    /// leaves pages as they are.
     fn ways() -> Vec<fn() -> i64> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: fresh memory of this function's own, larger than a page.

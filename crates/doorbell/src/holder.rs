@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The number by which a process takes ends of lanes and waiter slots.
 //!
-//! In memory that a process made or was given over a connection it is a number given with the memory. In memory that processes of
-//! one program share without connections it says which process it is, so that each can ask the kernel for the others' ends:
+//! In memory that a process made or was given over a connection it is a number given with the
+//! memory. In memory that processes of one program share without connections it says which process
+//! it is, so that each can ask the kernel for the others' ends:
 //!
 //! | bits | what |
 //! |---|---|
@@ -68,14 +69,15 @@ impl Holder {
     }
 }
 
-/// What names the PID namespace of this process and its time namespace, by which the kernel shifts when others began. `None` where
-/// there is no `/proc`, or that of another PID namespace.
+/// What names the PID namespace of this process and its time namespace, by which the kernel shifts
+/// when others began. `None` where there is no `/proc`, or that of another PID namespace.
 pub(crate) fn namespace() -> Option<u32> {
     let seen: u32 = std::fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()?;
     let number = |path| u32::try_from(stat(path).ok()?.st_ino).ok();
     // Before Linux 5.6 there is one time for all.
     let time = number("/proc/self/ns/time").unwrap_or(0);
-    // The kernel gives the numbers of namespaces one after another: those of two kinds must not cancel each other out.
+    // The kernel gives the numbers of namespaces one after another:
+    // those of two kinds must not cancel each other out.
     let both = number("/proc/self/ns/pid")? ^ time.rotate_left(16);
     Some(both).filter(|both| *both != 0 && seen == std::process::id())
 }
@@ -89,7 +91,8 @@ fn ours(namespace: u32) -> Option<u32> {
 
 /// When `process` began, in the kernel's ticks.
 pub(crate) fn begun(process: u32) -> Option<u64> {
-    // The thread's and not the process's: an emulator (qemu's user mode) makes that up for the process that looks at itself.
+    // The thread's and not the process's: an emulator (qemu's user
+    // mode) makes that up for the process that looks at itself.
     let stat = read_to_string(format!("/proc/{process}/task/{process}/stat")).ok()?;
     // proc_pid_stat(5): the second field, in parentheses, may hold anything; the time is the 22nd.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
@@ -116,7 +119,8 @@ pub(crate) fn process_of(number: u32) -> Option<u32> {
     (number & IS_PROCESS != 0 && number < MOST_HOLDERS).then_some(number & (MOST_PROCESSES - 1))
 }
 
-/// Asks for the process that `number` names in `namespace`: elsewhere it would name another, or nobody.
+/// Asks for the process that `number` names in `namespace`: elsewhere
+/// it would name another, or nobody.
 pub(crate) fn look(number: u32, namespace: u32) -> Process {
     let Some(process) = process_of(number).filter(|_| self::namespace() == Some(namespace)) else {
         return Process::Unknown;

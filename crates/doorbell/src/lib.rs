@@ -8,13 +8,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Between processes a name is a service: [`listen`] in one, [`connect`] in others; see [`service`].
+//! Between processes a name is a service: [`listen`] in one,
+//! [`connect`] in others; see [`service`].
 //!
-//! Underneath lies a bell in shared memory: one side rings, the other wakes up, between threads or processes, as cheaply as the
-//! machine allows, and no ring is ever lost.
+//! Underneath lies a bell in shared memory: one side rings, the other wakes up, between threads or
+//! processes, as cheaply as the machine allows, and no ring is ever lost.
 //!
-//! The [`Bell`] carries no data: it says that there is something to look at in shared memory. [Channels](mod@channel) carry
-//! messages and ring by themselves.
+//! The [`Bell`] carries no data: it says that there is something to look at in shared memory.
+//! [Channels](mod@channel) carry messages and ring by themselves.
 //!
 //! ```
 //! use doorbell::Bell;

@@ -34,8 +34,8 @@ pub enum MapError {
         /// What is taken.
         most: u64,
     },
-    /// Memory in huge pages, and somebody who is not trusted: such memory can be punched out under us by whoever has it,
-    /// and is then not there when we touch it.
+    /// Memory in huge pages, and somebody who is not trusted: such memory can be punched out under
+    /// us by whoever has it, and is then not there when we touch it.
     HugePages,
     /// The layout does not fit, or is of another version, or the peer lied about it.
     Layout(LayoutError),
@@ -92,8 +92,8 @@ pub enum Scope {
 
 /// A mapping. Unmapped when dropped.
 ///
-/// Invariant: `base` is valid for reads and writes of `length` bytes until the drop; the file behind it cannot
-/// shrink; `plan` fits into `length`.
+/// Invariant: `base` is valid for reads and writes of `length` bytes until the drop; the file
+/// behind it cannot shrink; `plan` fits into `length`.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -136,7 +136,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A sealed memfd: memory for processes that get the descriptor, and gone with the last of them.
+    /// A sealed memfd: memory for processes that get the descriptor,
+    /// and gone with the last of them.
     ///
     /// # Errors
     /// [`MapError`].
@@ -160,8 +161,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// A file another process made: checks that it is sealed, that it has at most `most` bytes, and that its header fits
-    /// it. In huge pages only from one who is `trusted`.
+    /// A file another process made: checks that it is sealed, that it has at most `most` bytes, and
+    /// that its header fits it. In huge pages only from one who is `trusted`.
     ///
     /// # Errors
     /// [`MapError::Layout`] if the other side uses another version or lied; [`MapError::TooMuch`],
@@ -171,7 +172,8 @@ impl Mapping {
         Self::of_existing(file, READ_AND_WRITE)
     }
 
-    /// As `from_peer`, of one who is not trusted, for those who only look: whoever writes there ends by SIGSEGV.
+    /// As `from_peer`, of one who is not trusted, for those who only
+    /// look: whoever writes there ends by SIGSEGV.
     pub(crate) fn read_only(file: OwnedFd, most: u64) -> Result<Self, MapError> {
         check_from_peer(&file, most, false)?;
         Self::of_existing(file, ProtFlags::READ)
@@ -241,7 +243,8 @@ impl Mapping {
     /// The file behind it. `None` for anonymous memory.
     ///
     /// # Safety
-    /// By the file one can write what is lent out as a `&[u8]`: nobody does who has it from the caller.
+    /// By the file one can write what is lent out as a `&[u8]`:
+    /// nobody does who has it from the caller.
     pub unsafe fn file(&self) -> Option<BorrowedFd<'_>> {
         self.descriptor()
     }
@@ -256,12 +259,14 @@ impl Mapping {
             return None;
         }
         let offset = usize::try_from(bell_offset(index)).ok()?;
-        // SAFETY: in bounds, for the plan fits the mapping (invariant) and the index is in the plan; aligned,
-        // for the mapping is page-aligned and the offset a multiple of 128; only touched atomically.
+        // SAFETY: in bounds, for the plan fits the mapping (invariant) and
+        // the index is in the plan; aligned, for the mapping is page-aligned
+        // and the offset a multiple of 128; only touched atomically.
         Some(unsafe { self.base.add(offset).cast::<BellRecord>().as_ref() })
     }
 
-    /// What the bells' users keep beside them. Empty if that is channels, which nobody else may touch.
+    /// What the bells' users keep beside them. Empty if that is
+    /// channels, which nobody else may touch.
     pub fn payload(&self) -> PeerMemory<'_> {
         let whole = self.whole_payload();
         if self.plan.features & FEATURE_CHANNELS == 0 {
@@ -275,8 +280,8 @@ impl Mapping {
         // Both fit: the plan lies within the mapping (invariant), whose length is a usize.
         let offset = usize::try_from(self.plan.payload_offset).unwrap_or(0);
         let length = usize::try_from(self.plan.payload_size).unwrap_or(0);
-        // SAFETY: within the mapping (invariant), valid as long as the borrow of it; this crate touches the payload
-        // only through `PeerMemory`.
+        // SAFETY: within the mapping (invariant), valid as long as the borrow of it; this crate touches the
+        // payload only through `PeerMemory`.
         unsafe { PeerMemory::new(self.base.as_ptr().wrapping_add(offset), length) }
     }
 
@@ -311,8 +316,9 @@ pub(crate) fn check_from_peer(file: &OwnedFd, most: u64, trusted: bool) -> Resul
     Ok(())
 }
 
-/// Does it live in huge pages? Their reservation goes with a hole that is punched (`FALLOC_FL_PUNCH_HOLE`), which no seal
-/// forbids that lets others write; when the machine's pool is used up then, the next touch is a SIGBUS.
+/// Does it live in huge pages? Their reservation goes with a hole that is punched
+/// (`FALLOC_FL_PUNCH_HOLE`), which no seal forbids that lets others write; when the machine's pool
+/// is used up then, the next touch is a SIGBUS.
 fn is_huge(file: &OwnedFd) -> Result<bool, MapError> {
     // `HUGETLBFS_MAGIC` of linux/magic.h.
     const HUGETLBFS: u32 = 0x9584_58f6;

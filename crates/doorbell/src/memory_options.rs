@@ -9,19 +9,21 @@ use std::fmt;
 
 /// Wishes about memory. All default to no.
 ///
-/// A wish the machine refuses does not stop the rendezvous: it is listed in
-/// [`Segment::refused`](crate::rendezvous::Segment::refused), for the caller to ignore or to give up.
+/// A wish the machine refuses does not stop the rendezvous: it is
+/// listed in [`Segment::refused`](crate::rendezvous::Segment::refused),
+/// for the caller to ignore or to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`). Such a segment can be shared with trusted peers only:
-    /// [`MapError::HugePages`](crate::mapping::MapError::HugePages).
+    /// 2 MiB pages from the machine's pool (`vm.nr_hugepages`). Such a segment can be shared with
+    /// trusted peers only: [`MapError::HugePages`](crate::mapping::MapError::HugePages).
     pub huge_pages: bool,
     /// Never swapped out (`mlock`, bounded by `RLIMIT_MEMLOCK`).
     pub locked: bool,
     /// On this NUMA node only (`mbind`).
     pub numa_node: Option<u32>,
-    /// Every page there before the first use (`MADV_POPULATE_WRITE`, Linux 5.14). Where the memory cgroup is too small for
-    /// them the kernel kills the process all the same: here, and not at some touch in the middle of its work.
+    /// Every page there before the first use (`MADV_POPULATE_WRITE`, Linux 5.14). Where the memory
+    /// cgroup is too small for them the kernel kills the process all the same: here, and not at
+    /// some touch in the middle of its work.
     pub populated: bool,
 }
 

@@ -12,10 +12,11 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Permits that threads of this process wait for: each notification lets one of them go on, and wakes no more than one.
+/// Permits that threads of this process wait for: each notification
+/// lets one of them go on, and wakes no more than one.
 ///
-/// A [`Bell`](crate::Bell) tells all its handles; this tells one, whichever comes first. For work that lies in a queue there is
-/// [`Queue`](crate::queue::Queue).
+/// A [`Bell`](crate::Bell) tells all its handles; this tells one, whichever comes first. For work
+/// that lies in a queue there is [`Queue`](crate::queue::Queue).
 ///
 /// ```
 /// let notify = doorbell::Notify::new();
@@ -30,7 +31,8 @@ use std::time::Duration;
 ///
 /// # What happens when …
 ///
-/// **… it is notified before anybody waits?** The permit is there for the next wait. **Twice?** For two; permits are counted.
+/// **… it is notified before anybody waits?** The permit is there for the next wait. **Twice?** For
+/// two; permits are counted.
 ///
 /// **… nobody waits?** `notify_one` makes no system call: one locked addition, a fence and a load.
 ///
@@ -57,8 +59,8 @@ impl Notify {
         self.watchers.tell();
     }
 
-    /// One who waits for a permit together with other things ([`Select`](crate::Select)), or in tokio (`Async`). Each of them is told of
-    /// each permit; the others find none and wait on.
+    /// One who waits for a permit together with other things ([`Select`](crate::Select)), or in
+    /// tokio (`Async`). Each of them is told of each permit; the others find none and wait on.
     ///
     /// # Errors
     /// [`MapError`] if there is no memory for its bell.
@@ -94,7 +96,8 @@ impl Notify {
         self.wait_until(Some(Deadline::after(timeout)))
     }
 
-    /// As [`wait`](Self::wait), but not beyond `deadline` if there is one. Says whether there was one.
+    /// As [`wait`](Self::wait), but not beyond `deadline` if there is
+    /// one. Says whether there was one.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a lock orders, said once more where the thread sanitizer sees it.
 //!
-//! The slow paths of the standard library's locks lie in a library that is not compiled with the sanitizer. A lock that was
-//! contended orders nothing for it, and it reports what the lock protects. `ci/sanitize thread` sets `thread_sanitizer`;
-//! without that nothing here does anything, or takes any space.
+//! The slow paths of the standard library's locks lie in a library that is not
+//! compiled with the sanitizer. A lock that was contended orders nothing for it,
+//! and it reports what the lock protects. `ci/sanitize thread` sets
+//! `thread_sanitizer`; without that nothing here does anything, or takes any space.
 #![allow(unexpected_cfgs, reason = "`ci/sanitize` sets it")]
 
 #[cfg(thread_sanitizer)]

@@ -13,7 +13,8 @@ pub(crate) trait Hold: Debug + Send + Sync {
     fn is_ours(&self) -> bool;
 }
 
-/// How this process came by a segment: whom it has it from, if it did not make it, and as whom it takes what is in it.
+/// How this process came by a segment: whom it has it from, if it did
+/// not make it, and as whom it takes what is in it.
 #[derive(Debug)]
 pub(crate) struct Origin {
     hold: OnceLock<Weak<dyn Hold>>,
@@ -43,9 +44,10 @@ impl Origin {
         }
     }
 
-    /// What has to be kept for as long as anything is held by this process's number on the segment. Fails if we joined it and
-    /// have hung up since, or are the forked child of the process that joined: to the segment's maker what we hold would be
-    /// a dead process's, to be given to others.
+    /// What has to be kept for as long as anything is held by this process's
+    /// number on the segment. Fails if we joined it and have hung up since,
+    /// or are the forked child of the process that joined: to the segment's
+    /// maker what we hold would be a dead process's, to be given to others.
     pub(crate) fn hold(&self) -> Result<Option<Arc<dyn Hold>>, HungUp> {
         let Some(hold) = self.hold.get() else { return Ok(None) };
         Ok(Some(hold.upgrade().filter(|hold| hold.is_ours()).ok_or(HungUp)?))

@@ -8,13 +8,15 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Names a peer of this process: its number in the order of rendezvous, and what the kernel said about it.
+/// Names a peer of this process: its number in the order of
+/// rendezvous, and what the kernel said about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerId {
     /// Counts rendezvous of this process from 1 on; never reused.
     pub number: u32,
-    /// The process at the other end as this process's PID namespace names it (`SO_PEERCRED`); 0 if it has no
-    /// name here. A process number may be reused after a death: it is for people to read.
+    /// The process at the other end as this process's PID namespace
+    /// names it (`SO_PEERCRED`); 0 if it has no name here. A process
+    /// number may be reused after a death: it is for people to read.
     pub pid: u32,
 }
 
@@ -53,8 +55,8 @@ impl Peer {
         self.id
     }
 
-    /// The user it ran as when it connected. Over a pair of sockets, as between parent and child, that of the process that
-    /// made the pair.
+    /// The user it ran as when it connected. Over a pair of sockets, as between parent and child,
+    /// that of the process that made the pair.
     pub fn uid(&self) -> u32 {
         self.uid
     }
@@ -64,7 +66,8 @@ impl Peer {
         self.gid
     }
 
-    /// A descriptor of the process (`SO_PEERPIDFD`, Linux 6.5). `None` if the kernel has none to give.
+    /// A descriptor of the process (`SO_PEERPIDFD`, Linux 6.5).
+    /// `None` if the kernel has none to give.
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.pidfd.as_ref().map(AsFd::as_fd)
     }
@@ -79,13 +82,13 @@ mod sealed {
 /// How far a peer is trusted: [`Trusted`] or [`Untrusted`].
 pub trait Trust: sealed::Sealed + fmt::Debug + Send + Sync + 'static {}
 
-/// The peer may write anything anywhere in the mapping at any moment. Everything it writes is copied once and
-/// checked; nothing it writes is lent out as a reference.
+/// The peer may write anything anywhere in the mapping at any moment. Everything it writes is
+/// copied once and checked; nothing it writes is lent out as a reference.
 #[derive(Debug)]
 pub enum Untrusted {}
 
-/// The peer follows the protocol: it is this same program, or one as good. Memory that it has committed may be
-/// lent out without a copy.
+/// The peer follows the protocol: it is this same program, or one as good. Memory that it has
+/// committed may be lent out without a copy.
 #[derive(Debug)]
 pub enum Trusted {}
 
@@ -113,8 +116,9 @@ pub(crate) struct Lives {
     gone: ForkMutex<Gone>,
 }
 
-/// So many deaths are remembered. Who has not reported an older one by then reports it no more, and the name of one that
-/// died at an end long ago is forgotten: a host with one segment and successors for a year would keep all of them.
+/// So many deaths are remembered. Who has not reported an older one by then reports it no more, and
+/// the name of one that died at an end long ago is forgotten: a host with one segment and
+/// successors for a year would keep all of them.
 const REMEMBERED: usize = 1024;
 
 /// A peer that has gone.
@@ -137,9 +141,9 @@ struct Gone {
 }
 
 impl Lives {
-    /// May a peer of trust `T` have the memory? Not if it is not trusted and memory is lent out already. To be asked
-    /// before it is given anything: after a yes to one who is not trusted nothing is
-    /// lent out any more, even if the rendezvous fails then.
+    /// May a peer of trust `T` have the memory? Not if it is not trusted and memory is lent out
+    /// already. To be asked before it is given anything: after a yes to one who is not trusted
+    /// nothing is lent out any more, even if the rendezvous fails then.
     #[must_use]
     pub(crate) fn admit<T: Trust>(&self) -> bool {
         let lent = self.lent.lock();
@@ -169,8 +173,8 @@ impl Lives {
         !self.distrust.load(Ordering::Relaxed)
     }
 
-    /// Records a death, runs `settle`, and only then counts it: whoever is told finds what the dead one had settled, also
-    /// if another dies meanwhile. The caller then wakes whoever sleeps.
+    /// Records a death, runs `settle`, and only then counts it: whoever is told finds what the dead
+    /// one had settled, also if another dies meanwhile. The caller then wakes whoever sleeps.
     pub(crate) fn died(&self, peer: PeerId, holder: u32, settle: impl FnOnce()) {
         self.gone.lock().dying.push(Late { peer, holder });
         settle();
@@ -203,7 +207,8 @@ impl Lives {
         self.deaths.load(Ordering::Acquire)
     }
 
-    /// Is there a death that a handle which has reported `reported` of them must report, or nobody left?
+    /// Is there a death that a handle which has reported `reported`
+    /// of them must report, or nobody left?
     #[inline]
     pub(crate) fn unreported(&self, reported: u32) -> bool {
         let deaths = self.deaths.load(Ordering::Acquire);
@@ -257,8 +262,8 @@ mod tests {
         PeerId { number, pid: number }
     }
 
-    /// Deaths come from the watcher and from whoever hangs up. The first of two was reported in the second's place, and
-    /// the end it had held was still taken.
+    /// Deaths come from the watcher and from whoever hangs up. The first of two was reported in the
+    /// second's place, and the end it had held was still taken.
     #[test]
     fn of_two_deaths_at_once_the_one_that_is_settled_is_told_and_not_the_one_that_came_first() {
         let lives = Lives::default();

@@ -5,9 +5,9 @@ use crate::generation;
 
 /// Tells a process from those forked from it, which have copies of all its memory.
 ///
-/// The number alone does not: a process that is number 1 in a PID namespace may have a child that is number 1 in
-/// another. The generation alone does not either: `vfork`'s child has its parent's, and a child by `clone` has where the kernel
-/// empties no page.
+/// The number alone does not: a process that is number 1 in a PID namespace may have a child that
+/// is number 1 in another. The generation alone does not either: `vfork`'s child has its parent's,
+/// and a child by `clone` has where the kernel empties no page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     number: u32,
@@ -25,7 +25,8 @@ impl Process {
         u64::from(self.number) << 32 | u64::from(self.generation)
     }
 
-    /// As [`is_current`](Self::is_current), without a system call, by one load: as good from Linux 4.14 on.
+    /// As [`is_current`](Self::is_current), without a system call, by
+    /// one load: as good from Linux 4.14 on.
     #[inline(always)]
     pub(crate) fn is_current_generation(self) -> bool {
         generation::is_current(self.generation)

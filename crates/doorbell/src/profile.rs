@@ -12,12 +12,14 @@
 //! gpu_sleep_price_ns = 24000
 //! ```
 //!
-//! The last two lines are there where the machine has a GPU: what a sleep until its work is done costs.
+//! The last two lines are there where the machine has a GPU: what a
+//! sleep until its work is done costs.
 //!
-//! If `$DOORBELL_PROFILE` is set, it names the file (and if it is empty, there is none). Else the file is looked for in
-//! `$XDG_CONFIG_HOME/doorbell/profile.toml` (or `~/.config/doorbell/profile.toml`), then in
-//! `/etc/doorbell/profile.toml`; the first one that exists counts. A profile of another machine, of another kernel or
-//! of another version is not used; [`calibration`](crate::calibration) and `doorbell top` say so.
+//! If `$DOORBELL_PROFILE` is set, it names the file (and if it is empty, there is none). Else the
+//! file is looked for in `$XDG_CONFIG_HOME/doorbell/profile.toml` (or
+//! `~/.config/doorbell/profile.toml`), then in `/etc/doorbell/profile.toml`; the first one that
+//! exists counts. A profile of another machine, of another kernel or of another version is not
+//! used; [`calibration`](crate::calibration) and `doorbell top` say so.
 
 use crate::environment::variable;
 use doorbell_core::window::SleepCost;
@@ -46,7 +48,8 @@ pub enum ProfileError {
         /// Why.
         error: String,
     },
-    /// A line is not `key = value`, or a value is not what its key wants: no cost is below 100 ns or above 10 ms.
+    /// A line is not `key = value`, or a value is not what its key
+    /// wants: no cost is below 100 ns or above 10 ms.
     Malformed {
         /// Which line, from 1.
         line: usize,

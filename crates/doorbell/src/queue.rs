@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A queue of up to `capacity` values between threads of this process, of whom any may push and any may pop.
+/// A queue of up to `capacity` values between threads of this
+/// process, of whom any may push and any may pop.
 ///
 /// ```
 /// let work = doorbell::queue::<u64>(64);
@@ -46,18 +47,19 @@ pub fn queue<T>(capacity: usize) -> Queue<T> {
 
 /// A handle of a [queue](fn@queue). Clones are handles of the same queue.
 ///
-/// A push wakes one of those who wait, and no more: of a hundred idle workers one runs. It makes no system call while nobody
-/// waits. Values come in the order in which they were pushed; whoever takes one has it alone.
+/// A push wakes one of those who wait, and no more: of a hundred idle
+/// workers one runs. It makes no system call while nobody waits. Values come
+/// in the order in which they were pushed; whoever takes one has it alone.
 ///
 /// # What happens when …
 ///
-/// **… it is [closed](Self::close)?** What is in it is still popped; then `pop` says [`PopError::Closed`], and a push gives its value
-/// back.
+/// **… it is [closed](Self::close)?** What is in it is still popped; then `pop` says
+/// [`PopError::Closed`], and a push gives its value back.
 ///
 /// **… a handle is dropped?** Nothing, for the others. With the last go the values.
 ///
-/// **… a process forks?** The child has a copy, which is another queue. Between processes use [`Gather`](crate::channel::Gather), or a
-/// [service](mod@crate::service).
+/// **… a process forks?** The child has a copy, which is another queue. Between processes use
+/// [`Gather`](crate::channel::Gather), or a [service](mod@crate::service).
 pub struct Queue<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
@@ -70,7 +72,8 @@ struct Shared<T> {
 
 /// Those who wait at one end of the queue.
 ///
-/// On a line of its own (two are fetched at a time on x86): those who push look at one, those who pop at the other.
+/// On a line of its own (two are fetched at a time on x86): those who
+/// push look at one, those who pop at the other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Padded {
@@ -253,7 +256,8 @@ impl<T> Queue<T> {
             .unwrap_or(Err(PopError::Empty))
     }
 
-    /// One who waits for values together with other things ([`Select`](crate::Select)), or in tokio (`Async`).
+    /// One who waits for values together with other things
+    /// ([`Select`](crate::Select)), or in tokio (`Async`).
     ///
     /// ```
     /// use doorbell::Select;
@@ -291,7 +295,8 @@ impl<T> Queue<T> {
         !self.0.items.is_full() || self.is_closed()
     }
 
-    /// From now on nothing can be pushed; who waits is told. What somebody else is pushing at this moment may come in still.
+    /// From now on nothing can be pushed; who waits is told. What somebody else is pushing at this
+    /// moment may come in still.
     pub fn close(&self) {
         // Release: pairs with `is_closed`.
         self.0.closed.store(true, Ordering::Release);
@@ -320,8 +325,8 @@ impl<T> Queue<T> {
     }
 }
 
-/// A handle of a [`Queue`] that can be waited for together with other things: is there a value, or was it closed? A push tells all
-/// who wait so; the others find nothing and wait on.
+/// A handle of a [`Queue`] that can be waited for together with other things: is there a value, or
+/// was it closed? A push tells all who wait so; the others find nothing and wait on.
 #[derive(Debug)]
 pub struct Popper<T> {
     queue: Queue<T>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What [`channel`](crate::channel()), [`listen`](crate::listen) and [`connect`](crate::connect) are made of, for those who lay out memory
-//! themselves.
+//! What [`channel`](crate::channel()), [`listen`](crate::listen) and [`connect`](crate::connect)
+//! are made of, for those who lay out memory themselves.
 //!
 //! | for | use |
 //! |---|---|

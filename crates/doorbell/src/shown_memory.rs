@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory that other processes have open, as it shows among the links in `/proc/PID/fd`.
 //!
-//! What a link says is its owner's to choose: a file of any kind can be named like our memory, in a mount namespace or before
-//! the look, and be exchanged behind it. And opening one may wait for ever, as that of a FIFO does. So a link is only held at first, what is
-//! held is looked at, and it is opened if it is memory. This is the only way in which links of other processes are opened.
+//! What a link says is its owner's to choose: a file of any kind can be named like our memory, in a
+//! mount namespace or before the look, and be exchanged behind it. And opening one may wait for
+//! ever, as that of a FIFO does. So a link is only held at first, what is held is looked at, and it
+//! is opened if it is memory. This is the only way in which links of other processes are opened.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -30,7 +31,8 @@ pub(crate) struct ShownMemory {
 }
 
 impl ShownMemory {
-    /// What is behind `link` in `/proc/PID/fd`, if that is memory whose name begins with `prefix`. It waits for nobody.
+    /// What is behind `link` in `/proc/PID/fd`, if that is memory
+    /// whose name begins with `prefix`. It waits for nobody.
     pub(crate) fn behind(link: &Path, prefix: &str) -> Option<Self> {
         // Most links are sorted out here, at the price of one call.
         name_behind(link).filter(|name| name.starts_with(prefix))?;
@@ -63,7 +65,8 @@ fn own_link(held: &OwnedFd) -> PathBuf {
     Path::new("/proc/self/fd").join(DecInt::from_fd(held))
 }
 
-/// The device, major and minor, and the number of a regular file, as they are known without asking a server for them.
+/// The device, major and minor, and the number of a regular file, as
+/// they are known without asking a server for them.
 fn device_and_inode(file: &OwnedFd) -> Result<((u32, u32), u64), Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let data = statx(file, c"", flags, StatxFlags::TYPE | StatxFlags::INO)?;
@@ -73,8 +76,8 @@ fn device_and_inode(file: &OwnedFd) -> Result<((u32, u32), u64), Errno> {
     Ok(((data.stx_dev_major, data.stx_dev_minor), data.stx_ino))
 }
 
-/// The device that all memory of memfd_create(2) is on: a mount of the kernel's own, in which nobody can make a name. Huge pages are on
-/// others, and not looked into.
+/// The device that all memory of memfd_create(2) is on: a mount of the kernel's own, in which
+/// nobody can make a name. Huge pages are on others, and not looked into.
 fn device_of_memory() -> Option<(u32, u32)> {
     static DEVICE: OnceLock<Option<(u32, u32)>> = OnceLock::new();
     *DEVICE.get_or_init(|| {
@@ -105,7 +108,8 @@ mod tests {
         assert!(ShownMemory::behind(&link(&memory), "other").is_none());
     }
 
-    /// Of any file that is called as memory is, as one in a mount namespace can be: a FIFO's would wait for ever to be opened.
+    /// Of any file that is called as memory is, as one in a mount namespace can be: a FIFO's would
+    /// wait for ever to be opened.
     #[test]
     fn a_file_that_is_no_memory_is_not_opened_whatever_it_is_called() {
         let folder = std::env::temp_dir().join(format!("doorbell-shown-{}", std::process::id()));

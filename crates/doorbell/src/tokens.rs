@@ -8,19 +8,23 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::sync::OnceLock;
 
-/// What the tokens of eventfd waiter slots are. Waiters wait for either in the same ways, by descriptor; the protocol is the same.
+/// What the tokens of eventfd waiter slots are. Waiters wait for either in the same ways, by
+/// descriptor; the protocol is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tokens {
     /// Counts of eventfds, by write(2).
     #[default]
     Eventfds,
-    /// User interrupts of vectors that are read and polled like eventfds: SENDUIPI, by hardware that has it. The process chooses by
+    /// User interrupts of vectors that are read and polled like eventfds:
+    /// SENDUIPI, by hardware that has it. The process chooses by
     /// `user_interrupts::start` before; by signals such a vector is an eventfd.
     ///
-    /// For the threads of a process and the children that it forks ([`Segment::for_threads`], [`Segment::for_children`]); with hardware
-    /// they end with the process that made them, and a wait then fails ([`WaitError::HungUp`](crate::WaitError::HungUp)). Each process is connected to what it rings: a child by the first ring that wakes somebody.
-    /// Where that cannot be, since it is connected to 256 others, it aborts: a wake-up would be lost.
+    /// For the threads of a process and the children that it forks ([`Segment::for_threads`],
+    /// [`Segment::for_children`]); with hardware they end with the process that made them, and
+    /// a wait then fails ([`WaitError::HungUp`](crate::WaitError::HungUp)). Each process is
+    /// connected to what it rings: a child by the first ring that wakes somebody. Where that
+    /// cannot be, since it is connected to 256 others, it aborts: a wake-up would be lost.
     ///
     /// ```
     /// use doorbell::rendezvous::{Offer, Segment};
@@ -49,7 +53,8 @@ pub enum Tokens {
 
 const EVENTFD_FLAGS: EventfdFlags = EventfdFlags::CLOEXEC.union(EventfdFlags::NONBLOCK);
 
-/// The files of one bell's eventfd waiter slots. Those that no other process will share are made when a waiter takes the slot.
+/// The files of one bell's eventfd waiter slots. Those that no other process will share are made
+/// when a waiter takes the slot.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     slots: Box<[Slot]>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whose a number of a user is, as far as the kernel tells.
 //!
-//! In a user namespace the kernel shows all users that have no number there as one (`/proc/sys/kernel/overflowuid`, 65534 as a rule,
-//! which is nobody's number too). Who is shown so may be anybody, also where this process is shown so to itself.
+//! In a user namespace the kernel shows all users that have no number there as one
+//! (`/proc/sys/kernel/overflowuid`, 65534 as a rule, which is nobody's number too). Who is shown so
+//! may be anybody, also where this process is shown so to itself.
 
 use std::fs::read_to_string;
 
@@ -11,7 +12,8 @@ pub(crate) fn is_ours(uid: u32) -> bool {
     uid == rustix::process::geteuid().as_raw() && !may_be_anybody(uid)
 }
 
-/// Is `uid` what the kernel shows in place of users without a number here, of whom there may be some?
+/// Is `uid` what the kernel shows in place of users without a number
+/// here, of whom there may be some?
 pub(crate) fn may_be_anybody(uid: u32) -> bool {
     let shown = read_to_string("/proc/sys/kernel/overflowuid").ok();
     let shown = shown.and_then(|number| number.trim().parse().ok());

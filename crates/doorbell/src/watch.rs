@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One thread per process that hears of the peers' deaths.
 //!
-//! A sleeper on a futex cannot also wait for a socket to hang up. This thread does it for all of them: it sleeps in
-//! epoll on the rendezvous sockets and, when one hangs up, runs what was left with it. It costs nothing while everybody
-//! lives, and takes no part in ringing.
+//! A sleeper on a futex cannot also wait for a socket to hang up. This thread does it for all of
+//! them: it sleeps in epoll on the rendezvous sockets and, when one hangs up, runs what was left
+//! with it. It costs nothing while everybody lives, and takes no part in ringing.
 
 use crate::atfork_lock::ForkMutex;
 use crate::descriptor;
@@ -57,8 +57,8 @@ impl fmt::Debug for Watch {
 
 /// Runs `on_death` when the other end of `socket` hangs up, once. If it has already, at once.
 pub(crate) fn watch(socket: BorrowedFd<'_>, on_death: OnDeath) -> Result<Watch, Errno> {
-    // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and would wake the thread
-    // for ever.
+    // HUP is reported unasked. Not IN: what a peer sends after the rendezvous is of no interest, and
+    // would wake the thread for ever.
     watch_for(epoll::EventFlags::RDHUP, socket, on_death)
 }
 
@@ -87,8 +87,8 @@ fn watch_for(events: epoll::EventFlags, file: BorrowedFd<'_>, on_death: OnDeath)
 }
 
 impl Watch {
-    /// Stops watching `file`. Gives back what was to be run, if it has not been; what is being run has ended on return, unless it
-    /// is what calls this.
+    /// Stops watching `file`. Gives back what was to be run, if it has not been; what is being run
+    /// has ended on return, unless it is what calls this.
     pub(crate) fn end(&self, file: BorrowedFd<'_>) -> Option<OnDeath> {
         // A forked child has the same epoll, in which its parent's registration lies.
         if !self.watcher.process.is_current() {
@@ -101,7 +101,8 @@ impl Watch {
                 break on_death;
             }
             drop(next);
-            // It frees what a dead peer held and wakes who waits: a matter of microseconds, unless its thread has lost its CPU.
+            // It frees what a dead peer held and wakes who waits: a
+            // matter of microseconds, unless its thread has lost its CPU.
             std::thread::sleep(Duration::from_micros(50));
         };
         // Cannot fail while the caller holds the file; and there is nobody to tell.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Those who wait for a queue, or a permit, together with other things, or in a runtime: each at a bell of its own.
+//! Those who wait for a queue, or a permit, together with other
+//! things, or in a runtime: each at a bell of its own.
 
 use crate::bell::Bell;
 use crate::bell_state::BellState;
@@ -22,7 +23,8 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Tells all of what was made true before, and behind a fence since: either that is seen by who has come meanwhile, or it is told.
+    /// Tells all of what was made true before, and behind a fence since: either that is seen by who
+    /// has come meanwhile, or it is told.
     #[inline]
     pub(crate) fn tell(&self) {
         if self.are_there.load(Ordering::Relaxed) {

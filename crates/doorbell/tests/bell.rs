@@ -241,7 +241,8 @@ fn a_ring_before_the_file_was_made_makes_it_readable_at_once() {
     assert!(is_readable(&waiter.into_fd().unwrap()));
 }
 
-/// One event per readiness, edge-triggered: the pattern that loses wake-ups where the token is taken after arming.
+/// One event per readiness, edge-triggered: the pattern that loses
+/// wake-ups where the token is taken after arming.
 #[test]
 fn an_edge_triggered_loop_hears_every_ring() {
     let bell = Bell::new().unwrap();

@@ -68,7 +68,8 @@ fn a_service_waits_for_ever_and_not_at_all() {
     assert!(meanwhile(calling, || service.accept_timeout(Duration::MAX)).unwrap().is_some());
 }
 
-/// A patience of nothing is for ever to the kernel, and one of all time is more than it takes: both were errors of a system call.
+/// A patience of nothing is for ever to the kernel, and one of all time is more than it takes: both
+/// were errors of a system call.
 #[test]
 fn a_joiner_has_no_patience_or_all_of_it() {
     let path = scratch("patience");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An end that a forked child has a copy of stays its parent's: the child's calls fail by name, and nothing is lost.
+//! An end that a forked child has a copy of stays its parent's: the
+//! child's calls fail by name, and nothing is lost.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -21,7 +22,8 @@ const FOR_EVER: Duration = Duration::from_secs(60);
 /// Makes a child, in which it returns 0.
 type Make = fn() -> libc::pid_t;
 
-/// With the handlers of `pthread_atfork`, and without: the ways to make a child that has a copy of its parent's memory.
+/// With the handlers of `pthread_atfork`, and without: the ways to
+/// make a child that has a copy of its parent's memory.
 const WAYS: [Make; 2] = [by_fork, by_clone];
 
 fn by_fork() -> libc::pid_t {
@@ -36,7 +38,8 @@ fn by_clone() -> libc::pid_t {
     libc::pid_t::try_from(child).unwrap()
 }
 
-/// Runs `run` in a child that `make` makes, and says whether it came to true. A hang ends after a minute.
+/// Runs `run` in a child that `make` makes, and says whether it came
+/// to true. A hang ends after a minute.
 fn in_a_child(make: Make, run: impl FnOnce() -> bool) -> bool {
     came_to_true(child(make, run))
 }
@@ -112,7 +115,8 @@ fn a_child_sends_and_receives_nothing_by_ends_of_its_parent_in_memory_that_both_
     }
 }
 
-/// The child's first look was by a load that knew nothing of it: it had the message, and its parent had not.
+/// The child's first look was by a load that knew nothing of it: it
+/// had the message, and its parent had not.
 #[test]
 fn the_first_receive_of_a_child_made_without_handlers_leaves_its_parent_the_message() {
     let (mut sender, mut receiver) = doorbell::channel(4096).unwrap();
@@ -190,7 +194,8 @@ fn a_child_takes_an_end_of_its_own_in_memory_that_its_parent_made() {
     assert_eq!(receiver.recv().map(|message| message.len()), Err(RecvError::Closed));
 }
 
-/// A service with a client that nothing is to be received from, children of it in which `used` came to true, and then messages.
+/// A service with a client that nothing is to be received from, children of it in which `used` came
+/// to true, and then messages.
 fn the_parent_hears_its_client(path: &str, used: impl Fn(&mut Service, ClientId) -> bool) {
     let path = std::env::temp_dir().join(format!("doorbell-forked-{path}-{}.sock", std::process::id()));
     let mut service = doorbell::listen(&path).unwrap();
@@ -243,7 +248,8 @@ fn until_it_sleeps(thread: libc::pid_t) {
     }
 }
 
-/// A child that knew an old place said that its sleeping parent wanted to be woken there. `end` sleeps at once, and nowhere else.
+/// A child that knew an old place said that its sleeping parent wanted to be woken there. `end`
+/// sleeps at once, and nowhere else.
 fn a_sleeping_parent_is_woken<E>(
     make: Make,
     mut end: E,

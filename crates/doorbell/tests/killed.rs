@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that share memory without a connection, and are killed with an end of a channel in their hands.
+//! Processes that share memory without a connection, and are killed
+//! with an end of a channel in their hands.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -26,7 +27,8 @@ impl Child {
     /// One that runs `run`, says that it has, and holds what came of it until it is killed.
     fn with<R>(run: impl FnOnce() -> R) -> Self {
         let (ready, mut childs) = UnixStream::pair().unwrap();
-        // SAFETY: the child takes no locks but the library's and the allocator's, which a fork waits for, and never returns.
+        // SAFETY: the child takes no locks but the library's and the
+        // allocator's, which a fork waits for, and never returns.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: no precondition. Who forgets to kill it has a minute.
@@ -90,7 +92,8 @@ fn a_receiver_gets_what_a_killed_child_sent_and_hears_of_its_death_and_of_its_su
     }
 }
 
-/// One that sleeps is not looking: it has to be woken when a sender comes, whose death it is to hear of.
+/// One that sleeps is not looking: it has to be woken when a sender
+/// comes, whose death it is to hear of.
 #[test]
 fn a_receiver_that_slept_before_its_sender_came_is_told_when_that_is_killed_without_a_word() {
     let segment = segment(1, 1);

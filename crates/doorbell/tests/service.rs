@@ -24,7 +24,8 @@ fn scratch(name: &str) -> PathBuf {
     env::temp_dir().join(format!("doorbell-service-{name}-{}", std::process::id()))
 }
 
-/// Not a test: what a client in another process does. It says hello, and whatever it hears, until the service has gone.
+/// Not a test: what a client in another process does. It says hello,
+/// and whatever it hears, until the service has gone.
 #[test]
 fn child() {
     let Some(path) = env::var_os(ROLE) else { return };
@@ -43,7 +44,8 @@ fn child() {
     }
 }
 
-/// Not a test: a client that sends back the first end it is sent, opens the second, and keeps the third as it is.
+/// Not a test: a client that sends back the first end it is sent,
+/// opens the second, and keeps the third as it is.
 fn pass_ends_on(path: &Path) {
     let mut service = doorbell::connect_timeout(path, FOREVER).unwrap();
     let first = service.ends().recv().unwrap();
@@ -57,7 +59,8 @@ fn pass_ends_on(path: &Path) {
     drop(service.recv());
 }
 
-/// Servo's and Mojo's channels can do it: processes that have nothing but a channel to a third get one to each other.
+/// Servo's and Mojo's channels can do it: processes that have nothing
+/// but a channel to a third get one to each other.
 #[test]
 fn an_end_is_sent_to_a_process_sent_on_and_opened_in_another_one() {
     let path = scratch("ends");
@@ -487,7 +490,8 @@ fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
     });
 }
 
-/// A runtime that awaits callers alone was woken again and again by what a client had sent that nobody received.
+/// A runtime that awaits callers alone was woken again and again by
+/// what a client had sent that nobody received.
 #[test]
 fn the_file_of_callers_says_nothing_of_messages_and_tells_of_who_comes() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -548,8 +552,8 @@ fn stopped(path: &Path) -> OwnedFd {
     socket
 }
 
-/// The time that may be waited for a service to be there was all that was kept: who was there and did not answer was waited for as long
-/// again as a joiner waits that says nothing.
+/// The time that may be waited for a service to be there was all that was kept: who was there and
+/// did not answer was waited for as long again as a joiner waits that says nothing.
 #[test]
 fn who_waits_for_a_stopped_service_is_told_so_when_its_time_is_up() {
     let path = scratch("stopped");
@@ -620,7 +624,8 @@ fn greeted(path: &Path) -> OwnedFd {
     socket
 }
 
-/// All that came were served before a client was looked at, and while more came all the time, nobody was.
+/// All that came were served before a client was looked at, and while
+/// more came all the time, nobody was.
 #[test]
 fn callers_take_turns_with_clients_however_many_come() {
     let path = scratch("flood");
@@ -639,7 +644,8 @@ fn callers_take_turns_with_clients_however_many_come() {
     client.send(b"question").unwrap();
     assert_eq!(service.try_recv().unwrap().expect("it is there").1, b"question");
     assert!(offered() <= 8, "{} callers went first", offered());
-    // And none of them is forgotten, also by one who asks only when the service's file tells it something new, as tokio does.
+    // And none of them is forgotten, also by one who asks only when the service's file tells it
+    // something new, as tokio does.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut service = doorbell::AsyncService::new(service).unwrap();

@@ -77,7 +77,8 @@ fn serve(host: &socket::Host, met: usize) -> Vec<doorbell::rendezvous::Connectio
     connections
 }
 
-/// One that connected and said nothing locked everyone out, for as long as others wait: they gave up first.
+/// One that connected and said nothing locked everyone out, for as
+/// long as others wait: they gave up first.
 #[test]
 fn a_caller_that_says_nothing_keeps_nobody_out() {
     let path = scratch("silent");
@@ -93,7 +94,8 @@ fn a_caller_that_says_nothing_keeps_nobody_out() {
     joining.join().unwrap().unwrap();
 }
 
-/// More of them than there are places, and than the kernel's queue holds, and each comes again when it is turned away.
+/// More of them than there are places, and than the kernel's queue
+/// holds, and each comes again when it is turned away.
 #[test]
 fn a_flood_of_callers_that_say_nothing_keeps_nobody_out() {
     let path = scratch("flood");
@@ -305,7 +307,8 @@ fn who_has_no_number_in_our_user_namespace_is_not_taken_for_our_user() {
     let mut command = Command::new(env::current_exe().unwrap());
     let path = scratch("nobody-known");
     command.args(["--exact", "child_that_knows_nobody"]).env(ROLE, &path).stdout(Stdio::null());
-    // SAFETY: one system call, which is async-signal-safe; an error made of an error number takes no memory.
+    // SAFETY: one system call, which is async-signal-safe; an error
+    // made of an error number takes no memory.
     unsafe {
         // A user namespace without a map: everybody in it and outside has one number.
         command.pre_exec(|| Ok(rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER)?));

@@ -61,7 +61,8 @@
 #define DOORBELL_FOREVER 18446744073709551615ull
 
 /**
- * The publisher waits for this subscriber, until its deadline: for those it depends on and trusts to go on.
+ * The publisher waits for this subscriber, until its deadline: for
+ * those it depends on and trusts to go on.
  */
 #define DOORBELL_HOLD_BACK 0
 
@@ -134,8 +135,8 @@ typedef enum doorbell_status {
    */
   DOORBELL_OK = 0,
   /**
-   * The deadline came first, or there was nothing and the call never waits. Not an error: doorbell_last_error() is
-   * not changed.
+   * The deadline came first, or there was nothing and the call never waits. Not an error:
+   * doorbell_last_error() is not changed.
    */
   DOORBELL_TIMED_OUT = 1,
   /**
@@ -143,7 +144,8 @@ typedef enum doorbell_status {
    */
   DOORBELL_INTERRUPTED = 2,
   /**
-   * The kernel reported that a peer closed its end or died. What it had rung before was delivered first.
+   * The kernel reported that a peer closed its end or died. What
+   * it had rung before was delivered first.
    */
   DOORBELL_PEER_GONE = 3,
   /**
@@ -215,25 +217,28 @@ typedef enum doorbell_status {
    */
   DOORBELL_TAKEN = 20,
   /**
-   * The segment has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
+   * The segment has no such lane, or none at all, or one that shares its receiver with others
+   * and has no receiving end of its own.
    */
   DOORBELL_NO_LANE = 21,
   /**
-   * An end that lends memory out as it lies there, on a segment that somebody shares who is not trusted: take the end at
-   * the connection.
+   * An end that lends memory out as it lies there, on a segment that somebody shares who is not
+   * trusted: take the end at the connection.
    */
   DOORBELL_UNTRUSTED = 22,
   /**
-   * The peer is not trusted, and memory of the segment is lent out by an end that was taken at the segment: meet it on a
-   * segment of its own.
+   * The peer is not trusted, and memory of the segment is lent out by an end that was taken at
+   * the segment: meet it on a segment of its own.
    */
   DOORBELL_LENT = 23,
   /**
-   * The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+   * The segment was joined, and this process has hung up on its
+   * maker since, or was forked from the one that joined.
    */
   DOORBELL_HUNG_UP = 24,
   /**
-   * The peer offers more memory than is taken from one who is not trusted; or there is no memory for a message.
+   * The peer offers more memory than is taken from one who is not
+   * trusted; or there is no memory for a message.
    */
   DOORBELL_TOO_LARGE = 25,
   /**
@@ -249,31 +254,34 @@ typedef enum doorbell_status {
    */
   DOORBELL_OTHER_USER = 28,
   /**
-   * The end belongs to the process that this one was forked from: take a child's ends in the child.
+   * The end belongs to the process that this one was forked from:
+   * take a child's ends in the child.
    */
   DOORBELL_FORKED = 29,
 } doorbell_status;
 
 /**
- * A handle of a bell. All handles of one bell hear every ring; each remembers by itself which rings it has heard.
+ * A handle of a bell. All handles of one bell hear every ring; each
+ * remembers by itself which rings it has heard.
  *
- * A ring before the wait is remembered: the next wait returns at once. Two rings before the wait are heard as two by
- * one wait. A ring with nobody waiting makes no system call. When a peer dies, its rings are heard first, and then
- * every wait returns DOORBELL_PEER_GONE: once for each peer, and again and again when nobody is left.
+ * A ring before the wait is remembered: the next wait returns at once. Two rings before the wait
+ * are heard as two by one wait. A ring with nobody waiting makes no system call. When a peer dies,
+ * its rings are heard first, and then every wait returns DOORBELL_PEER_GONE: once for each peer,
+ * and again and again when nobody is left.
  *
  * What happened before a ring happened before the return of a wait that heard it.
  */
 typedef struct doorbell_bell doorbell_bell;
 
 /**
- * One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
- * the bells that hold a waiter slot, are freed too.
+ * One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that
+ * were taken over it, and the bells that hold a waiter slot, are freed too.
  */
 typedef struct doorbell_connection doorbell_connection;
 
 /**
- * The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
- * a second is refused with DOORBELL_IN_USE.
+ * The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order.
+ * One thread at a time: a second is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_gather doorbell_gather;
 
@@ -288,7 +296,8 @@ typedef struct doorbell_host doorbell_host;
 typedef struct doorbell_pending doorbell_pending;
 
 /**
- * The publishing end of a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ * The publishing end of a broadcast. One thread at a time: a second
+ * is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_publisher doorbell_publisher;
 
@@ -298,8 +307,8 @@ typedef struct doorbell_publisher doorbell_publisher;
 typedef struct doorbell_receiver doorbell_receiver;
 
 /**
- * Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
- * moment.
+ * Bells of one mapping, with bytes beside them. All that is written there can be changed by all
+ * who share it, at any moment.
  */
 typedef struct doorbell_segment doorbell_segment;
 
@@ -314,7 +323,8 @@ typedef struct doorbell_select doorbell_select;
 typedef struct doorbell_sender doorbell_sender;
 
 /**
- * A name, and the clients that came to it. One thread at a time: a second is refused with DOORBELL_IN_USE.
+ * A name, and the clients that came to it. One thread at a time: a
+ * second is refused with DOORBELL_IN_USE.
  */
 typedef struct doorbell_service doorbell_service;
 
@@ -388,8 +398,8 @@ typedef struct doorbell_error {
 /**
  * With whose processes memory is shared. All zero is DOORBELL_USERS_SAME.
  *
- * The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They may be anybody, and are none of
- * DOORBELL_USERS_SAME nor of `listed`.
+ * The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They
+ * may be anybody, and are none of DOORBELL_USERS_SAME nor of `listed`.
  */
 typedef struct doorbell_users {
   /**
@@ -411,7 +421,8 @@ typedef struct doorbell_users {
  */
 typedef struct doorbell_listen_options {
   /**
-   * The bytes of the ring in either direction, for each client: 65536. The longest message takes three eighths of it.
+   * The bytes of the ring in either direction, for each client: 65536. The longest message takes
+   * three eighths of it.
    */
   uint64_t capacity;
   /**
@@ -423,7 +434,8 @@ typedef struct doorbell_listen_options {
    */
   struct doorbell_users users;
   /**
-   * The rights of the socket file; those that follow from `users` if that is negative (-1): 0600 for DOORBELL_USERS_SAME, else 0666.
+   * The rights of the socket file; those that follow from `users` if that is negative (-1): 0600
+   * for DOORBELL_USERS_SAME, else 0666.
    */
   int32_t mode;
   /**
@@ -433,7 +445,8 @@ typedef struct doorbell_listen_options {
 } doorbell_listen_options;
 
 /**
- * How a process joins a host, or connects to a service. doorbell_join_options_init() fills it in; change what should differ.
+ * How a process joins a host, or connects to a service. doorbell_join_options_init() fills it in;
+ * change what should differ.
  */
 typedef struct doorbell_join_options {
   /**
@@ -449,7 +462,8 @@ typedef struct doorbell_join_options {
    */
   uint64_t patience;
   /**
-   * Whose process it may be: DOORBELL_USERS_SAME. Of one over a socket or from a parent nothing is asked.
+   * Whose process it may be: DOORBELL_USERS_SAME. Of one over a
+   * socket or from a parent nothing is asked.
    */
   struct doorbell_users host;
   /**
@@ -459,7 +473,8 @@ typedef struct doorbell_join_options {
 } doorbell_join_options;
 
 /**
- * What the side that makes the memory puts into it. doorbell_offer_init() fills it in; change what should differ.
+ * What the side that makes the memory puts into it.
+ * doorbell_offer_init() fills it in; change what should differ.
  */
 typedef struct doorbell_offer {
   /**
@@ -467,8 +482,8 @@ typedef struct doorbell_offer {
    */
   uint32_t bells;
   /**
-   * How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252. A lane
-   * has two bells.
+   * How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in
+   * C takes 252. A lane has two bells.
    */
   uint32_t eventfds;
   /**
@@ -476,17 +491,18 @@ typedef struct doorbell_offer {
    */
   uint64_t payload;
   /**
-   * How many lanes for messages: 0. Each has one sender and one receiver; two make a conversation.
+   * How many lanes for messages: 0. Each has one sender and one
+   * receiver; two make a conversation.
    */
   uint32_t lanes;
   /**
-   * How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
-   * eighths of it.
+   * How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest
+   * message takes three eighths of it.
    */
   uint64_t lane_capacity;
   /**
-   * Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a connection, whose peer is not trusted:
-   * DOORBELL_HUGE_PAGES.
+   * Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a
+   * connection, whose peer is not trusted: DOORBELL_HUGE_PAGES.
    */
   bool huge_pages;
   /**
@@ -528,7 +544,8 @@ typedef struct doorbell_peer {
    */
   uint32_t group;
   /**
-   * A descriptor of the process, which belongs to the connection; -1 if the kernel has none to give (before Linux 6.5).
+   * A descriptor of the process, which belongs to the connection; -1 if the kernel has none to
+   * give (before Linux 6.5).
    */
   int32_t pidfd;
 } doorbell_peer;
@@ -556,23 +573,25 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots: as many handles can wait
- * with DOORBELL_EVENTFD or become files.
+ * Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots:
+ * as many handles can wait with DOORBELL_EVENTFD or become files.
  */
 enum doorbell_status doorbell_bell_new(uint32_t way,
                                        uint32_t eventfds,
                                        struct doorbell_bell **bell);
 
 /**
- * Makes a bell that this process shares with the children it forks from now on. Clone the handle before the fork and
- * use one clone on each side. Neither side is told of the other's death: that takes a rendezvous.
+ * Makes a bell that this process shares with the children it forks from
+ * now on. Clone the handle before the fork and use one clone on each side.
+ * Neither side is told of the other's death: that takes a rendezvous.
  */
 enum doorbell_status doorbell_bell_new_for_children(uint32_t way,
                                                     uint32_t eventfds,
                                                     struct doorbell_bell **bell);
 
 /**
- * Makes another handle of the same bell, which waits by `way` and has heard what this one has heard.
+ * Makes another handle of the same bell, which waits by `way` and
+ * has heard what this one has heard.
  */
 enum doorbell_status doorbell_bell_clone(const struct doorbell_bell *bell,
                                          uint32_t way,
@@ -584,9 +603,9 @@ enum doorbell_status doorbell_bell_clone(const struct doorbell_bell *bell,
 void doorbell_bell_free(struct doorbell_bell *bell);
 
 /**
- * Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one load when nobody
- * sleeps, else a system call once per burst. From any thread, at any time; not in a signal handler that may interrupt
- * a call of this library. Ringing NULL does nothing.
+ * Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one
+ * load when nobody sleeps, else a system call once per burst. From any thread, at any time; not in
+ * a signal handler that may interrupt a call of this library. Ringing NULL does nothing.
  */
 void doorbell_bell_ring(const struct doorbell_bell *bell);
 
@@ -596,25 +615,26 @@ void doorbell_bell_ring(const struct doorbell_bell *bell);
 enum doorbell_status doorbell_bell_wait(const struct doorbell_bell *bell, uint32_t *rings);
 
 /**
- * As doorbell_bell_wait(), but not beyond `deadline`: DOORBELL_TIMED_OUT if no ring came. A deadline that has passed
- * only looks.
+ * As doorbell_bell_wait(), but not beyond `deadline`: DOORBELL_TIMED_OUT if no ring came. A
+ * deadline that has passed only looks.
  */
 enum doorbell_status doorbell_bell_wait_deadline(const struct doorbell_bell *bell,
                                                  uint64_t deadline,
                                                  uint32_t *rings);
 
 /**
- * Takes the rings that came since this handle last heard any; DOORBELL_TIMED_OUT if there were none. Never waits.
+ * Takes the rings that came since this handle last heard any;
+ * DOORBELL_TIMED_OUT if there were none. Never waits.
  *
- * On a handle that is a file, this makes the file unreadable until the next ring: call it whenever poll() or epoll
- * says that the file is readable, which may be for no reason.
+ * On a handle that is a file, this makes the file unreadable until the next ring: call it whenever
+ * poll() or epoll says that the file is readable, which may be for no reason.
  */
-enum doorbell_status doorbell_bell_try_wait(const struct doorbell_bell *bell,
-                                            uint32_t *rings);
+enum doorbell_status doorbell_bell_try_wait(const struct doorbell_bell *bell, uint32_t *rings);
 
 /**
- * Waits for a ring at any of `count` bells, or for `deadline`. `which` becomes the place of one that was rung;
- * doorbell_bell_try_wait() then says how often. All handles must wait in the same way.
+ * Waits for a ring at any of `count` bells, or for `deadline`. `which`
+ * becomes the place of one that was rung; doorbell_bell_try_wait()
+ * then says how often. All handles must wait in the same way.
  */
 enum doorbell_status doorbell_bell_wait_any(const struct doorbell_bell *const *bells,
                                             size_t count,
@@ -622,24 +642,26 @@ enum doorbell_status doorbell_bell_wait_any(const struct doorbell_bell *const *b
                                             size_t *which);
 
 /**
- * Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on until
- * doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once for each handle; waiting
- * with the handle is an error from then on. Takes an eventfd waiter slot: DOORBELL_NO_WAITER_SLOT if all are taken.
+ * Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on
+ * until doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once
+ * for each handle; waiting with the handle is an error from then on. Takes an eventfd waiter slot:
+ * DOORBELL_NO_WAITER_SLOT if all are taken.
  */
-enum doorbell_status doorbell_bell_fd(const struct doorbell_bell *bell,
-                                      int32_t *fd);
+enum doorbell_status doorbell_bell_fd(const struct doorbell_bell *bell, int32_t *fd);
 
 /**
- * Says that whoever rings `bell` waits at `partner` otherwise: an adaptive wait does not spin while it sleeps there.
+ * Says that whoever rings `bell` waits at `partner` otherwise: an
+ * adaptive wait does not spin while it sleeps there.
  */
 enum doorbell_status doorbell_bell_set_partner(const struct doorbell_bell *bell,
                                                const struct doorbell_bell *partner);
 
 /**
- * Says whether a signal handler that runs in the waiting thread ends a sleep with DOORBELL_INTERRUPTED. Without it,
- * waits go on. A signal just before the sleep does not end it: a program that must not miss one also has a deadline,
- * or polls the file with ppoll(). Nor need a handler end it that was installed with SA_RESTART, as
- * signal() does it: in a wait without a deadline the kernel goes back to sleep behind it. Use sigaction() without that.
+ * Says whether a signal handler that runs in the waiting thread ends a sleep with
+ * DOORBELL_INTERRUPTED. Without it, waits go on. A signal just before the sleep does not end it: a
+ * program that must not miss one also has a deadline, or polls the file with ppoll(). Nor need a
+ * handler end it that was installed with SA_RESTART, as signal() does it: in a wait without a
+ * deadline the kernel goes back to sleep behind it. Use sigaction() without that.
  */
 enum doorbell_status doorbell_bell_set_interruptible(const struct doorbell_bell *bell,
                                                      bool interruptible);
@@ -656,7 +678,8 @@ enum doorbell_status doorbell_bell_counts(const struct doorbell_bell *bell,
 uint64_t doorbell_after(uint64_t nanoseconds);
 
 /**
- * Makes a log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
+ * Makes a log of at least `capacity` bytes, without subscribers. The
+ * longest message takes about three eighths of it.
  */
 enum doorbell_status doorbell_publisher_new(uint64_t capacity,
                                             struct doorbell_publisher **publisher);
@@ -667,9 +690,10 @@ enum doorbell_status doorbell_publisher_new(uint64_t capacity,
 void doorbell_publisher_free(struct doorbell_publisher *publisher);
 
 /**
- * Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment they share. It receives what is
- * published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP; `number` becomes the
- * subscriber's number here. The connection may be freed: the connection is kept until the subscription ends.
+ * Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment
+ * they share. It receives what is published from now on. `slow` is DOORBELL_HOLD_BACK,
+ * DOORBELL_DROP or DOORBELL_GAP; `number` becomes the subscriber's number here. The connection may
+ * be freed: the connection is kept until the subscription ends.
  */
 enum doorbell_status doorbell_publisher_admit(const struct doorbell_publisher *publisher,
                                               const struct doorbell_connection *connection,
@@ -678,8 +702,8 @@ enum doorbell_status doorbell_publisher_admit(const struct doorbell_publisher *p
                                               uint64_t *number);
 
 /**
- * Makes a subscriber of this process, which may be given to another thread. It receives what is published from now on.
- * `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP.
+ * Makes a subscriber of this process, which may be given to another thread. It receives what is
+ * published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP.
  */
 enum doorbell_status doorbell_publisher_subscribe(const struct doorbell_publisher *publisher,
                                                   uint32_t slow,
@@ -691,7 +715,8 @@ enum doorbell_status doorbell_publisher_subscribe(const struct doorbell_publishe
 size_t doorbell_publisher_subscribers(const struct doorbell_publisher *publisher);
 
 /**
- * Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not called.
+ * Gives whoever subscribes from now on the last `most` messages first, or as many of them as the
+ * log still has: 0, if this is not called.
  */
 enum doorbell_status doorbell_publisher_set_history(const struct doorbell_publisher *publisher,
                                                     size_t most);
@@ -702,8 +727,9 @@ enum doorbell_status doorbell_publisher_set_history(const struct doorbell_publis
 uint64_t doorbell_publisher_longest(const struct doorbell_publisher *publisher);
 
 /**
- * Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back, until `deadline`: then
- * DOORBELL_TIMED_OUT. The end of a subscription fails no publication; doorbell_publisher_ended() tells of it.
+ * Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back,
+ * until `deadline`: then DOORBELL_TIMED_OUT. The end of a subscription fails no publication;
+ * doorbell_publisher_ended() tells of it.
  */
 enum doorbell_status doorbell_publisher_publish(const struct doorbell_publisher *publisher,
                                                 const void *message,
@@ -711,17 +737,19 @@ enum doorbell_status doorbell_publisher_publish(const struct doorbell_publisher 
                                                 uint64_t deadline);
 
 /**
- * A subscription that ended, each once: DOORBELL_TIMED_OUT if there is none that was not told. `number` becomes the
- * subscriber's number, and `how` DOORBELL_CLOSED if it left, DOORBELL_PEER_GONE if it hung up or died, DOORBELL_DROPPED
- * if it was too slow, DOORBELL_VIOLATION if it broke the protocol.
+ * A subscription that ended, each once: DOORBELL_TIMED_OUT if there is none that was not told.
+ * `number` becomes the subscriber's number, and `how` DOORBELL_CLOSED if it left,
+ * DOORBELL_PEER_GONE if it hung up or died, DOORBELL_DROPPED if it was too slow,
+ * DOORBELL_VIOLATION if it broke the protocol.
  */
 enum doorbell_status doorbell_publisher_ended(const struct doorbell_publisher *publisher,
                                               uint64_t *number,
                                               enum doorbell_status *how);
 
 /**
- * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the segment they share; waits for
- * that for up to 30 seconds. The connection may be freed: the subscription keeps the connection.
+ * Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the
+ * segment they share; waits for that for up to 30 seconds. The connection may be freed: the
+ * subscription keeps the connection.
  */
 enum doorbell_status doorbell_connection_subscribe(const struct doorbell_connection *connection,
                                                    uint32_t lane,
@@ -733,10 +761,11 @@ enum doorbell_status doorbell_connection_subscribe(const struct doorbell_connect
 void doorbell_subscriber_free(struct doorbell_subscriber *subscriber);
 
 /**
- * Copies the next message to `to`, where `size` bytes are. Waits while there is none, until `deadline`: then
- * DOORBELL_TIMED_OUT. `length` becomes the message's length and `missed` how many were missed directly before it. If
- * the length is more than `size`, nothing is copied, the message is kept for the next call, and both are written:
- * DOORBELL_TOO_LONG. DOORBELL_CLOSED, DOORBELL_PEER_GONE or DOORBELL_DROPPED when the subscription has ended.
+ * Copies the next message to `to`, where `size` bytes are. Waits while there is none, until
+ * `deadline`: then DOORBELL_TIMED_OUT. `length` becomes the message's length and `missed` how many
+ * were missed directly before it. If the length is more than `size`, nothing is copied, the
+ * message is kept for the next call, and both are written: DOORBELL_TOO_LONG. DOORBELL_CLOSED,
+ * DOORBELL_PEER_GONE or DOORBELL_DROPPED when the subscription has ended.
  */
 enum doorbell_status doorbell_subscriber_copy(const struct doorbell_subscriber *subscriber,
                                               uint64_t deadline,
@@ -746,30 +775,32 @@ enum doorbell_status doorbell_subscriber_copy(const struct doorbell_subscriber *
                                               uint64_t *missed);
 
 /**
- * A file for poll(), epoll and event loops. It is readable when there is something to receive, after
- * doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+ * A file for poll(), epoll and event loops. It is readable when there is something to receive,
+ * after doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never
+ * read, write or close it.
  */
 enum doorbell_status doorbell_subscriber_fd(const struct doorbell_subscriber *subscriber,
                                             int32_t *fd);
 
 /**
- * Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
- * there is. A message that DOORBELL_TOO_LONG left behind is something, but makes no file readable: receive it first.
+ * Before going back to the event loop: is there something to receive after all? If not, the file
+ * is unreadable until there is. A message that DOORBELL_TOO_LONG left behind is something, but
+ * makes no file readable: receive it first.
  */
 enum doorbell_status doorbell_subscriber_listen(const struct doorbell_subscriber *subscriber,
                                                 bool *something);
 
 /**
- * Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
- * connection may be freed: the end keeps the connection.
+ * Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be
+ * trusted. The connection may be freed: the end keeps the connection.
  */
 enum doorbell_status doorbell_connection_sender(const struct doorbell_connection *connection,
                                                 uint32_t lane,
                                                 struct doorbell_sender **sender);
 
 /**
- * Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
- * forked children.
+ * Takes the sending end of lane number `lane` of a segment whose other users are all trusted:
+ * threads of this process, forked children.
  */
 enum doorbell_status doorbell_segment_sender(const struct doorbell_segment *segment,
                                              uint32_t lane,
@@ -786,9 +817,9 @@ void doorbell_sender_free(struct doorbell_sender *sender);
 uint64_t doorbell_sender_longest(const struct doorbell_sender *sender);
 
 /**
- * Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
- * not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the receiver has left, DOORBELL_PEER_GONE if its
- * process has; another may come.
+ * Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then
+ * DOORBELL_TIMED_OUT. 0 does not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the
+ * receiver has left, DOORBELL_PEER_GONE if its process has; another may come.
  */
 enum doorbell_status doorbell_sender_send(const struct doorbell_sender *sender,
                                           const void *message,
@@ -796,8 +827,9 @@ enum doorbell_status doorbell_sender_send(const struct doorbell_sender *sender,
                                           uint64_t deadline);
 
 /**
- * Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and one that sleeps is woken by
- * doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is no room: ring, and wait in doorbell_sender_send().
+ * Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and
+ * one that sleeps is woken by doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is
+ * no room: ring, and wait in doorbell_sender_send().
  */
 enum doorbell_status doorbell_sender_push(const struct doorbell_sender *sender,
                                           const void *message,
@@ -809,9 +841,9 @@ enum doorbell_status doorbell_sender_push(const struct doorbell_sender *sender,
 enum doorbell_status doorbell_sender_ring(const struct doorbell_sender *sender);
 
 /**
- * Makes room for a message of up to `most` bytes and says where; write it there and call doorbell_sender_commit() or
- * doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A receiver that is not trusted can write there too:
- * do not read back what was written.
+ * Makes room for a message of up to `most` bytes and says where; write it there and call
+ * doorbell_sender_commit() or doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A
+ * receiver that is not trusted can write there too: do not read back what was written.
  */
 enum doorbell_status doorbell_sender_reserve(const struct doorbell_sender *sender,
                                              size_t most,
@@ -829,15 +861,16 @@ enum doorbell_status doorbell_sender_commit(const struct doorbell_sender *sender
 enum doorbell_status doorbell_sender_abandon(const struct doorbell_sender *sender);
 
 /**
- * A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has gone, after
- * doorbell_sender_listen() said that there was none. It belongs to the handle: never read, write or close it.
+ * A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has
+ * gone, after doorbell_sender_listen() said that there was none. It belongs to the handle: never
+ * read, write or close it.
  */
-enum doorbell_status doorbell_sender_fd(const struct doorbell_sender *sender,
-                                        int32_t *fd);
+enum doorbell_status doorbell_sender_fd(const struct doorbell_sender *sender, int32_t *fd);
 
 /**
- * Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told of the
- * receiver? If not, the file is unreadable until there is. Rings for what was pushed.
+ * Before going back to the event loop: is there room for a message of
+ * `length` bytes after all, or something to be told of the receiver? If
+ * not, the file is unreadable until there is. Rings for what was pushed.
  */
 enum doorbell_status doorbell_sender_listen(const struct doorbell_sender *sender,
                                             size_t length,
@@ -850,16 +883,16 @@ enum doorbell_status doorbell_sender_set_interruptible(const struct doorbell_sen
                                                        bool interruptible);
 
 /**
- * Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
- * connection may be freed: the end keeps the connection.
+ * Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not
+ * be trusted. The connection may be freed: the end keeps the connection.
  */
 enum doorbell_status doorbell_connection_receiver(const struct doorbell_connection *connection,
                                                   uint32_t lane,
                                                   struct doorbell_receiver **receiver);
 
 /**
- * Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
- * forked children.
+ * Takes the receiving end of lane number `lane` of a segment whose other users are all trusted:
+ * threads of this process, forked children.
  */
 enum doorbell_status doorbell_segment_receiver(const struct doorbell_segment *segment,
                                                uint32_t lane,
@@ -871,10 +904,11 @@ enum doorbell_status doorbell_segment_receiver(const struct doorbell_segment *se
 void doorbell_receiver_free(struct doorbell_receiver *receiver);
 
 /**
- * Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
- * then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
- * not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
- * received and the sender has left, or has died or hung up without leaving; another may come.
+ * Receives the next message where it lies: `message` and `length` say where, until
+ * doorbell_receiver_release(); until then the same message is received again. Waits while there is
+ * none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait, DOORBELL_FOREVER waits for
+ * ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been received and the
+ * sender has left, or has died or hung up without leaving; another may come.
  *
  * A sender that is not trusted may be writing there at this moment: copy first what you check
  * (doorbell_receiver_copy() does).
@@ -885,9 +919,10 @@ enum doorbell_status doorbell_receiver_recv(const struct doorbell_receiver *rece
                                             size_t *length);
 
 /**
- * Receives several messages, each where it lies: as many as are there, and `most` at most, of which `count` were written to
- * `messages`. All are held until doorbell_receiver_release(), and nothing else is received before. Waits for the first as
- * doorbell_receiver_recv() does; the sender gets their room when the receiver is used the next time. One who is not trusted may be
+ * Receives several messages, each where it lies: as many as are there, and `most` at most, of
+ * which `count` were written to `messages`. All are held until doorbell_receiver_release(), and
+ * nothing else is received before. Waits for the first as doorbell_receiver_recv() does; the
+ * sender gets their room when the receiver is used the next time. One who is not trusted may be
  * writing there: copy first what you check.
  */
 enum doorbell_status doorbell_receiver_recv_batch(const struct doorbell_receiver *receiver,
@@ -897,14 +932,15 @@ enum doorbell_status doorbell_receiver_recv_batch(const struct doorbell_receiver
                                                   size_t *count);
 
 /**
- * Lets go of the message that was received, or of all that were, so that the sender can write there again.
+ * Lets go of the message that was received, or of all that were, so
+ * that the sender can write there again.
  */
 enum doorbell_status doorbell_receiver_release(const struct doorbell_receiver *receiver);
 
 /**
- * Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_recv()
- * does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
- * DOORBELL_TOO_LONG, and `length` is written.
+ * Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as
+ * doorbell_receiver_recv() does. `length` becomes the message's length. If that is more than
+ * `size`, nothing is copied and the message stays: DOORBELL_TOO_LONG, and `length` is written.
  */
 enum doorbell_status doorbell_receiver_copy(const struct doorbell_receiver *receiver,
                                             uint64_t deadline,
@@ -913,24 +949,25 @@ enum doorbell_status doorbell_receiver_copy(const struct doorbell_receiver *rece
                                             size_t *length);
 
 /**
- * A file for poll(), epoll and event loops. It is readable when there is something to receive, after
- * doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+ * A file for poll(), epoll and event loops. It is readable when there is something to receive,
+ * after doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never
+ * read, write or close it.
  */
-enum doorbell_status doorbell_receiver_fd(const struct doorbell_receiver *receiver,
-                                          int32_t *fd);
+enum doorbell_status doorbell_receiver_fd(const struct doorbell_receiver *receiver, int32_t *fd);
 
 /**
- * Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
- * there is.
+ * Before going back to the event loop: is there something to receive after all? If not, the file
+ * is unreadable until there is.
  */
 enum doorbell_status doorbell_receiver_listen(const struct doorbell_receiver *receiver,
                                               bool *something);
 
 /**
- * Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
- * most a quarter of the ring. What the sender passes by at the end of the ring counts: there may be fewer messages than
- * that, or none. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
- * `deadline`, or the sender has gone: what is there is received as usual.
+ * Waits until at least `bytes` bytes of records are there (a message's length, rounded up to
+ * eight, and eight more), at most a quarter of the ring. What the sender passes by at the end of
+ * the ring counts: there may be fewer messages than that, or none. The sender makes no system call
+ * before. DOORBELL_TIMED_OUT if they are not there by `deadline`, or the sender has gone: what is
+ * there is received as usual.
  */
 enum doorbell_status doorbell_receiver_wait_for_bytes(const struct doorbell_receiver *receiver,
                                                       uint64_t bytes,
@@ -943,8 +980,8 @@ enum doorbell_status doorbell_receiver_set_interruptible(const struct doorbell_r
                                                          bool interruptible);
 
 /**
- * What the last call of this thread that failed reports. Successful calls do not change it. It is valid until the
- * next call of this thread that fails, or the thread's end. Never NULL.
+ * What the last call of this thread that failed reports. Successful calls do not change it. It is
+ * valid until the next call of this thread that fails, or the thread's end. Never NULL.
  */
 const struct doorbell_error *doorbell_last_error(void);
 
@@ -954,14 +991,15 @@ const struct doorbell_error *doorbell_last_error(void);
 const char *doorbell_status_text(int32_t status);
 
 /**
- * Makes a gather without lanes. It takes lanes of connections, or lanes of segments, but not both at a time.
+ * Makes a gather without lanes. It takes lanes of connections, or
+ * lanes of segments, but not both at a time.
  */
 enum doorbell_status doorbell_gather_new(struct doorbell_gather **gather);
 
 /**
- * Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the segment is shared with nobody
- * else. `number` becomes the lane's number here. The connection may be freed: the connection is kept until the lane is
- * removed.
+ * Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the
+ * segment is shared with nobody else. `number` becomes the lane's number here. The connection may
+ * be freed: the connection is kept until the lane is removed.
  */
 enum doorbell_status doorbell_gather_add(const struct doorbell_gather *gather,
                                          const struct doorbell_connection *connection,
@@ -969,7 +1007,8 @@ enum doorbell_status doorbell_gather_add(const struct doorbell_gather *gather,
                                          size_t *number);
 
 /**
- * As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children.
+ * As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this
+ * process, forked children.
  */
 enum doorbell_status doorbell_gather_add_segment(const struct doorbell_gather *gather,
                                                  const struct doorbell_segment *segment,
@@ -977,8 +1016,8 @@ enum doorbell_status doorbell_gather_add_segment(const struct doorbell_gather *g
                                                  size_t *number);
 
 /**
- * Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
- * one.
+ * Leaves the lane that has this number here, which may be given to the next that is added.
+ * `removed` says whether there was one.
  */
 enum doorbell_status doorbell_gather_remove(const struct doorbell_gather *gather,
                                             size_t number,
@@ -990,10 +1029,10 @@ enum doorbell_status doorbell_gather_remove(const struct doorbell_gather *gather
 void doorbell_gather_free(struct doorbell_gather *gather);
 
 /**
- * Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane` becomes the lane's
- * number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
- * DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
- * lane.
+ * Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane`
+ * becomes the lane's number. When a sender dies or lies, its end is told once, with the lane's
+ * number in `lane`, and the other lanes go on. DOORBELL_CLOSED when no sender is left at any lane.
+ * `lane` is written with every result: SIZE_MAX if it concerns no lane.
  */
 enum doorbell_status doorbell_gather_recv(const struct doorbell_gather *gather,
                                           uint64_t deadline,
@@ -1002,8 +1041,8 @@ enum doorbell_status doorbell_gather_recv(const struct doorbell_gather *gather,
                                           size_t *length);
 
 /**
- * Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_recv() and
- * doorbell_receiver_copy() in one.
+ * Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it:
+ * doorbell_gather_recv() and doorbell_receiver_copy() in one.
  */
 enum doorbell_status doorbell_gather_copy(const struct doorbell_gather *gather,
                                           uint64_t deadline,
@@ -1018,9 +1057,10 @@ enum doorbell_status doorbell_gather_copy(const struct doorbell_gather *gather,
 enum doorbell_status doorbell_gather_release(const struct doorbell_gather *gather);
 
 /**
- * The files of which one is readable when there is something to receive, after doorbell_gather_listen() said that there
- * was nothing: up to `room` of them are written to `fds`, and how many there are to `count`. Adding and removing lanes
- * changes them. See doorbell_receiver_fd().
+ * The files of which one is readable when there is something to receive,
+ * after doorbell_gather_listen() said that there was nothing: up to
+ * `room` of them are written to `fds`, and how many there are to `count`.
+ * Adding and removing lanes changes them. See doorbell_receiver_fd().
  */
 enum doorbell_status doorbell_gather_fds(const struct doorbell_gather *gather,
                                          int32_t *fds,
@@ -1028,11 +1068,10 @@ enum doorbell_status doorbell_gather_fds(const struct doorbell_gather *gather,
                                          size_t *count);
 
 /**
- * Before going back to the event loop: is there something to receive after all? If not, the files are unreadable until
- * there is.
+ * Before going back to the event loop: is there something to receive after all? If not, the files
+ * are unreadable until there is.
  */
-enum doorbell_status doorbell_gather_listen(const struct doorbell_gather *gather,
-                                            bool *something);
+enum doorbell_status doorbell_gather_listen(const struct doorbell_gather *gather, bool *something);
 
 /**
  * As doorbell_bell_set_interruptible(), for waits for messages.
@@ -1051,7 +1090,8 @@ void doorbell_listen_options_init(struct doorbell_listen_options *options);
 void doorbell_join_options_init(struct doorbell_join_options *options);
 
 /**
- * Fills in an offer: two bells with two eventfd waiter slots each, and nothing beside them. NULL is left alone.
+ * Fills in an offer: two bells with two eventfd waiter slots each,
+ * and nothing beside them. NULL is left alone.
  */
 void doorbell_offer_init(struct doorbell_offer *offer);
 
@@ -1067,8 +1107,8 @@ enum doorbell_status doorbell_segment_new(const struct doorbell_offer *offer,
 void doorbell_segment_free(struct doorbell_segment *segment);
 
 /**
- * Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
- * side can ring.
+ * Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make
+ * it before the other side can ring.
  */
 enum doorbell_status doorbell_segment_bell(const struct doorbell_segment *segment,
                                            uint32_t index,
@@ -1076,8 +1116,8 @@ enum doorbell_status doorbell_segment_bell(const struct doorbell_segment *segmen
                                            struct doorbell_bell **bell);
 
 /**
- * Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
- * `refused` becomes their number.
+ * Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with
+ * the zero byte. `refused` becomes their number.
  */
 enum doorbell_status doorbell_segment_refused(const struct doorbell_segment *segment,
                                               char *text,
@@ -1090,8 +1130,8 @@ enum doorbell_status doorbell_segment_refused(const struct doorbell_segment *seg
 uint64_t doorbell_segment_payload_size(const struct doorbell_segment *segment);
 
 /**
- * Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
- * so. Who reads meanwhile may see a part: agree on who writes when.
+ * Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring
+ * afterwards to say so. Who reads meanwhile may see a part: agree on who writes when.
  */
 enum doorbell_status doorbell_segment_write(const struct doorbell_segment *segment,
                                             uint64_t offset,
@@ -1107,15 +1147,14 @@ enum doorbell_status doorbell_segment_read(const struct doorbell_segment *segmen
                                            size_t length);
 
 /**
- * Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One that a dead host left is replaced; DOORBELL_OWNED if a process
- * listens there.
+ * Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One
+ * that a dead host left is replaced; DOORBELL_OWNED if a process listens there.
  */
-enum doorbell_status doorbell_host_bind(const char *path,
-                                        struct doorbell_host **host);
+enum doorbell_status doorbell_host_bind(const char *path, struct doorbell_host **host);
 
 /**
- * As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or those that follow from `users` if that is
- * negative, as with doorbell_listen_with().
+ * As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or
+ * those that follow from `users` if that is negative, as with doorbell_listen_with().
  */
 enum doorbell_status doorbell_host_bind_for(const char *path,
                                             const struct doorbell_users *users,
@@ -1128,20 +1167,22 @@ enum doorbell_status doorbell_host_bind_for(const char *path,
 void doorbell_host_free(struct doorbell_host *host);
 
 /**
- * The listening socket, readable when a process wants to meet; -1 for NULL. It belongs to the handle.
+ * The listening socket, readable when a process wants to meet; -1
+ * for NULL. It belongs to the handle.
  */
 int32_t doorbell_host_fd(const struct doorbell_host *host);
 
 /**
- * Waits for the next process and offers it `segment`. After any error, the host can go on accepting.
+ * Waits for the next process and offers it `segment`. After any
+ * error, the host can go on accepting.
  */
 enum doorbell_status doorbell_host_accept(const struct doorbell_host *host,
                                           const struct doorbell_segment *segment,
                                           struct doorbell_connection **connection);
 
 /**
- * As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if nobody was met. A caller that
- * says nothing keeps no other waiting.
+ * As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if
+ * nobody was met. A caller that says nothing keeps no other waiting.
  */
 enum doorbell_status doorbell_host_accept_until(const struct doorbell_host *host,
                                                 const struct doorbell_segment *segment,
@@ -1149,11 +1190,10 @@ enum doorbell_status doorbell_host_accept_until(const struct doorbell_host *host
                                                 struct doorbell_connection **connection);
 
 /**
- * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
- * 1 GiB of memory; doorbell_join_with() takes more.
+ * Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if
+ * it offers more than 1 GiB of memory; doorbell_join_with() takes more.
  */
-enum doorbell_status doorbell_join(const char *path,
-                                   struct doorbell_connection **connection);
+enum doorbell_status doorbell_join(const char *path, struct doorbell_connection **connection);
 
 /**
  * As doorbell_join(), as `options` say; NULL says nothing.
@@ -1163,19 +1203,18 @@ enum doorbell_status doorbell_join_with(const char *path,
                                         struct doorbell_connection **connection);
 
 /**
- * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
- * returns.
+ * The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the
+ * call on, whatever it returns.
  */
 enum doorbell_status doorbell_host_over(int32_t fd,
                                         const struct doorbell_segment *segment,
                                         struct doorbell_connection **connection);
 
 /**
- * The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
- * returns.
+ * The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from
+ * the call on, whatever it returns.
  */
-enum doorbell_status doorbell_join_over(int32_t fd,
-                                        struct doorbell_connection **connection);
+enum doorbell_status doorbell_join_over(int32_t fd, struct doorbell_connection **connection);
 
 /**
  * As doorbell_join_over(), as `options` say; NULL says nothing.
@@ -1185,25 +1224,28 @@ enum doorbell_status doorbell_join_over_with(int32_t fd,
                                              struct doorbell_connection **connection);
 
 /**
- * Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
- * call doorbell_pending_meet() in the parent.
+ * Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and
+ * execute its program, and call doorbell_pending_meet() in the parent.
  */
 enum doorbell_status doorbell_pending_new(struct doorbell_pending **pending);
 
 /**
- * In the forked child, before its program is executed: leaves the child's end open and names it in the environment
- * variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd() and doorbell_pending_variable().
+ * In the forked child, before its program is executed: leaves the child's end open and names it in
+ * the environment variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd()
+ * and doorbell_pending_variable().
  */
 enum doorbell_status doorbell_pending_in_child(const struct doorbell_pending *pending);
 
 /**
- * The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the rendezvous.
+ * The child's end, which belongs to the handle and is close-on-exec;
+ * -1 for NULL or after the rendezvous.
  */
 int32_t doorbell_pending_fd(const struct doorbell_pending *pending);
 
 /**
- * What DOORBELL_FD must be in the environment of a child in which the child's end is descriptor `fd`: `text` becomes that,
- * with a zero byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
+ * What DOORBELL_FD must be in the environment of a child in which the
+ * child's end is descriptor `fd`: `text` becomes that, with a zero
+ * byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
  */
 enum doorbell_status doorbell_pending_variable(const struct doorbell_pending *pending,
                                                int32_t fd,
@@ -1211,7 +1253,8 @@ enum doorbell_status doorbell_pending_variable(const struct doorbell_pending *pe
                                                size_t size);
 
 /**
- * Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
+ * Meets the child, which is process number `child`. Once;
+ * DOORBELL_NO_ANSWER if it ended or did not join.
  */
 enum doorbell_status doorbell_pending_meet(const struct doorbell_pending *pending,
                                            const struct doorbell_segment *segment,
@@ -1224,8 +1267,8 @@ enum doorbell_status doorbell_pending_meet(const struct doorbell_pending *pendin
 void doorbell_pending_free(struct doorbell_pending *pending);
 
 /**
- * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
- * than 1 GiB of memory; doorbell_inherit_with() takes more.
+ * The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+ * DOORBELL_TOO_LARGE if it offers more than 1 GiB of memory; doorbell_inherit_with() takes more.
  */
 enum doorbell_status doorbell_inherit(struct doorbell_connection **connection);
 
@@ -1236,9 +1279,10 @@ enum doorbell_status doorbell_inherit_with(const struct doorbell_join_options *o
                                            struct doorbell_connection **connection);
 
 /**
- * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
- * which hold a waiter slot (eventfd, a descriptor): then the last of them does. Other bells of the connection still ring
- * and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
+ * Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment
+ * that was joined over it which hold a waiter slot (eventfd, a descriptor): then the last of them
+ * does. Other bells of the connection still ring and wait, but hear of no deaths, and get no
+ * waiter slot any more (DOORBELL_HUNG_UP).
  */
 void doorbell_connection_free(struct doorbell_connection *connection);
 
@@ -1263,11 +1307,10 @@ enum doorbell_status doorbell_connection_peer(const struct doorbell_connection *
                                               struct doorbell_peer *peer);
 
 /**
- * Makes one. Where `by_files` is false and the kernel has futex_waitv(), it sleeps on futexes for bells and ends of channels
- * alone; else in poll(), for which each bell lends it an eventfd.
+ * Makes one. Where `by_files` is false and the kernel has futex_waitv(), it sleeps on futexes for
+ * bells and ends of channels alone; else in poll(), for which each bell lends it an eventfd.
  */
-enum doorbell_status doorbell_select_new(bool by_files,
-                                         struct doorbell_select **select);
+enum doorbell_status doorbell_select_new(bool by_files, struct doorbell_select **select);
 
 /**
  * Frees it. No end is touched.
@@ -1275,15 +1318,17 @@ enum doorbell_status doorbell_select_new(bool by_files,
 void doorbell_select_free(struct doorbell_select *select);
 
 /**
- * Whether it sleeps in poll() also where there is no descriptor among its ends: because that was asked for, or because the
- * kernel has no futex_waitv(). False for NULL and while another thread waits with it.
+ * Whether it sleeps in poll() also where there is no descriptor among
+ * its ends: because that was asked for, or because the kernel has no
+ * futex_waitv(). False for NULL and while another thread waits with it.
  */
 bool doorbell_select_by_files(const struct doorbell_select *select);
 
 /**
- * Waits until one of `count` ends has something, or something is to be told of its peer, or until `deadline`. `which` becomes its
- * place: receive there without waiting. It may have nothing, rarely: then wait again. Nothing is taken by waiting. Each end gets
- * its turn, however busy others are.
+ * Waits until one of `count` ends has something, or something is to be told
+ * of its peer, or until `deadline`. `which` becomes its place: receive there
+ * without waiting. It may have nothing, rarely: then wait again. Nothing is
+ * taken by waiting. Each end gets its turn, however busy others are.
  */
 enum doorbell_status doorbell_select_wait(const struct doorbell_select *select,
                                           const struct doorbell_end *ends,
@@ -1299,11 +1344,11 @@ enum doorbell_status doorbell_channel(uint64_t capacity,
                                       struct doorbell_receiver **receiver);
 
 /**
- * Listens at the service `name` of this user: `hello`, or a path, which has a slash. DOORBELL_OWNED if another process
- * serves it. Clients are processes of this user or root; each has memory of its own, and reaches no other.
+ * Listens at the service `name` of this user: `hello`, or a path, which has a slash.
+ * DOORBELL_OWNED if another process serves it. Clients are processes of this user or root; each
+ * has memory of its own, and reaches no other.
  */
-enum doorbell_status doorbell_listen(const char *name,
-                                     struct doorbell_service **service);
+enum doorbell_status doorbell_listen(const char *name, struct doorbell_service **service);
 
 /**
  * As doorbell_listen(), as `options` say; NULL says nothing.
@@ -1313,16 +1358,16 @@ enum doorbell_status doorbell_listen_with(const char *name,
                                           struct doorbell_service **service);
 
 /**
- * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it. DOORBELL_TOO_LONG if that is too
- * little; DOORBELL_IN_USE while another thread uses the handle.
+ * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it.
+ * DOORBELL_TOO_LONG if that is too little; DOORBELL_IN_USE while another thread uses the handle.
  */
 enum doorbell_status doorbell_service_path(const struct doorbell_service *service,
                                            char *to,
                                            size_t size);
 
 /**
- * Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER if nobody listens there
- * by then.
+ * Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER
+ * if nobody listens there by then.
  */
 enum doorbell_status doorbell_connect(const char *name,
                                       uint64_t deadline,
@@ -1330,7 +1375,8 @@ enum doorbell_status doorbell_connect(const char *name,
                                       struct doorbell_receiver **receiver);
 
 /**
- * As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service is none of `options->host`.
+ * As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service
+ * is none of `options->host`.
  */
 enum doorbell_status doorbell_connect_with(const char *name,
                                            const struct doorbell_join_options *options,
@@ -1339,7 +1385,8 @@ enum doorbell_status doorbell_connect_with(const char *name,
                                            struct doorbell_receiver **receiver);
 
 /**
- * Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.
+ * Waits until `deadline` for the next client, which is the caller's
+ * alone: doorbell_service_recv() does not hear of it.
  */
 enum doorbell_status doorbell_service_accept(const struct doorbell_service *service,
                                              uint64_t deadline,
@@ -1347,9 +1394,10 @@ enum doorbell_status doorbell_service_accept(const struct doorbell_service *serv
                                              struct doorbell_receiver **receiver);
 
 /**
- * Receives the next message of any client to `to`, where `size` bytes are, and the client's number, which is never used
- * again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less than `length`: the message is received again by the next
- * call. What is wrong with a client ends that client, and is no error.
+ * Receives the next message of any client to `to`, where `size` bytes are, and the client's
+ * number, which is never used again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less
+ * than `length`: the message is received again by the next call. What is wrong with a client ends
+ * that client, and is no error.
  */
 enum doorbell_status doorbell_service_recv(const struct doorbell_service *service,
                                            uint64_t deadline,
@@ -1359,9 +1407,10 @@ enum doorbell_status doorbell_service_recv(const struct doorbell_service *servic
                                            uint64_t *client);
 
 /**
- * Sends `length` bytes to client number `client`. Waits while there is no room, because the client does not take its answers, until
- * `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client has gone,
- * DOORBELL_PEER_GONE if its process goes meanwhile.
+ * Sends `length` bytes to client number `client`. Waits while there is no room, because
+ * the client does not take its answers, until `deadline`: then DOORBELL_TIMED_OUT. 0
+ * does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client
+ * has gone, DOORBELL_PEER_GONE if its process goes meanwhile.
  */
 enum doorbell_status doorbell_service_send(const struct doorbell_service *service,
                                            uint64_t client,
@@ -1370,13 +1419,15 @@ enum doorbell_status doorbell_service_send(const struct doorbell_service *servic
                                            uint64_t deadline);
 
 /**
- * A file that is readable when there may be something to receive, or somebody to accept, once a call that does not wait has said
- * that there was nothing. It belongs to the handle; -1 for NULL, or while another thread uses the handle.
+ * A file that is readable when there may be something to receive, or somebody to accept, once a
+ * call that does not wait has said that there was nothing. It belongs to the handle; -1 for NULL,
+ * or while another thread uses the handle.
  */
 int32_t doorbell_service_fd(const struct doorbell_service *service);
 
 /**
- * Stops listening, removes the name, and hangs up on the clients, but for those that were accepted.
+ * Stops listening, removes the name, and hangs up on the clients,
+ * but for those that were accepted.
  */
 void doorbell_service_free(struct doorbell_service *service);
 

@@ -27,11 +27,13 @@ pub const DOORBELL_EVENTFD: u32 = 4;
 /// A deadline that never comes.
 pub const DOORBELL_FOREVER: u64 = 0xffff_ffff_ffff_ffff;
 
-/// A handle of a bell. All handles of one bell hear every ring; each remembers by itself which rings it has heard.
+/// A handle of a bell. All handles of one bell hear every ring; each
+/// remembers by itself which rings it has heard.
 ///
-/// A ring before the wait is remembered: the next wait returns at once. Two rings before the wait are heard as two by
-/// one wait. A ring with nobody waiting makes no system call. When a peer dies, its rings are heard first, and then
-/// every wait returns DOORBELL_PEER_GONE: once for each peer, and again and again when nobody is left.
+/// A ring before the wait is remembered: the next wait returns at once. Two rings before the wait
+/// are heard as two by one wait. A ring with nobody waiting makes no system call. When a peer dies,
+/// its rings are heard first, and then every wait returns DOORBELL_PEER_GONE: once for each peer,
+/// and again and again when nobody is left.
 ///
 /// What happened before a ring happened before the return of a wait that heard it.
 #[derive(Debug)]
@@ -176,8 +178,8 @@ impl doorbell_bell {
     }
 }
 
-/// Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots: as many handles can wait
-/// with DOORBELL_EVENTFD or become files.
+/// Makes a bell for the threads of this process, with `eventfds` (at most 8) eventfd waiter slots:
+/// as many handles can wait with DOORBELL_EVENTFD or become files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_new(
     way: u32,
@@ -193,8 +195,9 @@ pub unsafe extern "C" fn doorbell_bell_new(
     })
 }
 
-/// Makes a bell that this process shares with the children it forks from now on. Clone the handle before the fork and
-/// use one clone on each side. Neither side is told of the other's death: that takes a rendezvous.
+/// Makes a bell that this process shares with the children it forks from
+/// now on. Clone the handle before the fork and use one clone on each side.
+/// Neither side is told of the other's death: that takes a rendezvous.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_new_for_children(
     way: u32,
@@ -210,7 +213,8 @@ pub unsafe extern "C" fn doorbell_bell_new_for_children(
     })
 }
 
-/// Makes another handle of the same bell, which waits by `way` and has heard what this one has heard.
+/// Makes another handle of the same bell, which waits by `way` and
+/// has heard what this one has heard.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_clone(
     bell: *const doorbell_bell,
@@ -236,9 +240,9 @@ pub unsafe extern "C" fn doorbell_bell_free(bell: *mut doorbell_bell) {
     });
 }
 
-/// Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one load when nobody
-/// sleeps, else a system call once per burst. From any thread, at any time; not in a signal handler that may interrupt
-/// a call of this library. Ringing NULL does nothing.
+/// Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one
+/// load when nobody sleeps, else a system call once per burst. From any thread, at any time; not in
+/// a signal handler that may interrupt a call of this library. Ringing NULL does nothing.
 // Cannot panic: atomics, system calls whose results are ignored, and an index the type bounds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_ring(bell: *const doorbell_bell) {
@@ -255,8 +259,8 @@ pub unsafe extern "C" fn doorbell_bell_wait(bell: *const doorbell_bell, rings: *
     unsafe { doorbell_bell_wait_deadline(bell, DOORBELL_FOREVER, rings) }
 }
 
-/// As doorbell_bell_wait(), but not beyond `deadline`: DOORBELL_TIMED_OUT if no ring came. A deadline that has passed
-/// only looks.
+/// As doorbell_bell_wait(), but not beyond `deadline`: DOORBELL_TIMED_OUT if no ring came. A
+/// deadline that has passed only looks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_wait_deadline(
     bell: *const doorbell_bell,
@@ -272,10 +276,11 @@ pub unsafe extern "C" fn doorbell_bell_wait_deadline(
     })
 }
 
-/// Takes the rings that came since this handle last heard any; DOORBELL_TIMED_OUT if there were none. Never waits.
+/// Takes the rings that came since this handle last heard any;
+/// DOORBELL_TIMED_OUT if there were none. Never waits.
 ///
-/// On a handle that is a file, this makes the file unreadable until the next ring: call it whenever poll() or epoll
-/// says that the file is readable, which may be for no reason.
+/// On a handle that is a file, this makes the file unreadable until the next ring: call it whenever
+/// poll() or epoll says that the file is readable, which may be for no reason.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_try_wait(
     bell: *const doorbell_bell,
@@ -290,8 +295,9 @@ pub unsafe extern "C" fn doorbell_bell_try_wait(
     })
 }
 
-/// Waits for a ring at any of `count` bells, or for `deadline`. `which` becomes the place of one that was rung;
-/// doorbell_bell_try_wait() then says how often. All handles must wait in the same way.
+/// Waits for a ring at any of `count` bells, or for `deadline`. `which`
+/// becomes the place of one that was rung; doorbell_bell_try_wait()
+/// then says how often. All handles must wait in the same way.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_wait_any(
     bells: *const *const doorbell_bell,
@@ -317,9 +323,10 @@ pub unsafe extern "C" fn doorbell_bell_wait_any(
     })
 }
 
-/// Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on until
-/// doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once for each handle; waiting
-/// with the handle is an error from then on. Takes an eventfd waiter slot: DOORBELL_NO_WAITER_SLOT if all are taken.
+/// Makes this handle a file for poll(), epoll and event loops: `fd` is readable from a ring on
+/// until doorbell_bell_try_wait(). It belongs to the handle: never read, write or close it. Once
+/// for each handle; waiting with the handle is an error from then on. Takes an eventfd waiter slot:
+/// DOORBELL_NO_WAITER_SLOT if all are taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i32) -> doorbell_status {
     guard_all(|| {
@@ -344,7 +351,8 @@ pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i
     })
 }
 
-/// Says that whoever rings `bell` waits at `partner` otherwise: an adaptive wait does not spin while it sleeps there.
+/// Says that whoever rings `bell` waits at `partner` otherwise: an
+/// adaptive wait does not spin while it sleeps there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_set_partner(
     bell: *const doorbell_bell,
@@ -358,10 +366,11 @@ pub unsafe extern "C" fn doorbell_bell_set_partner(
     })
 }
 
-/// Says whether a signal handler that runs in the waiting thread ends a sleep with DOORBELL_INTERRUPTED. Without it,
-/// waits go on. A signal just before the sleep does not end it: a program that must not miss one also has a deadline,
-/// or polls the file with ppoll(). Nor need a handler end it that was installed with SA_RESTART, as
-/// signal() does it: in a wait without a deadline the kernel goes back to sleep behind it. Use sigaction() without that.
+/// Says whether a signal handler that runs in the waiting thread ends a sleep with
+/// DOORBELL_INTERRUPTED. Without it, waits go on. A signal just before the sleep does not end it: a
+/// program that must not miss one also has a deadline, or polls the file with ppoll(). Nor need a
+/// handler end it that was installed with SA_RESTART, as signal() does it: in a wait without a
+/// deadline the kernel goes back to sleep behind it. Use sigaction() without that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_set_interruptible(
     bell: *const doorbell_bell,

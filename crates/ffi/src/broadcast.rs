@@ -16,14 +16,16 @@ use std::ffi::c_void;
 use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 
-/// The publisher waits for this subscriber, until its deadline: for those it depends on and trusts to go on.
+/// The publisher waits for this subscriber, until its deadline: for
+/// those it depends on and trusts to go on.
 pub const DOORBELL_HOLD_BACK: u32 = 0;
 /// The subscription of one that is too slow ends; it is told DOORBELL_DROPPED.
 pub const DOORBELL_DROP: u32 = 1;
 /// One that is too slow misses messages, and is told how many.
 pub const DOORBELL_GAP: u32 = 2;
 
-/// The publishing end of a broadcast. One thread at a time: a second is refused with DOORBELL_IN_USE.
+/// The publishing end of a broadcast. One thread at a time: a second
+/// is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
 pub struct doorbell_publisher(Mutex<Publishing>);
 
@@ -69,7 +71,8 @@ impl<T: Trust> Receive for Subscriber<T> {
 pub(crate) struct Subscribing {
     subscriber: Box<dyn Receive>,
     message: Vec<u8>,
-    /// How many were missed before the message that is kept, for there was no room for it at the caller's.
+    /// How many were missed before the message that is kept, for
+    /// there was no room for it at the caller's.
     kept: Option<u64>,
 }
 
@@ -111,7 +114,8 @@ impl From<JoinError> for Failure {
     }
 }
 
-/// Makes a log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
+/// Makes a log of at least `capacity` bytes, without subscribers. The
+/// longest message takes about three eighths of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_new(
     capacity: u64,
@@ -136,9 +140,10 @@ pub unsafe extern "C" fn doorbell_publisher_free(publisher: *mut doorbell_publis
     });
 }
 
-/// Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment they share. It receives what is
-/// published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP; `number` becomes the
-/// subscriber's number here. The connection may be freed: the connection is kept until the subscription ends.
+/// Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment
+/// they share. It receives what is published from now on. `slow` is DOORBELL_HOLD_BACK,
+/// DOORBELL_DROP or DOORBELL_GAP; `number` becomes the subscriber's number here. The connection may
+/// be freed: the connection is kept until the subscription ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_admit(
     publisher: *const doorbell_publisher,
@@ -158,8 +163,8 @@ pub unsafe extern "C" fn doorbell_publisher_admit(
     })
 }
 
-/// Makes a subscriber of this process, which may be given to another thread. It receives what is published from now on.
-/// `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP.
+/// Makes a subscriber of this process, which may be given to another thread. It receives what is
+/// published from now on. `slow` is DOORBELL_HOLD_BACK, DOORBELL_DROP or DOORBELL_GAP.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_subscribe(
     publisher: *const doorbell_publisher,
@@ -188,7 +193,8 @@ pub unsafe extern "C" fn doorbell_publisher_subscribers(publisher: *const doorbe
     subscribers
 }
 
-/// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not called.
+/// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the
+/// log still has: 0, if this is not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_set_history(
     publisher: *const doorbell_publisher,
@@ -213,8 +219,9 @@ pub unsafe extern "C" fn doorbell_publisher_longest(publisher: *const doorbell_p
     longest
 }
 
-/// Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back, until `deadline`: then
-/// DOORBELL_TIMED_OUT. The end of a subscription fails no publication; doorbell_publisher_ended() tells of it.
+/// Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back,
+/// until `deadline`: then DOORBELL_TIMED_OUT. The end of a subscription fails no publication;
+/// doorbell_publisher_ended() tells of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_publish(
     publisher: *const doorbell_publisher,
@@ -233,9 +240,10 @@ pub unsafe extern "C" fn doorbell_publisher_publish(
     })
 }
 
-/// A subscription that ended, each once: DOORBELL_TIMED_OUT if there is none that was not told. `number` becomes the
-/// subscriber's number, and `how` DOORBELL_CLOSED if it left, DOORBELL_PEER_GONE if it hung up or died, DOORBELL_DROPPED
-/// if it was too slow, DOORBELL_VIOLATION if it broke the protocol.
+/// A subscription that ended, each once: DOORBELL_TIMED_OUT if there is none that was not told.
+/// `number` becomes the subscriber's number, and `how` DOORBELL_CLOSED if it left,
+/// DOORBELL_PEER_GONE if it hung up or died, DOORBELL_DROPPED if it was too slow,
+/// DOORBELL_VIOLATION if it broke the protocol.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_ended(
     publisher: *const doorbell_publisher,
@@ -262,8 +270,9 @@ pub unsafe extern "C" fn doorbell_publisher_ended(
     })
 }
 
-/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the segment they share; waits for
-/// that for up to 30 seconds. The connection may be freed: the subscription keeps the connection.
+/// Subscribes at the peer, which calls doorbell_publisher_admit() with the same `lane` of the
+/// segment they share; waits for that for up to 30 seconds. The connection may be freed: the
+/// subscription keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_subscribe(
     connection: *const doorbell_connection,
@@ -290,10 +299,11 @@ pub unsafe extern "C" fn doorbell_subscriber_free(subscriber: *mut doorbell_subs
     });
 }
 
-/// Copies the next message to `to`, where `size` bytes are. Waits while there is none, until `deadline`: then
-/// DOORBELL_TIMED_OUT. `length` becomes the message's length and `missed` how many were missed directly before it. If
-/// the length is more than `size`, nothing is copied, the message is kept for the next call, and both are written:
-/// DOORBELL_TOO_LONG. DOORBELL_CLOSED, DOORBELL_PEER_GONE or DOORBELL_DROPPED when the subscription has ended.
+/// Copies the next message to `to`, where `size` bytes are. Waits while there is none, until
+/// `deadline`: then DOORBELL_TIMED_OUT. `length` becomes the message's length and `missed` how many
+/// were missed directly before it. If the length is more than `size`, nothing is copied, the
+/// message is kept for the next call, and both are written: DOORBELL_TOO_LONG. DOORBELL_CLOSED,
+/// DOORBELL_PEER_GONE or DOORBELL_DROPPED when the subscription has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_subscriber_copy(
     subscriber: *const doorbell_subscriber,
@@ -322,15 +332,17 @@ pub unsafe extern "C" fn doorbell_subscriber_copy(
         if message.len() > size {
             return Err(Failure::too_long(message.len(), size));
         }
-        // SAFETY: `size` bytes are valid for writes (contract), and the message is not longer; it is private.
+        // SAFETY: `size` bytes are valid for writes (contract), and
+        // the message is not longer; it is private.
         unsafe { to.cast::<u8>().copy_from(message.as_ptr(), message.len()) };
         *kept = None;
         Ok(came(Some(()), |()| {}))
     })
 }
 
-/// A file for poll(), epoll and event loops. It is readable when there is something to receive, after
-/// doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+/// A file for poll(), epoll and event loops. It is readable when there is something to receive,
+/// after doorbell_subscriber_listen() said that there was nothing. It belongs to the handle: never
+/// read, write or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_subscriber_fd(
     subscriber: *const doorbell_subscriber,
@@ -344,8 +356,9 @@ pub unsafe extern "C" fn doorbell_subscriber_fd(
     })
 }
 
-/// Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
-/// there is. A message that DOORBELL_TOO_LONG left behind is something, but makes no file readable: receive it first.
+/// Before going back to the event loop: is there something to receive after all? If not, the file
+/// is unreadable until there is. A message that DOORBELL_TOO_LONG left behind is something, but
+/// makes no file readable: receive it first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_subscriber_listen(
     subscriber: *const doorbell_subscriber,

@@ -85,7 +85,8 @@ pub(crate) trait Receive: Send + std::fmt::Debug {
 
 /// A sender and the slot that was reserved in it, which C holds across calls.
 ///
-/// Invariant: `sender` came from a box and is freed by the drop. While `slot` is there, it alone touches the sender.
+/// Invariant: `sender` came from a box and is freed by the drop.
+/// While `slot` is there, it alone touches the sender.
 #[derive(Debug)]
 struct Sending<T: Trust> {
     slot: Option<Slot<'static, T, Adaptive>>,
@@ -94,8 +95,8 @@ struct Sending<T: Trust> {
 
 /// A receiver and the message that was received from it, which C holds across calls.
 ///
-/// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it alone touches the
-/// receiver; while a batch is held, nobody does.
+/// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it
+/// alone touches the receiver; while a batch is held, nobody does.
 #[derive(Debug)]
 struct Receiving<T: Trust> {
     message: Option<Message<'static, T>>,
@@ -106,7 +107,8 @@ struct Receiving<T: Trust> {
 
 // SAFETY: it owns a sender, which may go from thread to thread, and a borrow of it that goes along.
 unsafe impl<T: Trust> Send for Sending<T> {}
-// SAFETY: it owns a receiver, which may go from thread to thread, and a borrow of it that goes along.
+// SAFETY: it owns a receiver, which may go from thread to thread, and
+// a borrow of it that goes along.
 unsafe impl<T: Trust> Send for Receiving<T> {}
 
 const _: () = {
@@ -129,9 +131,10 @@ impl<T: Trust> Sending<T> {
                 "a reserved message is still to be committed or abandoned; do that before the next",
             ));
         }
-        // SAFETY: there is no slot, so nobody else touches the sender (invariant). 'static stands for "until the drop of
-        // `self`": the result is used up within the call, or becomes the slot, which the drop takes first.
-        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        // SAFETY: there is no slot, so nobody else touches the sender (invariant). 'static stands for
+        // "until the drop of `self`": the result is used up within the call, or becomes the slot,
+        // which the drop takes first. JUSTIFICATION: the borrow lives in C between two calls, where
+        // the compiler cannot follow it.
         Ok(unsafe { self.sender.as_mut() })
     }
 }
@@ -226,9 +229,10 @@ impl<T: Trust> Receiving<T> {
         if self.message.is_some() || self.holds_batch {
             return Err(Failure::invalid("a message is still held; release it first"));
         }
-        // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for "until the
-        // drop of `self`": the result is used up within the call, or becomes the message, which the drop takes first.
-        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for
+        // "until the drop of `self`": the result is used up within the call, or becomes the
+        // message, which the drop takes first. JUSTIFICATION: the borrow lives in C between two
+        // calls, where the compiler cannot follow it.
         Ok(unsafe { self.receiver.as_mut() })
     }
 }
@@ -304,8 +308,8 @@ impl Locked for Box<dyn Receive> {
     }
 }
 
-/// Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
-/// connection may be freed: the end keeps the connection.
+/// Takes the sending end of lane number `lane` of the segment shared with the peer, who need not be
+/// trusted. The connection may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_sender(
     connection: *const doorbell_connection,
@@ -321,8 +325,8 @@ pub unsafe extern "C" fn doorbell_connection_sender(
     })
 }
 
-/// Takes the sending end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
-/// forked children.
+/// Takes the sending end of lane number `lane` of a segment whose other users are all trusted:
+/// threads of this process, forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_sender(
     segment: *const doorbell_segment,
@@ -359,9 +363,9 @@ pub unsafe extern "C" fn doorbell_sender_longest(sender: *const doorbell_sender)
     longest
 }
 
-/// Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
-/// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the receiver has left, DOORBELL_PEER_GONE if its
-/// process has; another may come.
+/// Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then
+/// DOORBELL_TIMED_OUT. 0 does not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED if the
+/// receiver has left, DOORBELL_PEER_GONE if its process has; another may come.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_send(
     sender: *const doorbell_sender,
@@ -377,8 +381,9 @@ pub unsafe extern "C" fn doorbell_sender_send(
     })
 }
 
-/// Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and one that sleeps is woken by
-/// doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is no room: ring, and wait in doorbell_sender_send().
+/// Adds `length` bytes as one message to a batch: a receiver that is awake finds it at once, and
+/// one that sleeps is woken by doorbell_sender_ring(), once for all. DOORBELL_TIMED_OUT if there is
+/// no room: ring, and wait in doorbell_sender_send().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_push(
     sender: *const doorbell_sender,
@@ -402,9 +407,9 @@ pub unsafe extern "C" fn doorbell_sender_ring(sender: *const doorbell_sender) ->
     })
 }
 
-/// Makes room for a message of up to `most` bytes and says where; write it there and call doorbell_sender_commit() or
-/// doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A receiver that is not trusted can write there too:
-/// do not read back what was written.
+/// Makes room for a message of up to `most` bytes and says where; write it there and call
+/// doorbell_sender_commit() or doorbell_sender_abandon(). Waits as doorbell_sender_send() does. A
+/// receiver that is not trusted can write there too: do not read back what was written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_reserve(
     sender: *const doorbell_sender,
@@ -442,8 +447,9 @@ pub unsafe extern "C" fn doorbell_sender_abandon(sender: *const doorbell_sender)
     })
 }
 
-/// A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has gone, after
-/// doorbell_sender_listen() said that there was none. It belongs to the handle: never read, write or close it.
+/// A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has
+/// gone, after doorbell_sender_listen() said that there was none. It belongs to the handle: never
+/// read, write or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_fd(sender: *const doorbell_sender, fd: *mut i32) -> doorbell_status {
     guard_all(|| {
@@ -454,8 +460,9 @@ pub unsafe extern "C" fn doorbell_sender_fd(sender: *const doorbell_sender, fd: 
     })
 }
 
-/// Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told of the
-/// receiver? If not, the file is unreadable until there is. Rings for what was pushed.
+/// Before going back to the event loop: is there room for a message of
+/// `length` bytes after all, or something to be told of the receiver? If
+/// not, the file is unreadable until there is. Rings for what was pushed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_listen(
     sender: *const doorbell_sender,
@@ -482,8 +489,8 @@ pub unsafe extern "C" fn doorbell_sender_set_interruptible(
     })
 }
 
-/// Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not be trusted. The
-/// connection may be freed: the end keeps the connection.
+/// Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not
+/// be trusted. The connection may be freed: the end keeps the connection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_receiver(
     connection: *const doorbell_connection,
@@ -499,8 +506,8 @@ pub unsafe extern "C" fn doorbell_connection_receiver(
     })
 }
 
-/// Takes the receiving end of lane number `lane` of a segment whose other users are all trusted: threads of this process,
-/// forked children.
+/// Takes the receiving end of lane number `lane` of a segment whose other users are all trusted:
+/// threads of this process, forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_receiver(
     segment: *const doorbell_segment,
@@ -525,10 +532,11 @@ pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver
     });
 }
 
-/// Receives the next message where it lies: `message` and `length` say where, until doorbell_receiver_release(); until
-/// then the same message is received again. Waits while there is none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does
-/// not wait, DOORBELL_FOREVER waits for ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been
-/// received and the sender has left, or has died or hung up without leaving; another may come.
+/// Receives the next message where it lies: `message` and `length` say where, until
+/// doorbell_receiver_release(); until then the same message is received again. Waits while there is
+/// none, until `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait, DOORBELL_FOREVER waits for
+/// ever. DOORBELL_CLOSED or DOORBELL_PEER_GONE when all that was sent has been received and the
+/// sender has left, or has died or hung up without leaving; another may come.
 ///
 /// A sender that is not trusted may be writing there at this moment: copy first what you check
 /// (doorbell_receiver_copy() does).
@@ -552,9 +560,10 @@ pub unsafe extern "C" fn doorbell_receiver_recv(
     })
 }
 
-/// Receives several messages, each where it lies: as many as are there, and `most` at most, of which `count` were written to
-/// `messages`. All are held until doorbell_receiver_release(), and nothing else is received before. Waits for the first as
-/// doorbell_receiver_recv() does; the sender gets their room when the receiver is used the next time. One who is not trusted may be
+/// Receives several messages, each where it lies: as many as are there, and `most` at most, of
+/// which `count` were written to `messages`. All are held until doorbell_receiver_release(), and
+/// nothing else is received before. Waits for the first as doorbell_receiver_recv() does; the
+/// sender gets their room when the receiver is used the next time. One who is not trusted may be
 /// writing there: copy first what you check.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_recv_batch(
@@ -577,7 +586,8 @@ pub unsafe extern "C" fn doorbell_receiver_recv_batch(
         }
         let mut got = 0;
         let there = lock(&receiver.0)?.receive_batch(at(deadline), &mut |message| {
-            // SAFETY: `most` are valid for writes (contract), and this is not called again once so many were written.
+            // SAFETY: `most` are valid for writes (contract), and
+            // this is not called again once so many were written.
             unsafe { messages.add(got).write(message) };
             got += 1;
             got < most
@@ -586,7 +596,8 @@ pub unsafe extern "C" fn doorbell_receiver_recv_batch(
     })
 }
 
-/// Lets go of the message that was received, or of all that were, so that the sender can write there again.
+/// Lets go of the message that was received, or of all that were, so
+/// that the sender can write there again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_receiver) -> doorbell_status {
     guard_all(|| {
@@ -596,9 +607,9 @@ pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_rec
     })
 }
 
-/// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as doorbell_receiver_recv()
-/// does. `length` becomes the message's length. If that is more than `size`, nothing is copied and the message stays:
-/// DOORBELL_TOO_LONG, and `length` is written.
+/// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as
+/// doorbell_receiver_recv() does. `length` becomes the message's length. If that is more than
+/// `size`, nothing is copied and the message stays: DOORBELL_TOO_LONG, and `length` is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_copy(
     receiver: *const doorbell_receiver,
@@ -622,7 +633,8 @@ pub unsafe extern "C" fn doorbell_receiver_copy(
             return Err(Failure::too_long(length, size));
         }
         if length > 0 {
-            // SAFETY: `size` bytes are valid for writes (contract), and `length` is not more; zeroed, so initialised.
+            // SAFETY: `size` bytes are valid for writes (contract),
+            // and `length` is not more; zeroed, so initialised.
             let to = unsafe {
                 to.write_bytes(0, length);
                 std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
@@ -634,8 +646,9 @@ pub unsafe extern "C" fn doorbell_receiver_copy(
     })
 }
 
-/// A file for poll(), epoll and event loops. It is readable when there is something to receive, after
-/// doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never read, write or close it.
+/// A file for poll(), epoll and event loops. It is readable when there is something to receive,
+/// after doorbell_receiver_listen() said that there was nothing. It belongs to the handle: never
+/// read, write or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_fd(
     receiver: *const doorbell_receiver,
@@ -649,8 +662,8 @@ pub unsafe extern "C" fn doorbell_receiver_fd(
     })
 }
 
-/// Before going back to the event loop: is there something to receive after all? If not, the file is unreadable until
-/// there is.
+/// Before going back to the event loop: is there something to receive after all? If not, the file
+/// is unreadable until there is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_listen(
     receiver: *const doorbell_receiver,
@@ -664,10 +677,11 @@ pub unsafe extern "C" fn doorbell_receiver_listen(
     })
 }
 
-/// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight more), at
-/// most a quarter of the ring. What the sender passes by at the end of the ring counts: there may be fewer messages than
-/// that, or none. The sender makes no system call before. DOORBELL_TIMED_OUT if they are not there by
-/// `deadline`, or the sender has gone: what is there is received as usual.
+/// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to
+/// eight, and eight more), at most a quarter of the ring. What the sender passes by at the end of
+/// the ring counts: there may be fewer messages than that, or none. The sender makes no system call
+/// before. DOORBELL_TIMED_OUT if they are not there by `deadline`, or the sender has gone: what is
+/// there is received as usual.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_wait_for_bytes(
     receiver: *const doorbell_receiver,

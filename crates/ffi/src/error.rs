@@ -18,12 +18,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub enum doorbell_status {
     /// It did what it is for.
     DOORBELL_OK = 0,
-    /// The deadline came first, or there was nothing and the call never waits. Not an error: doorbell_last_error() is
-    /// not changed.
+    /// The deadline came first, or there was nothing and the call never waits. Not an error:
+    /// doorbell_last_error() is not changed.
     DOORBELL_TIMED_OUT = 1,
     /// A signal handler ran in the waiting thread; see doorbell_bell_set_interruptible().
     DOORBELL_INTERRUPTED = 2,
-    /// The kernel reported that a peer closed its end or died. What it had rung before was delivered first.
+    /// The kernel reported that a peer closed its end or died. What
+    /// it had rung before was delivered first.
     DOORBELL_PEER_GONE = 3,
     /// All eventfd waiter slots of the bell are taken.
     DOORBELL_NO_WAITER_SLOT = 4,
@@ -59,17 +60,20 @@ pub enum doorbell_status {
     DOORBELL_TOO_LONG = 19,
     /// Somebody is at this end of the lane.
     DOORBELL_TAKEN = 20,
-    /// The segment has no such lane, or none at all, or one that shares its receiver with others and has no receiving end of its own.
+    /// The segment has no such lane, or none at all, or one that shares its receiver with others
+    /// and has no receiving end of its own.
     DOORBELL_NO_LANE = 21,
-    /// An end that lends memory out as it lies there, on a segment that somebody shares who is not trusted: take the end at
-    /// the connection.
+    /// An end that lends memory out as it lies there, on a segment that somebody shares who is not
+    /// trusted: take the end at the connection.
     DOORBELL_UNTRUSTED = 22,
-    /// The peer is not trusted, and memory of the segment is lent out by an end that was taken at the segment: meet it on a
-    /// segment of its own.
+    /// The peer is not trusted, and memory of the segment is lent out by an end that was taken at
+    /// the segment: meet it on a segment of its own.
     DOORBELL_LENT = 23,
-    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its
+    /// maker since, or was forked from the one that joined.
     DOORBELL_HUNG_UP = 24,
-    /// The peer offers more memory than is taken from one who is not trusted; or there is no memory for a message.
+    /// The peer offers more memory than is taken from one who is not
+    /// trusted; or there is no memory for a message.
     DOORBELL_TOO_LARGE = 25,
     /// Memory in huge pages is not shared with peers who are not trusted: they can take it away.
     DOORBELL_HUGE_PAGES = 26,
@@ -77,7 +81,8 @@ pub enum doorbell_status {
     DOORBELL_DROPPED = 27,
     /// The other side is a process of a user with whom this side does not share memory.
     DOORBELL_OTHER_USER = 28,
-    /// The end belongs to the process that this one was forked from: take a child's ends in the child.
+    /// The end belongs to the process that this one was forked from:
+    /// take a child's ends in the child.
     DOORBELL_FORKED = 29,
 }
 
@@ -308,7 +313,8 @@ impl Last {
     }
 }
 
-/// Runs one call of the interface: keeps its failure for [`doorbell_last_error`], and makes one of a panic.
+/// Runs one call of the interface: keeps its failure for
+/// [`doorbell_last_error`], and makes one of a panic.
 pub(crate) fn guard(call: impl FnOnce() -> Result<doorbell_status, Failure>) -> doorbell_status {
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
         let message = "a mistake in the library doorbell; standard error has the place";
@@ -316,7 +322,8 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<doorbell_status, Failure>) -> 
     });
     result.unwrap_or_else(|failure| {
         let status = failure.status;
-        // In a destructor of this thread's other thread-local data the place may be gone: then nothing is kept.
+        // In a destructor of this thread's other thread-local data
+        // the place may be gone: then nothing is kept.
         let _ = LAST.try_with(|last| *last.borrow_mut() = Last::new(failure));
         status
     })
@@ -338,8 +345,8 @@ pub(crate) fn came<T>(something: Option<T>, take: impl FnOnce(T)) -> doorbell_st
     }
 }
 
-/// What the last call of this thread that failed reports. Successful calls do not change it. It is valid until the
-/// next call of this thread that fails, or the thread's end. Never NULL.
+/// What the last call of this thread that failed reports. Successful calls do not change it. It is
+/// valid until the next call of this thread that fails, or the thread's end. Never NULL.
 // Cannot panic: reads a thread-local, and where that is gone, a constant.
 #[unsafe(no_mangle)]
 pub extern "C" fn doorbell_last_error() -> *const doorbell_error {

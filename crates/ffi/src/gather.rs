@@ -16,8 +16,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
-/// The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order. One thread at a time:
-/// a second is refused with DOORBELL_IN_USE.
+/// The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order.
+/// One thread at a time: a second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
 pub struct doorbell_gather(pub(crate) Mutex<Box<dyn Collect>>);
 
@@ -50,7 +50,8 @@ pub(crate) trait Collect: Send + std::fmt::Debug {
 
 /// A gather and the message that was received from it, which C holds across calls.
 ///
-/// Invariant: `gather` came from a box and is freed by the drop. While `message` is there, it alone touches the gather.
+/// Invariant: `gather` came from a box and is freed by the drop.
+/// While `message` is there, it alone touches the gather.
 #[derive(Debug)]
 struct Gathering<T: Trust> {
     message: Option<(usize, Message<'static, T>)>,
@@ -79,9 +80,10 @@ impl<T: Trust> Gathering<T> {
         if self.message.is_some() {
             return Err(Failure::invalid("a message is still held; release it first"));
         }
-        // SAFETY: there is no message, so nobody else touches the gather (invariant). 'static stands for "until the drop
-        // of `self`": the result is used up within the call, or becomes the message, which the drop takes first.
-        // JUSTIFICATION: the borrow lives in C between two calls, where the compiler cannot follow it.
+        // SAFETY: there is no message, so nobody else touches the gather (invariant). 'static stands for
+        // "until the drop of `self`": the result is used up within the call, or becomes the
+        // message, which the drop takes first. JUSTIFICATION: the borrow lives in C between two
+        // calls, where the compiler cannot follow it.
         Ok(unsafe { self.gather.as_mut() })
     }
 
@@ -213,7 +215,8 @@ impl Locked for Box<dyn Collect> {
     }
 }
 
-/// Makes a gather without lanes. It takes lanes of connections, or lanes of segments, but not both at a time.
+/// Makes a gather without lanes. It takes lanes of connections, or
+/// lanes of segments, but not both at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) -> doorbell_status {
     guard_all(|| {
@@ -224,9 +227,9 @@ pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) 
     })
 }
 
-/// Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the segment is shared with nobody
-/// else. `number` becomes the lane's number here. The connection may be freed: the connection is kept until the lane is
-/// removed.
+/// Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the
+/// segment is shared with nobody else. `number` becomes the lane's number here. The connection may
+/// be freed: the connection is kept until the lane is removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_add(
     gather: *const doorbell_gather,
@@ -245,7 +248,8 @@ pub unsafe extern "C" fn doorbell_gather_add(
     })
 }
 
-/// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this process, forked children.
+/// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this
+/// process, forked children.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_add_segment(
     gather: *const doorbell_gather,
@@ -277,8 +281,8 @@ fn add<T: Kind>(
     lane(&mut **gather)
 }
 
-/// Leaves the lane that has this number here, which may be given to the next that is added. `removed` says whether there was
-/// one.
+/// Leaves the lane that has this number here, which may be given to the next that is added.
+/// `removed` says whether there was one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_remove(
     gather: *const doorbell_gather,
@@ -303,10 +307,10 @@ pub unsafe extern "C" fn doorbell_gather_free(gather: *mut doorbell_gather) {
     });
 }
 
-/// Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane` becomes the lane's
-/// number. When a sender dies or lies, its end is told once, with the lane's number in `lane`, and the other lanes go on.
-/// DOORBELL_CLOSED when no sender is left at any lane. `lane` is written with every result: SIZE_MAX if it concerns no
-/// lane.
+/// Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane`
+/// becomes the lane's number. When a sender dies or lies, its end is told once, with the lane's
+/// number in `lane`, and the other lanes go on. DOORBELL_CLOSED when no sender is left at any lane.
+/// `lane` is written with every result: SIZE_MAX if it concerns no lane.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_recv(
     gather: *const doorbell_gather,
@@ -339,8 +343,8 @@ pub unsafe extern "C" fn doorbell_gather_recv(
     })
 }
 
-/// Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it: doorbell_gather_recv() and
-/// doorbell_receiver_copy() in one.
+/// Copies the next message of any lane to `to`, where `size` bytes are, and lets go of it:
+/// doorbell_gather_recv() and doorbell_receiver_copy() in one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_copy(
     gather: *const doorbell_gather,
@@ -375,7 +379,8 @@ pub unsafe extern "C" fn doorbell_gather_copy(
             return Err(Failure::too_long(length, size));
         }
         if length > 0 {
-            // SAFETY: `size` bytes are valid for writes (contract), and `length` is not more; zeroed, so initialised.
+            // SAFETY: `size` bytes are valid for writes (contract),
+            // and `length` is not more; zeroed, so initialised.
             let to = unsafe {
                 to.write_bytes(0, length);
                 std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
@@ -397,9 +402,10 @@ pub unsafe extern "C" fn doorbell_gather_release(gather: *const doorbell_gather)
     })
 }
 
-/// The files of which one is readable when there is something to receive, after doorbell_gather_listen() said that there
-/// was nothing: up to `room` of them are written to `fds`, and how many there are to `count`. Adding and removing lanes
-/// changes them. See doorbell_receiver_fd().
+/// The files of which one is readable when there is something to receive,
+/// after doorbell_gather_listen() said that there was nothing: up to
+/// `room` of them are written to `fds`, and how many there are to `count`.
+/// Adding and removing lanes changes them. See doorbell_receiver_fd().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_fds(
     gather: *const doorbell_gather,
@@ -423,8 +429,8 @@ pub unsafe extern "C" fn doorbell_gather_fds(
     })
 }
 
-/// Before going back to the event loop: is there something to receive after all? If not, the files are unreadable until
-/// there is.
+/// Before going back to the event loop: is there something to receive after all? If not, the files
+/// are unreadable until there is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_listen(
     gather: *const doorbell_gather,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C interface of the library `doorbell`. What it promises is written in `include/doorbell.h`, which is made from
-//! the documentation here; a test holds the two together.
+//! The C interface of the library `doorbell`. What it promises is written in `include/doorbell.h`,
+//! which is made from the documentation here; a test holds the two together.
 //!
-//! No panic leaves it: all but a few functions run in `error::guard`, which makes a status of a panic; those few are
-//! named there with the reason why they cannot panic.
+//! No panic leaves it: all but a few functions run in `error::guard`, which makes a status of a
+//! panic; those few are named there with the reason why they cannot panic.
 
 // The contract is the same for all functions and stands at the top of the header.
 #![allow(clippy::missing_safety_doc)]

@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Failure> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),
-        // After a panic, which was reported: what is shared is as a killed process leaves it, and the rest as good as before.
+        // After a panic, which was reported: what is shared is as a
+        // killed process leaves it, and the rest as good as before.
         Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => Err(Failure::in_use()),
     }

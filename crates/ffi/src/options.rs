@@ -11,19 +11,22 @@ use std::time::Duration;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct doorbell_listen_options {
-    /// The bytes of the ring in either direction, for each client: 65536. The longest message takes three eighths of it.
+    /// The bytes of the ring in either direction, for each client: 65536. The longest message takes
+    /// three eighths of it.
     pub capacity: u64,
     /// How many clients at most are there at once: 1024. Others are turned away.
     pub most_clients: u64,
     /// Whose processes may be clients: DOORBELL_USERS_SAME.
     pub users: doorbell_users,
-    /// The rights of the socket file; those that follow from `users` if that is negative (-1): 0600 for DOORBELL_USERS_SAME, else 0666.
+    /// The rights of the socket file; those that follow from `users` if that is negative (-1): 0600
+    /// for DOORBELL_USERS_SAME, else 0666.
     pub mode: i32,
     /// Zero.
     pub reserved: [u64; 4],
 }
 
-/// How a process joins a host, or connects to a service. doorbell_join_options_init() fills it in; change what should differ.
+/// How a process joins a host, or connects to a service. doorbell_join_options_init() fills it in;
+/// change what should differ.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct doorbell_join_options {
@@ -33,7 +36,8 @@ pub struct doorbell_join_options {
     pub most_eventfds: u32,
     /// How many nanoseconds a busy host is waited for: 30 seconds.
     pub patience: u64,
-    /// Whose process it may be: DOORBELL_USERS_SAME. Of one over a socket or from a parent nothing is asked.
+    /// Whose process it may be: DOORBELL_USERS_SAME. Of one over a
+    /// socket or from a parent nothing is asked.
     pub host: doorbell_users,
     /// Zero.
     pub reserved: [u64; 4],

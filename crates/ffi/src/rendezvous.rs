@@ -12,24 +12,26 @@ use std::ffi::c_char;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 
-/// What the side that makes the memory puts into it. doorbell_offer_init() fills it in; change what should differ.
+/// What the side that makes the memory puts into it.
+/// doorbell_offer_init() fills it in; change what should differ.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct doorbell_offer {
     /// How many bells: 2, one for each direction. With lanes it says nothing: they have their own.
     pub bells: u32,
-    /// How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in C takes 252. A lane
-    /// has two bells.
+    /// How many eventfd waiter slots each bell has: 2. At most 8; of all bells together a joiner in
+    /// C takes 252. A lane has two bells.
     pub eventfds: u32,
     /// How many bytes beside the bells: 0. With lanes it says nothing.
     pub payload: u64,
-    /// How many lanes for messages: 0. Each has one sender and one receiver; two make a conversation.
+    /// How many lanes for messages: 0. Each has one sender and one
+    /// receiver; two make a conversation.
     pub lanes: u32,
-    /// How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest message takes three
-    /// eighths of it.
+    /// How many bytes the ring of each lane has: 65536. Rounded up to a power of two; the longest
+    /// message takes three eighths of it.
     pub lane_capacity: u64,
-    /// Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a connection, whose peer is not trusted:
-    /// DOORBELL_HUGE_PAGES.
+    /// Wish: 2 MiB pages from the machine's pool. Such a segment cannot be shared over a
+    /// connection, whose peer is not trusted: DOORBELL_HUGE_PAGES.
     pub huge_pages: bool,
     /// Wish: never swapped out.
     pub locked: bool,
@@ -41,8 +43,8 @@ pub struct doorbell_offer {
     pub reserved: [u64; 4],
 }
 
-/// Bells of one mapping, with bytes beside them. All that is written there can be changed by all who share it, at any
-/// moment.
+/// Bells of one mapping, with bytes beside them. All that is written there can be changed by all
+/// who share it, at any moment.
 #[derive(Debug)]
 pub struct doorbell_segment(Arc<Segment>);
 
@@ -54,8 +56,8 @@ pub struct doorbell_host(socket::Host);
 #[derive(Debug)]
 pub struct doorbell_pending(Mutex<Option<inherited::Pending>>);
 
-/// One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that were taken over it, and
-/// the bells that hold a waiter slot, are freed too.
+/// One peer met, and the segment shared with it. Freeing it hangs up, once the ends of lanes that
+/// were taken over it, and the bells that hold a waiter slot, are freed too.
 #[derive(Debug)]
 pub struct doorbell_connection(Connection);
 
@@ -92,7 +94,8 @@ pub struct doorbell_peer {
     pub user: u32,
     /// The group it ran as when it connected.
     pub group: u32,
-    /// A descriptor of the process, which belongs to the connection; -1 if the kernel has none to give (before Linux 6.5).
+    /// A descriptor of the process, which belongs to the connection; -1 if the kernel has none to
+    /// give (before Linux 6.5).
     pub pidfd: i32,
 }
 
@@ -134,7 +137,8 @@ impl doorbell_offer {
     }
 }
 
-/// Fills in an offer: two bells with two eventfd waiter slots each, and nothing beside them. NULL is left alone.
+/// Fills in an offer: two bells with two eventfd waiter slots each,
+/// and nothing beside them. NULL is left alone.
 // Cannot panic: copies a constant.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_offer_init(offer: *mut doorbell_offer) {
@@ -167,8 +171,8 @@ pub unsafe extern "C" fn doorbell_segment_free(segment: *mut doorbell_segment) {
     });
 }
 
-/// Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make it before the other
-/// side can ring.
+/// Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make
+/// it before the other side can ring.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_bell(
     segment: *const doorbell_segment,
@@ -192,8 +196,8 @@ fn put_bell(segment: &Segment, index: u32, way: u32, out: Out<*mut doorbell_bell
     Ok(())
 }
 
-/// Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with the zero byte.
-/// `refused` becomes their number.
+/// Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with
+/// the zero byte. `refused` becomes their number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_refused(
     segment: *const doorbell_segment,
@@ -227,8 +231,8 @@ pub unsafe extern "C" fn doorbell_segment_payload_size(segment: *const doorbell_
     unsafe { segment.as_ref() }.map_or(0, |segment| segment.0.payload().len())
 }
 
-/// Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring afterwards to say
-/// so. Who reads meanwhile may see a part: agree on who writes when.
+/// Copies `length` bytes into the memory beside the bells, `offset` bytes from its beginning. Ring
+/// afterwards to say so. Who reads meanwhile may see a part: agree on who writes when.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_write(
     segment: *const doorbell_segment,
@@ -262,8 +266,9 @@ pub unsafe extern "C" fn doorbell_segment_read(
         let part = all.part(offset, length as u64).map_err(|_| beyond(&segment.0, offset, length))?;
         let mut copy = vec![0; length];
         part.read(0, &mut copy)?;
-        // SAFETY: `length` bytes are valid for writes (contract); NULL only if none are written.
-        // JUSTIFICATION: what C lends may be uninitialised, of which no `&mut [u8]` can be made to read into.
+        // SAFETY: `length` bytes are valid for writes (contract); NULL
+        // only if none are written. JUSTIFICATION: what C lends may be
+        // uninitialised, of which no `&mut [u8]` can be made to read into.
         unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), to, length) };
         Ok(())
     })
@@ -274,8 +279,8 @@ fn beyond(segment: &Segment, offset: u64, length: usize) -> Failure {
     Failure::invalid(format!("{length} bytes at {offset} reach beyond the {size} bytes beside the bells"))
 }
 
-/// Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One that a dead host left is replaced; DOORBELL_OWNED if a process
-/// listens there.
+/// Listens at `path`, which becomes a Unix socket for processes of this one's user and root's. One
+/// that a dead host left is replaced; DOORBELL_OWNED if a process listens there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_bind(
     path: *const c_char,
@@ -289,8 +294,8 @@ pub unsafe extern "C" fn doorbell_host_bind(
     })
 }
 
-/// As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or those that follow from `users` if that is
-/// negative, as with doorbell_listen_with().
+/// As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or
+/// those that follow from `users` if that is negative, as with doorbell_listen_with().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_bind_for(
     path: *const c_char,
@@ -317,7 +322,8 @@ pub unsafe extern "C" fn doorbell_host_free(host: *mut doorbell_host) {
     });
 }
 
-/// The listening socket, readable when a process wants to meet; -1 for NULL. It belongs to the handle.
+/// The listening socket, readable when a process wants to meet; -1
+/// for NULL. It belongs to the handle.
 // Cannot panic: reads a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_fd(host: *const doorbell_host) -> i32 {
@@ -326,7 +332,8 @@ pub unsafe extern "C" fn doorbell_host_fd(host: *const doorbell_host) -> i32 {
     unsafe { host.as_ref() }.map_or(-1, |host| host.0.as_fd().as_raw_fd())
 }
 
-/// Waits for the next process and offers it `segment`. After any error, the host can go on accepting.
+/// Waits for the next process and offers it `segment`. After any
+/// error, the host can go on accepting.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_accept(
     host: *const doorbell_host,
@@ -342,8 +349,8 @@ pub unsafe extern "C" fn doorbell_host_accept(
     })
 }
 
-/// As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if nobody was met. A caller that
-/// says nothing keeps no other waiting.
+/// As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if
+/// nobody was met. A caller that says nothing keeps no other waiting.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_accept_until(
     host: *const doorbell_host,
@@ -360,8 +367,8 @@ pub unsafe extern "C" fn doorbell_host_accept_until(
     })
 }
 
-/// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if it offers more than
-/// 1 GiB of memory; doorbell_join_with() takes more.
+/// Meets the host that listens at `path`; DOORBELL_NO_OWNER if nobody does. DOORBELL_TOO_LARGE if
+/// it offers more than 1 GiB of memory; doorbell_join_with() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join(
     path: *const c_char,
@@ -391,8 +398,8 @@ pub unsafe extern "C" fn doorbell_join_with(
     })
 }
 
-/// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
-/// returns.
+/// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the
+/// call on, whatever it returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_over(
     fd: i32,
@@ -408,8 +415,8 @@ pub unsafe extern "C" fn doorbell_host_over(
     })
 }
 
-/// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the call on, whatever it
-/// returns.
+/// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from
+/// the call on, whatever it returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join_over(
     fd: i32,
@@ -444,13 +451,13 @@ fn owned(fd: i32) -> Result<OwnedFd, Failure> {
     if fd < 0 {
         return Err(Failure::invalid(format!("{fd} is no descriptor")));
     }
-    // SAFETY: the header says that it belongs to the connection from now on; a number that is not open fails in the
-    // first system call.
+    // SAFETY: the header says that it belongs to the connection from now on; a number that is not open
+    // fails in the first system call.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and execute its program, and
-/// call doorbell_pending_meet() in the parent.
+/// Prepares a rendezvous with a child: fork, call doorbell_pending_in_child() in the child and
+/// execute its program, and call doorbell_pending_meet() in the parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pending) -> doorbell_status {
     guard_all(|| {
@@ -461,8 +468,9 @@ pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pendin
     })
 }
 
-/// In the forked child, before its program is executed: leaves the child's end open and names it in the environment
-/// variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd() and doorbell_pending_variable().
+/// In the forked child, before its program is executed: leaves the child's end open and names it in
+/// the environment variable DOORBELL_FD. With posix_spawn(), do the same with doorbell_pending_fd()
+/// and doorbell_pending_variable().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pending) -> doorbell_status {
     guard_all(|| {
@@ -479,7 +487,8 @@ pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pend
     })
 }
 
-/// The child's end, which belongs to the handle and is close-on-exec; -1 for NULL or after the rendezvous.
+/// The child's end, which belongs to the handle and is close-on-exec;
+/// -1 for NULL or after the rendezvous.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -> i32 {
     let mut fd = -1;
@@ -494,8 +503,9 @@ pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -
     fd
 }
 
-/// What DOORBELL_FD must be in the environment of a child in which the child's end is descriptor `fd`: `text` becomes that,
-/// with a zero byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
+/// What DOORBELL_FD must be in the environment of a child in which the
+/// child's end is descriptor `fd`: `text` becomes that, with a zero
+/// byte. DOORBELL_TOO_LONG if it has no `size` bytes; 80 are enough.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_variable(
     pending: *const doorbell_pending,
@@ -514,7 +524,8 @@ pub unsafe extern "C" fn doorbell_pending_variable(
             if value.len() >= size {
                 return Err(Failure::too_long(value.len() + 1, size));
             }
-            // SAFETY: `size` bytes are valid for writes (contract), and the value with its zero byte is not longer.
+            // SAFETY: `size` bytes are valid for writes (contract),
+            // and the value with its zero byte is not longer.
             unsafe {
                 text.cast::<u8>().copy_from_nonoverlapping(value.as_ptr(), value.len());
                 text.add(value.len()).write(0);
@@ -524,7 +535,8 @@ pub unsafe extern "C" fn doorbell_pending_variable(
     })
 }
 
-/// Meets the child, which is process number `child`. Once; DOORBELL_NO_ANSWER if it ended or did not join.
+/// Meets the child, which is process number `child`. Once;
+/// DOORBELL_NO_ANSWER if it ended or did not join.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_meet(
     pending: *const doorbell_pending,
@@ -567,8 +579,8 @@ fn met_already() -> Failure {
     Failure::invalid("the child was met already; prepare another rendezvous for another child")
 }
 
-/// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing. DOORBELL_TOO_LARGE if it offers more
-/// than 1 GiB of memory; doorbell_inherit_with() takes more.
+/// The child's part. Once; DOORBELL_NOTHING_INHERITED if the parent offered nothing.
+/// DOORBELL_TOO_LARGE if it offers more than 1 GiB of memory; doorbell_inherit_with() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connection) -> doorbell_status {
     guard_all(|| {
@@ -593,9 +605,10 @@ pub unsafe extern "C" fn doorbell_inherit_with(
     })
 }
 
-/// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment that was joined over it
-/// which hold a waiter slot (eventfd, a descriptor): then the last of them does. Other bells of the connection still ring
-/// and wait, but hear of no deaths, and get no waiter slot any more (DOORBELL_HUNG_UP).
+/// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment
+/// that was joined over it which hold a waiter slot (eventfd, a descriptor): then the last of them
+/// does. Other bells of the connection still ring and wait, but hear of no deaths, and get no
+/// waiter slot any more (DOORBELL_HUNG_UP).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_free(connection: *mut doorbell_connection) {
     guard_all(|| {

@@ -45,8 +45,8 @@ pub struct doorbell_end {
 #[derive(Debug)]
 pub struct doorbell_select(Mutex<Select>);
 
-/// Makes one. Where `by_files` is false and the kernel has futex_waitv(), it sleeps on futexes for bells and ends of channels
-/// alone; else in poll(), for which each bell lends it an eventfd.
+/// Makes one. Where `by_files` is false and the kernel has futex_waitv(), it sleeps on futexes for
+/// bells and ends of channels alone; else in poll(), for which each bell lends it an eventfd.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_select_new(
     by_files: bool,
@@ -71,8 +71,9 @@ pub unsafe extern "C" fn doorbell_select_free(select: *mut doorbell_select) {
     });
 }
 
-/// Whether it sleeps in poll() also where there is no descriptor among its ends: because that was asked for, or because the
-/// kernel has no futex_waitv(). False for NULL and while another thread waits with it.
+/// Whether it sleeps in poll() also where there is no descriptor among
+/// its ends: because that was asked for, or because the kernel has no
+/// futex_waitv(). False for NULL and while another thread waits with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_select_by_files(select: *const doorbell_select) -> bool {
     let mut by_files = false;
@@ -84,9 +85,10 @@ pub unsafe extern "C" fn doorbell_select_by_files(select: *const doorbell_select
     by_files
 }
 
-/// Waits until one of `count` ends has something, or something is to be told of its peer, or until `deadline`. `which` becomes its
-/// place: receive there without waiting. It may have nothing, rarely: then wait again. Nothing is taken by waiting. Each end gets
-/// its turn, however busy others are.
+/// Waits until one of `count` ends has something, or something is to be told
+/// of its peer, or until `deadline`. `which` becomes its place: receive there
+/// without waiting. It may have nothing, rarely: then wait again. Nothing is
+/// taken by waiting. Each end gets its turn, however busy others are.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_select_wait(
     select: *const doorbell_select,

@@ -16,7 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// A name, and the clients that came to it. One thread at a time: a second is refused with DOORBELL_IN_USE.
+/// A name, and the clients that came to it. One thread at a time: a
+/// second is refused with DOORBELL_IN_USE.
 #[derive(Debug)]
 pub struct doorbell_service(pub(crate) Mutex<Serving>);
 
@@ -55,8 +56,9 @@ pub unsafe extern "C" fn doorbell_channel(
     })
 }
 
-/// Listens at the service `name` of this user: `hello`, or a path, which has a slash. DOORBELL_OWNED if another process
-/// serves it. Clients are processes of this user or root; each has memory of its own, and reaches no other.
+/// Listens at the service `name` of this user: `hello`, or a path, which has a slash.
+/// DOORBELL_OWNED if another process serves it. Clients are processes of this user or root; each
+/// has memory of its own, and reaches no other.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_listen(
     name: *const c_char,
@@ -83,8 +85,8 @@ pub unsafe extern "C" fn doorbell_listen_with(
     })
 }
 
-/// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it. DOORBELL_TOO_LONG if that is too
-/// little; DOORBELL_IN_USE while another thread uses the handle.
+/// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it.
+/// DOORBELL_TOO_LONG if that is too little; DOORBELL_IN_USE while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_path(
     service: *const doorbell_service,
@@ -111,8 +113,8 @@ pub unsafe extern "C" fn doorbell_service_path(
     })
 }
 
-/// Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER if nobody listens there
-/// by then.
+/// Connects to the service `name`, and waits until `deadline` for it to be there: DOORBELL_NO_OWNER
+/// if nobody listens there by then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connect(
     name: *const c_char,
@@ -124,7 +126,8 @@ pub unsafe extern "C" fn doorbell_connect(
     unsafe { doorbell_connect_with(name, std::ptr::null(), deadline, sender, receiver) }
 }
 
-/// As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service is none of `options->host`.
+/// As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service
+/// is none of `options->host`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connect_with(
     name: *const c_char,
@@ -153,7 +156,8 @@ fn put(duplex: Duplex, to: Out<*mut doorbell_sender>, from: Out<*mut doorbell_re
     from.put_handle(doorbell_receiver::of(receiver));
 }
 
-/// Waits until `deadline` for the next client, which is the caller's alone: doorbell_service_recv() does not hear of it.
+/// Waits until `deadline` for the next client, which is the caller's
+/// alone: doorbell_service_recv() does not hear of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_accept(
     service: *const doorbell_service,
@@ -171,9 +175,10 @@ pub unsafe extern "C" fn doorbell_service_accept(
     })
 }
 
-/// Receives the next message of any client to `to`, where `size` bytes are, and the client's number, which is never used
-/// again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less than `length`: the message is received again by the next
-/// call. What is wrong with a client ends that client, and is no error.
+/// Receives the next message of any client to `to`, where `size` bytes are, and the client's
+/// number, which is never used again. Waits until `deadline`. DOORBELL_TOO_LONG if `size` is less
+/// than `length`: the message is received again by the next call. What is wrong with a client ends
+/// that client, and is no error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_recv(
     service: *const doorbell_service,
@@ -216,9 +221,10 @@ pub unsafe extern "C" fn doorbell_service_recv(
     })
 }
 
-/// Sends `length` bytes to client number `client`. Waits while there is no room, because the client does not take its answers, until
-/// `deadline`: then DOORBELL_TIMED_OUT. 0 does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client has gone,
-/// DOORBELL_PEER_GONE if its process goes meanwhile.
+/// Sends `length` bytes to client number `client`. Waits while there is no room, because
+/// the client does not take its answers, until `deadline`: then DOORBELL_TIMED_OUT. 0
+/// does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client
+/// has gone, DOORBELL_PEER_GONE if its process goes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_send(
     service: *const doorbell_service,
@@ -238,8 +244,9 @@ pub unsafe extern "C" fn doorbell_service_send(
     })
 }
 
-/// A file that is readable when there may be something to receive, or somebody to accept, once a call that does not wait has said
-/// that there was nothing. It belongs to the handle; -1 for NULL, or while another thread uses the handle.
+/// A file that is readable when there may be something to receive, or somebody to accept, once a
+/// call that does not wait has said that there was nothing. It belongs to the handle; -1 for NULL,
+/// or while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_fd(service: *const doorbell_service) -> i32 {
     // SAFETY: the header's contract.
@@ -247,7 +254,8 @@ pub unsafe extern "C" fn doorbell_service_fd(service: *const doorbell_service) -
     service.and_then(|service| Some(lock(&service.0).ok()?.service.as_fd().as_raw_fd())).unwrap_or(-1)
 }
 
-/// Stops listening, removes the name, and hangs up on the clients, but for those that were accepted.
+/// Stops listening, removes the name, and hangs up on the clients,
+/// but for those that were accepted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_free(service: *mut doorbell_service) {
     guard_all(|| {
@@ -277,7 +285,8 @@ mod tests {
         let (go, goes) = mpsc::channel();
         let (mut service, mut message) = (null_mut(), [0_u8; 10_000]);
         let (mut length, mut who) = (0, 0);
-        // SAFETY: the header's contract: what is pointed to lives on this thread's stack, and the handle until it is freed.
+        // SAFETY: the header's contract: what is pointed to lives on
+        // this thread's stack, and the handle until it is freed.
         unsafe {
             assert_eq!(doorbell_listen(name.as_ptr(), &raw mut service), DOORBELL_OK);
             let taking = thread::spawn(move || {

@@ -13,8 +13,8 @@ pub const DOORBELL_USERS_LISTED: u32 = 2;
 
 /// With whose processes memory is shared. All zero is DOORBELL_USERS_SAME.
 ///
-/// The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They may be anybody, and are none of
-/// DOORBELL_USERS_SAME nor of `listed`.
+/// The kernel shows users that have no number in this user namespace as one, 65534 as a rule. They
+/// may be anybody, and are none of DOORBELL_USERS_SAME nor of `listed`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct doorbell_users {
@@ -27,7 +27,8 @@ pub struct doorbell_users {
 }
 
 /// # Safety
-/// NULL, which is DOORBELL_USERS_SAME, or valid for reads, as is `listed` for `count` numbers: the header's contract.
+/// NULL, which is DOORBELL_USERS_SAME, or valid for reads, as is
+/// `listed` for `count` numbers: the header's contract.
 pub(crate) unsafe fn users(users: *const doorbell_users) -> Result<Users, Failure> {
     // SAFETY: by contract.
     let Some(users) = (unsafe { users.as_ref() }) else { return Ok(Users::Same) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever may be said in Rust of how to listen, to join and to make memory may be said in C, C++ and Python.
+//! Whatever may be said in Rust of how to listen, to join and to make
+//! memory may be said in C, C++ and Python.
 
 use std::fs;
 use std::path::Path;

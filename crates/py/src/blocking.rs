@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting without the interpreter's lock, and hearing signals meanwhile.
 //!
-//! Python runs signal handlers in its main thread, between two of its instructions. A wait there ends when a signal
-//! interrupts its system call, runs the handlers, and goes on. A signal just before the system call does not
-//! interrupt it, so the main thread also looks for itself, once every [`GLANCE`]; other threads need not.
+//! Python runs signal handlers in its main thread, between two of its instructions. A wait there
+//! ends when a signal interrupts its system call, runs the handlers, and goes on. A signal just
+//! before the system call does not interrupt it, so the main thread also looks for itself, once
+//! every [`GLANCE`]; other threads need not.
 
 use doorbell::wait::Interrupt;
 use pyo3::exceptions::PyValueError;
@@ -12,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest that a signal which came at the wrong moment goes unheard, and a close while nothing is waited for that has a bell.
+/// The longest that a signal which came at the wrong moment goes unheard, and a close while nothing
+/// is waited for that has a bell.
 const GLANCE: Duration = Duration::from_secs(1);
 
 /// How one stretch of waiting ended.
@@ -20,7 +22,8 @@ const GLANCE: Duration = Duration::from_secs(1);
 pub(crate) enum Stretch<T> {
     /// With what was waited for.
     Came(T),
-    /// With what was waited for, which is a part of the end: nobody else has that before it is given back.
+    /// With what was waited for, which is a part of the end: nobody
+    /// else has that before it is given back.
     Lent(T),
     /// Without: a signal came, or the stretch is over.
     Nothing,
@@ -48,9 +51,11 @@ pub(crate) fn at_leisure<R: Send>(py: Python<'_>, run: impl FnOnce() -> R + Send
     })
 }
 
-/// Runs a rendezvous without the interpreter's lock. Signal handlers run meanwhile, and one that raises ends it.
+/// Runs a rendezvous without the interpreter's lock. Signal handlers
+/// run meanwhile, and one that raises ends it.
 pub(crate) fn meet<R: Send>(py: Python<'_>, run: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
-    // Handlers run in the main thread alone; another that took the lock at the interpreter's end would die here.
+    // Handlers run in the main thread alone; another that took the
+    // lock at the interpreter's end would die here.
     let handlers_run_here = rustix::thread::gettid() == rustix::process::getpid();
     let interrupt =
         if handlers_run_here { Interrupt::asking(a_handler_raised) } else { Interrupt::default() };

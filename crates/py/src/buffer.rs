@@ -29,8 +29,8 @@ impl fmt::Debug for Exported {
     }
 }
 
-// SAFETY: what it says of the buffer does not change, and the buffer is read with the interpreter's lock or copied as one that others
-// change.
+// SAFETY: what it says of the buffer does not change, and the buffer is read with the interpreter's
+// lock or copied as one that others change.
 unsafe impl Send for Exported {}
 // SAFETY: as above.
 unsafe impl Sync for Exported {}
@@ -70,8 +70,8 @@ impl Exported {
 
 impl Drop for Exported {
     fn drop(&mut self) {
-        // SAFETY: exported and not released; PyO3 attaches to the interpreter, if it is there, as all of this is dropped with arguments
-        // of a call.
+        // SAFETY: exported and not released; PyO3 attaches to the interpreter, if it is there, as all of
+        // this is dropped with arguments of a call.
         Python::attach(|_| unsafe { ffi::PyBuffer_Release(&mut *self.0) });
     }
 }
@@ -122,8 +122,8 @@ impl Buffer {
             return Ok(Bytes::Fixed(&[]));
         }
         if self.fixed {
-            // SAFETY: an exported buffer is valid for reads of its bytes, in one piece if it is contiguous, as long as it is not
-            // released; those of `bytes` never change.
+            // SAFETY: an exported buffer is valid for reads of its bytes, in one piece if it is contiguous,
+            // as long as it is not released; those of `bytes` never change.
             return Ok(Bytes::Fixed(unsafe { std::slice::from_raw_parts(at, length) }));
         }
         Ok(Bytes::Changing(Changing { at: at as usize, length, buffer: PhantomData }))
@@ -161,8 +161,8 @@ impl Buffer {
             Bytes::Copied(bytes) => bytes,
             Bytes::Changing(changing) => {
                 let mut bytes = Vec::<u8>::with_capacity(changing.length);
-                // SAFETY: valid for reads while the buffer is exported, and there is room for as many. Whoever writes there without
-                // the interpreter's lock changes what is copied.
+                // SAFETY: valid for reads while the buffer is exported, and there is room for as many.
+                // Whoever writes there without the interpreter's lock changes what is copied.
                 unsafe {
                     bytes.as_mut_ptr().copy_from_nonoverlapping(changing.at as *const u8, changing.length);
                     bytes.set_len(changing.length);
@@ -214,8 +214,9 @@ impl Changing<'_> {
     /// Copies it into `slot`, once.
     pub(crate) fn copy_to<T: Trust, W: Wait>(&self, slot: &mut Slot<'_, T, W>) {
         let length = self.length.min(slot.size());
-        // SAFETY: valid for reads while the buffer is exported, and the slot for writes of its bytes. Python may show other parts of
-        // the ring, hence a copy that may overlap. Whoever writes to either meanwhile changes what is sent.
+        // SAFETY: valid for reads while the buffer is exported, and the slot for writes of its bytes.
+        // Python may show other parts of the ring, hence a copy that may overlap. Whoever writes to
+        // either meanwhile changes what is sent.
         unsafe { slot.as_mut_ptr().copy_from(self.at as *const u8, length) };
     }
 }

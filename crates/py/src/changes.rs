@@ -11,8 +11,8 @@ use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A file that becomes readable, for good, when the end is closed or its lanes change, if a task awaits it then. The next task gets
-/// another.
+/// A file that becomes readable, for good, when the end is closed or its lanes change, if a task
+/// awaits it then. The next task gets another.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     file: Mutex<Option<OwnedFd>>,
@@ -36,9 +36,10 @@ impl Changes {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Duplicates of `files`, and of the file that tells of changes, which is unreadable until there are any. To be called
-    /// while there can be none. The numbers are the caller's to close: those of `files` are a stranger's once their end is
-    /// closed, when an event loop still knows them.
+    /// Duplicates of `files`, and of the file that tells of changes, which is
+    /// unreadable until there are any. To be called while there can be none.
+    /// The numbers are the caller's to close: those of `files` are a stranger's
+    /// once their end is closed, when an event loop still knows them.
     pub(crate) fn watch(&self, files: &[BorrowedFd<'_>]) -> PyResult<Vec<i32>> {
         self.duplicates(files)
             .map_err(|errno| of_wait(WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno }))

@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a `Duplex` of Python is made of: the ends, the other process's number, and the way for ends that are sent.
+/// What a `Duplex` of Python is made of: the ends, the other
+/// process's number, and the way for ends that are sent.
 pub(crate) type Parts = (Sender, Receiver, u32, Ends);
 
 pub(crate) fn parts(duplex: service::Duplex) -> Parts {

@@ -53,7 +53,8 @@ impl<T: Trust> Collect for channel::Gather<T> {
     }
 }
 
-/// Whom the senders are trusted by is known when the first lane is added, and again unknown when the last is removed.
+/// Whom the senders are trusted by is known when the first lane is
+/// added, and again unknown when the last is removed.
 #[derive(Debug)]
 enum Lanes {
     None,

@@ -21,7 +21,8 @@ fn of_gpu(error: GpuError) -> PyErr {
     }
 }
 
-/// Waits for one event at a time; other threads that ask meanwhile wait their turn, and no longer than they said.
+/// Waits for one event at a time; other threads that ask meanwhile
+/// wait their turn, and no longer than they said.
 #[pyclass(frozen, module = "doorbell.gpu", name = "_Waiter")]
 #[derive(Debug)]
 pub(crate) struct GpuWaiter {
@@ -89,7 +90,8 @@ impl GpuEvents {
         held(&self.events).as_raw_fd()
     }
 
-    /// The package's `Events` keeps the object that the event belongs to until it was told or removed.
+    /// The package's `Events` keeps the object that the event belongs
+    /// to until it was told or removed.
     fn add(&self, event: usize, key: u64) -> PyResult<()> {
         // SAFETY: the caller names an event of the driver, and keeps it for so long.
         unsafe {

@@ -12,11 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
 
-/// An end that any thread may call, one at a time. Calls that wait have the end to themselves, and take turns in the order in which
-/// they came; one that closes it goes ahead of all, and ends the wait of who has it.
+/// An end that any thread may call, one at a time. Calls that wait have
+/// the end to themselves, and take turns in the order in which they came;
+/// one that closes it goes ahead of all, and ends the wait of who has it.
 ///
-/// With the interpreter's lock two short calls never meet. Without (free-threaded CPython) the second waits for the first, which
-/// neither waits for anybody nor runs any Python.
+/// With the interpreter's lock two short calls never meet. Without (free-threaded CPython) the
+/// second waits for the first, which neither waits for anybody nor runs any Python.
 #[derive(Debug, Default)]
 pub(crate) struct Handle<T> {
     end: Mutex<T>,
@@ -38,7 +39,8 @@ struct Turns {
     queue: VecDeque<u64>,
     next: u64,
     closing: usize,
-    /// The thread that was lent a part of the end: others wait until it is given back, and it is refused.
+    /// The thread that was lent a part of the end: others wait until
+    /// it is given back, and it is refused.
     lent_to: Option<ThreadId>,
     /// The interpreter ends: a thread that waited is not told, for it is not to run any more.
     over: bool,
@@ -54,7 +56,8 @@ pub(crate) struct Held<'a, T> {
 }
 
 impl Turns {
-    /// May the calling thread have the end? Who was lent a part of it may, to be refused by its name.
+    /// May the calling thread have the end? Who was lent a part of it
+    /// may, to be refused by its name.
     fn is_free(&self) -> bool {
         self.lent_to.is_none_or(|thread| thread == thread::current().id())
     }
@@ -72,7 +75,8 @@ impl<T> Handle<T> {
         }
     }
 
-    /// The end, for a call that does not wait for its turn. An error while another thread waits with it.
+    /// The end, for a call that does not wait for its turn. An error
+    /// while another thread waits with it.
     pub(crate) fn lock(&self) -> PyResult<Held<'_, T>> {
         self.at_once().ok_or_else(|| {
             Error::new_err(
@@ -81,7 +85,8 @@ impl<T> Handle<T> {
         })
     }
 
-    /// As `lock`, but `None` while another thread waits with it, or holds a message: then there is nothing for the caller either.
+    /// As `lock`, but `None` while another thread waits with it, or holds a message: then there is
+    /// nothing for the caller either.
     pub(crate) fn at_once(&self) -> Option<Held<'_, T>> {
         loop {
             let end = match self.end.try_lock() {
@@ -109,7 +114,8 @@ impl<T> Handle<T> {
         Held { end: Some(end), handle: self, waits: false }
     }
 
-    /// Has `run` wait with the end, in stretches, when it is the caller's turn, until something came or `timeout` is over (`None`).
+    /// Has `run` wait with the end, in stretches, when it is the caller's turn, until something
+    /// came or `timeout` is over (`None`).
     pub(crate) fn wait<R: Send>(
         &self,
         py: Python<'_>,
@@ -149,7 +155,8 @@ impl<T> Handle<T> {
         result
     }
 
-    /// Has `close` close the end, ahead of all who wait for it. Whoever waits with it is told that it is closed.
+    /// Has `close` close the end, ahead of all who wait for it.
+    /// Whoever waits with it is told that it is closed.
     pub(crate) fn close<R: Send>(&self, py: Python<'_>, close: impl FnOnce(&mut T) -> R + Send) -> R
     where
         T: Send,
@@ -186,7 +193,8 @@ impl<T> Handle<T> {
 
     /// The end, unless another has it.
     fn free_end(&self) -> Option<MutexGuard<'_, T>> {
-        // Pairs with the drop of `Held`: either that sees that somebody is queued, or this that the end is free.
+        // Pairs with the drop of `Held`: either that sees that
+        // somebody is queued, or this that the end is free.
         fence(Ordering::SeqCst);
         match self.end.try_lock() {
             Ok(end) => Some(end),
@@ -195,7 +203,8 @@ impl<T> Handle<T> {
         }
     }
 
-    /// Waits for the caller's turn, without the interpreter's lock. `None` if that has not come by `until`.
+    /// Waits for the caller's turn, without the interpreter's lock.
+    /// `None` if that has not come by `until`.
     fn turn(&self, until: Option<Instant>) -> Option<Held<'_, T>> {
         let mut turns = self.turns();
         let mine = turns.next;

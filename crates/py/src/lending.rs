@@ -5,7 +5,8 @@ use std::ptr::NonNull;
 
 /// An end, and what borrows it.
 ///
-/// Invariant: `end` came from a box and is freed by the drop. While `lent` is there, it alone touches the end.
+/// Invariant: `end` came from a box and is freed by the drop. While
+/// `lent` is there, it alone touches the end.
 #[derive(Debug)]
 pub(crate) struct Lending<E, L> {
     pub(crate) lent: Option<L>,
@@ -23,9 +24,10 @@ impl<E, L> Lending<E, L> {
     /// The end. The caller has seen that nothing of it is lent.
     pub(crate) fn free(&mut self) -> &'static mut E {
         assert!(self.lent.is_none(), "what is held is refused before");
-        // SAFETY: nothing is lent, so nobody else touches the end (invariant). 'static stands for "until the drop of `self`":
-        // the result is used up within the call, or becomes what is lent, which the drop takes first.
-        // JUSTIFICATION: the borrow lives in Python between two calls, where the compiler cannot follow it.
+        // SAFETY: nothing is lent, so nobody else touches the end (invariant). 'static stands for "until
+        // the drop of `self`": the result is used up within the call, or becomes what is lent,
+        // which the drop takes first. JUSTIFICATION: the borrow lives in Python between two calls,
+        // where the compiler cannot follow it.
         unsafe { self.end.as_mut() }
     }
 }

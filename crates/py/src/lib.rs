@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Python package `doorbell`: what of it is Rust. Documented for users in `python/doorbell/_native.pyi`.
+//! The Python package `doorbell`: what of it is Rust. Documented for users in
+//! `python/doorbell/_native.pyi`.
 //!
 //! Every call that may block lets go of the interpreter's lock and hears signals; see `blocking`.
 
@@ -29,9 +30,10 @@ use pyo3::prelude::*;
 
 /// What the package `doorbell` is made of; import that.
 ///
-/// It needs no interpreter's lock: every class is frozen, so that the compiler has seen that its parts may be used by several threads
-/// at once; ends lie in handles that let one thread at a time through (`handle`); what is lent out as a buffer is counted under
-/// a lock (`place`). What Python hands over is copied from a buffer that it exports, and, as with every extension, whoever writes
+/// It needs no interpreter's lock: every class is frozen, so that the compiler has seen that its
+/// parts may be used by several threads at once; ends lie in handles that let one thread at a time
+/// through (`handle`); what is lent out as a buffer is counted under a lock (`place`). What Python
+/// hands over is copied from a buffer that it exports, and, as with every extension, whoever writes
 /// there meanwhile sends a mixture.
 #[pymodule(gil_used = false)]
 mod _native {

@@ -35,8 +35,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// # Safety
-    /// `length` bytes at `at` are valid for reads, and for writes if `access` says so, until [`give_back`](Self::give_back)
-    /// calls what it was given.
+    /// `length` bytes at `at` are valid for reads, and for writes if `access` says so, until
+    /// [`give_back`](Self::give_back) calls what it was given.
     pub(crate) unsafe fn new(at: usize, length: usize, access: Access) -> Self {
         Self { at, length, access, held: Mutex::new(Held { place: true, exports: 0 }) }
     }
@@ -49,7 +49,8 @@ impl Place {
         self.length
     }
 
-    /// Gives it back by `back`, once; `None` if that was before. Refused while there are buffers of it.
+    /// Gives it back by `back`, once; `None` if that was before.
+    /// Refused while there are buffers of it.
     pub(crate) fn give_back<R>(&self, back: impl FnOnce() -> R) -> PyResult<Option<R>> {
         let mut held = self.held();
         if held.exports > 0 {
@@ -77,8 +78,8 @@ impl Place {
         }
         let length = ffi::Py_ssize_t::try_from(self.length)
             .map_err(|_| PyBufferError::new_err("the message is too long"))?;
-        // SAFETY: `view` is CPython's to be filled in. The place is valid while it is held (invariant), which it is until the
-        // last export is released; `owner` is kept by the export.
+        // SAFETY: `view` is CPython's to be filled in. The place is valid while it is held (invariant),
+        // which it is until the last export is released; `owner` is kept by the export.
         let filled = unsafe {
             ffi::PyBuffer_FillInfo(
                 view,
@@ -102,7 +103,8 @@ impl Place {
         held.exports = held.exports.saturating_sub(1);
     }
 
-    /// As `give_back`, for the drop of what owns it: nobody has a buffer of it, since each keeps the owner.
+    /// As `give_back`, for the drop of what owns it: nobody has a
+    /// buffer of it, since each keeps the owner.
     pub(crate) fn give_back_at_last<R>(&self, back: impl FnOnce() -> R) {
         std::mem::take(&mut self.held().place).then(back);
     }

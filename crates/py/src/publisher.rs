@@ -80,8 +80,8 @@ impl Publisher {
     #[pyo3(signature = (connection, lane, when_slow = "hold back"))]
     fn admit(&self, py: Python<'_>, connection: &Connection, lane: u32, when_slow: &str) -> PyResult<u64> {
         let (slow, peer) = (self::when_slow(when_slow)?, connection.peers_connection()?);
-        // The peer may not take the log from its socket for a while: nothing is locked meanwhile that a thread with the
-        // interpreter's lock waits for.
+        // The peer may not take the log from its socket for a while: nothing is locked meanwhile that a
+        // thread with the interpreter's lock waits for.
         blocking::at_leisure(py, || {
             self.with(|publisher| publisher.admit(&peer, lane, slow).map_err(of_join))
         })
@@ -99,7 +99,8 @@ impl Publisher {
         self.publish_parts(py, length, &[(0, message)], timeout)
     }
 
-    /// Publishes one message of `length` bytes, with these parts at these places. What lies between them is not said.
+    /// Publishes one message of `length` bytes, with these parts at
+    /// these places. What lies between them is not said.
     #[pyo3(signature = (length, parts, timeout = None))]
     fn _publish_parts(
         &self,

@@ -97,7 +97,8 @@ impl Segment {
 
     /// Numbers of the memory's file and of the eventfds. They stay the segment's.
     fn _descriptors(&self) -> Vec<i32> {
-        // SAFETY: who has them in Python is asked to follow the protocol, as everybody who shares a segment.
+        // SAFETY: who has them in Python is asked to follow the
+        // protocol, as everybody who shares a segment.
         let all = unsafe { self.0.descriptors() };
         all.into_iter()
             .flat_map(|(memory, eventfds)| std::iter::once(memory).chain(eventfds))
@@ -134,7 +135,8 @@ impl Segment {
         self.0.leave_unused(side(senders));
     }
 
-    /// As `_leave_unused`, when the other end of the socket `file` is closed everywhere. Not if what this returns is dropped before.
+    /// As `_leave_unused`, when the other end of the socket `file` is closed everywhere. Not if
+    /// what this returns is dropped before.
     fn _leave_unused_after(&self, file: i32, senders: bool) -> PyResult<Unused> {
         let os =
             |errno| of_rendezvous(rendezvous::RendezvousError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno });
@@ -195,7 +197,8 @@ pub(crate) struct Peer {
     gid: u32,
 }
 
-/// Where a lane is: the peer need not be trusted over a connection, and must be in memory that is shared with a child.
+/// Where a lane is: the peer need not be trusted over a connection,
+/// and must be in memory that is shared with a child.
 pub(crate) enum Shared {
     Connection(Arc<rendezvous::Connection>),
     Segment(Arc<rendezvous::Segment>),
@@ -250,8 +253,8 @@ impl Connection {
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
         let connection = self.peers_connection()?;
-        // It waits for the publisher to admit this process, with nothing locked that a thread with the interpreter's lock
-        // waits for: that thread would stop all others.
+        // It waits for the publisher to admit this process, with nothing locked that a thread with the
+        // interpreter's lock waits for: that thread would stop all others.
         blocking::meet(py, || {
             let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             Subscriber::of(channel::broadcast::Subscriber::join(&connection, lane))
@@ -323,7 +326,8 @@ impl Host {
     ) -> PyResult<Option<Connection>> {
         let host = self.host()?;
         let connection = blocking::wait_on_files(py, timeout, |until| {
-            // Before the file is looked at: whom an earlier call heard, and left for this one, says nothing more.
+            // Before the file is looked at: whom an earlier call
+            // heard, and left for this one, says nothing more.
             let mut met = host.try_accept(&segment.0).map_err(of_rendezvous)?;
             if met.is_none() && readable((*host).as_fd(), until)? {
                 met = host.try_accept(&segment.0).map_err(of_rendezvous)?;

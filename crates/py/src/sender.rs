@@ -183,7 +183,8 @@ impl Sender {
         run(free(&mut *self.sender.lock()?)?)
     }
 
-    /// Sends the first bytes of what is reserved, or gives it back. Whoever waits for the sender has its turn then.
+    /// Sends the first bytes of what is reserved, or gives it back.
+    /// Whoever waits for the sender has its turn then.
     fn settle(&self, length: Option<usize>) -> Result<(), SendError> {
         let mut sender = self.sender.take_back();
         sender.as_deref_mut().map_or(Ok(()), |sender| sender.settle(length))
@@ -359,7 +360,8 @@ impl Slot {
         slf
     }
 
-    /// Sends all of it, if it was neither sent nor given back yet; gives it back if the block raised.
+    /// Sends all of it, if it was neither sent nor given back yet;
+    /// gives it back if the block raised.
     #[pyo3(signature = (*exception))]
     fn __exit__(&self, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
         let raised = exception.get_item(0).is_ok_and(|kind| !kind.is_none());

@@ -51,7 +51,8 @@ impl Service {
         run(self.service.lock()?.as_mut().ok_or_else(closed)?)
     }
 
-    /// Waits for what `run` gives, which may find that a client has gone, or hang up on one: a task may be waiting for it.
+    /// Waits for what `run` gives, which may find that a client has
+    /// gone, or hang up on one: a task may be waiting for it.
     fn wait<R: Send>(
         &self,
         py: Python<'_>,

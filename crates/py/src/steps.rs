@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When the next message will come, of one who sends at a steady pace.
 //!
-//! A sleeper is awake some tens of microseconds after its message came; one that spins sees it at once, and takes a CPU for the whole
-//! step. Where steps are alike neither is needed: sleep until shortly before the next is due, and spin for a short while.
+//! A sleeper is awake some tens of microseconds after its message came; one that spins sees it at
+//! once, and takes a CPU for the whole step. Where steps are alike neither is needed: sleep until
+//! shortly before the next is due, and spin for a short while.
 
 use std::time::{Duration, Instant};
 
-/// A spin may take at most this part of a step, before and after the moment at which the message is due.
+/// A spin may take at most this part of a step, before and after the
+/// moment at which the message is due.
 const MOST_OF_A_STEP: f64 = 0.04;
 /// Steps shorter than this are the bell's, which spins for them if that pays.
 const SHORTEST: f64 = 200e-6;
@@ -62,7 +64,8 @@ impl Steps {
         }
     }
 
-    /// When to spin for the next message, if that pays: if the steps are alike enough for a short spin to meet it.
+    /// When to spin for the next message, if that pays: if the steps
+    /// are alike enough for a short spin to meet it.
     pub(crate) fn window(&self) -> Option<Window> {
         let half = (3.0 * self.spread).clamp(20e-6, f64::MAX).min(MOST_OF_A_STEP * self.step);
         if self.step < SHORTEST || half < self.spread {

@@ -173,7 +173,8 @@ impl Subscriber {
         Ok(missed.map(|missed| (PyBytes::new(py, message), missed)))
     }
 
-    /// Whether a publisher that keeps a pace is awaited with a short spin when its next message is due.
+    /// Whether a publisher that keeps a pace is awaited with a short
+    /// spin when its next message is due.
     fn _set_paced(&self, paced: bool) -> PyResult<()> {
         self.with(|hearing| {
             hearing.steps = paced.then(Steps::default);

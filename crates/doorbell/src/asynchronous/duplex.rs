@@ -13,8 +13,8 @@ use std::path::Path;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A [`Duplex`] that tokio tasks await: what [`connect_async`] gives, or one that [`AsyncService::accept`](super::AsyncService::accept)
-/// gave, by [`new`](Self::new).
+/// A [`Duplex`] that tokio tasks await: what [`connect_async`] gives, or one that
+/// [`AsyncService::accept`](super::AsyncService::accept) gave, by [`new`](Self::new).
 ///
 /// ```
 /// use doorbell::{AsyncService, connect_async};
@@ -79,14 +79,15 @@ impl AsyncDuplex {
         Ok(message)
     }
 
-    /// The two ends, for two tasks, for messages where they lie, and for messages that are written in place.
+    /// The two ends, for two tasks, for messages where they lie, and
+    /// for messages that are written in place.
     pub fn split(self) -> (Async<Sender<Untrusted>>, Async<Receiver<Untrusted>>) {
         (self.sender, self.receiver)
     }
 }
 
-/// As [`connect`](crate::connect), and occupies no thread while the service does not answer. Put a time-out around it: this waits for
-/// ever.
+/// As [`connect`](crate::connect), and occupies no thread while the service does not answer. Put a
+/// time-out around it: this waits for ever.
 ///
 /// Cancel safe: if the future is dropped, it hangs up.
 ///
@@ -99,7 +100,8 @@ pub async fn connect_async(name: impl AsRef<Path>) -> Result<AsyncDuplex, Rendez
     connect_async_by(name, &Join::default()).await
 }
 
-/// As [`connect_async`], with a say in whose service it may be; the patience of `join` is not asked.
+/// As [`connect_async`], with a say in whose service it may be; the
+/// patience of `join` is not asked.
 ///
 /// # Errors
 /// As [`connect`](crate::connect).

@@ -29,8 +29,9 @@ struct Watched {
     /// Whose eventfd it is: the bell's, if that is still there, and which of them.
     state: Weak<BellState>,
     index: usize,
-    /// A duplicate. The waiter slot may be given up while the runtime still knows the file (a lane that is removed, a subscription
-    /// that ends), and whoever takes it next registers the number of the original.
+    /// A duplicate. The waiter slot may be given up while the runtime still
+    /// knows the file (a lane that is removed, a subscription that ends),
+    /// and whoever takes it next registers the number of the original.
     file: AsyncFd<OwnedFd>,
 }
 
@@ -41,8 +42,8 @@ impl Files {
         Self { runtime: Handle::current(), watched: Vec::new() }
     }
 
-    /// Forgets that any file was readable, and has the task woken when one becomes so from now on. Not if one becomes so
-    /// again and again: false.
+    /// Forgets that any file was readable, and has the task woken when one becomes so from now on.
+    /// Not if one becomes so again and again: false.
     ///
     /// Before the waiter consumes its tokens and arms: a token that comes after that is a wake-up.
     pub(super) fn forget(&self, cx: &mut Context<'_>) -> Result<bool, WaitError> {
@@ -59,7 +60,8 @@ impl Files {
         Ok(true)
     }
 
-    /// Watches the files of `listeners` too. Were they watched already? If not, the task is not yet woken by all of them.
+    /// Watches the files of `listeners` too. Were they watched
+    /// already? If not, the task is not yet woken by all of them.
     pub(super) fn watch<'a>(
         &mut self,
         listeners: impl Iterator<Item = &'a mut Listener>,
@@ -82,8 +84,8 @@ impl Files {
         Ok(!added)
     }
 
-    /// Ceases to watch the files for which none of `listeners` has a waiter slot. The `used` ones of this sleep have; another may be
-    /// used in the next, and is kept.
+    /// Ceases to watch the files for which none of `listeners` has a waiter slot. The `used` ones
+    /// of this sleep have; another may be used in the next, and is kept.
     pub(super) fn keep<'a>(&mut self, used: usize, listeners: impl Iterator<Item = &'a mut Listener>) {
         if self.watched.len() == used {
             return;
@@ -125,7 +127,8 @@ mod tests {
     use crate::bell::Bell;
     use std::iter::once;
 
-    /// Who is held back by two in turn registered a file with the runtime, and took another out, at each change.
+    /// Who is held back by two in turn registered a file with the
+    /// runtime, and took another out, at each change.
     #[test]
     fn a_file_stays_watched_while_its_slot_is_held_and_no_longer() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

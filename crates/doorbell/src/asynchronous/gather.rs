@@ -25,8 +25,8 @@ impl<T: Trust, W: Wait> Listen for Gather<T, W> {
 impl<T: Trust, W: Wait> Async<Gather<T, W>> {
     /// The next message of any lane, and the lane's number. Waits while there is none.
     ///
-    /// Cancel safe: if the future is dropped, no message was taken. Lanes are added and removed between two calls, with
-    /// [`get_mut`](Self::get_mut).
+    /// Cancel safe: if the future is dropped, no message was taken. Lanes are added and removed
+    /// between two calls, with [`get_mut`](Self::get_mut).
     ///
     /// # Errors
     /// As [`Gather::recv`].
@@ -35,8 +35,8 @@ impl<T: Trust, W: Wait> Async<Gather<T, W>> {
         Ok(self.end.message(found))
     }
 
-    /// Receives the next message of any lane into `to`, whose content it replaces. Returns the lane's number. Waits while
-    /// there is none.
+    /// Receives the next message of any lane into `to`, whose content it replaces. Returns the
+    /// lane's number. Waits while there is none.
     ///
     /// Cancel safe: if the future is dropped, no message was taken, and `to` is as it was.
     ///

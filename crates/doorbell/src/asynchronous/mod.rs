@@ -28,7 +28,8 @@ use std::future::poll_fn;
 use std::task::{Context, Poll};
 use turn::{Turn, take_turns};
 
-/// An end of a channel, or a [bell](AsyncBell), that a tokio task awaits. It never occupies a thread.
+/// An end of a channel, or a [bell](AsyncBell), that a tokio task
+/// awaits. It never occupies a thread.
 ///
 /// | around a | await |
 /// |---|---|
@@ -41,12 +42,14 @@ use turn::{Turn, take_turns};
 /// | [`Popper`](crate::queue::Popper), [`Pusher`](crate::queue::Pusher) of a queue | [`pop`](Self::pop), [`push`](Self::push) |
 /// | [`NotifyWaiter`](crate::NotifyWaiter) | [`wait`](#method.wait-1) |
 ///
-/// With feature `zerocopy`, ends for values too; with feature `stream`, a [`Receiver`](crate::channel::Receiver) and a
-/// [`Gather`](crate::channel::Gather) are a `futures_core::Stream` of copies.
+/// With feature `zerocopy`, ends for values too; with feature `stream`, a
+/// [`Receiver`](crate::channel::Receiver) and a [`Gather`](crate::channel::Gather) are a
+/// `futures_core::Stream` of copies.
 ///
-/// A [`Service`](crate::service::Service) is awaited by [`AsyncService`](crate::AsyncService). In other runtimes register an end's
-/// [`file`](crate::channel::Receiver::file), and await that it is readable whenever [`listen`](crate::channel::Receiver::listen) says
-/// false; the example there runs in smol's reactor.
+/// A [`Service`](crate::service::Service) is awaited by [`AsyncService`](crate::AsyncService).
+/// In other runtimes register an end's [`file`](crate::channel::Receiver::file), and await
+/// that it is readable whenever [`listen`](crate::channel::Receiver::listen) says false; the
+/// example there runs in smol's reactor.
 ///
 /// ```
 /// use doorbell::Async;
@@ -71,19 +74,24 @@ use turn::{Turn, take_turns};
 ///
 /// # What happens when …
 ///
-/// **… the future is dropped before it is done?** Nothing is lost: no message, no wake-up, no room. A message is taken, or
-/// sent, in the last step, after which nothing is awaited. So all of these may stand in `select!` and under a time-out.
-/// (`recv_into` of a subscriber may by then have overwritten what was in the caller's buffer.)
+/// **… the future is dropped before it is done?** Nothing is lost: no message, no wake-up, no room.
+/// A message is taken, or sent, in the last step, after which nothing is awaited. So all of these
+/// may stand in `select!` and under a time-out. (`recv_into` of a subscriber may by then have
+/// overwritten what was in the caller's buffer.)
 ///
-/// **… the peer dies?** As with the blocking calls: what was committed is received, then the error names the peer.
+/// **… the peer dies?** As with the blocking calls: what was
+/// committed is received, then the error names the peer.
 ///
-/// **… the other side is always faster?** Each message received or sent costs the task a part of its turn
-/// ([`tokio::task::coop`]): others get theirs. So does a hostile peer's wake without a message.
+/// **… the other side is always faster?** Each message received or
+/// sent costs the task a part of its turn ([`tokio::task::coop`]):
+/// others get theirs. So does a hostile peer's wake without a message.
 ///
-/// **… I need a call that does not wait?** [`get_mut`](Self::get_mut) lends the end out; do not block in it.
+/// **… I need a call that does not wait?** [`get_mut`](Self::get_mut)
+/// lends the end out; do not block in it.
 ///
-/// **… the end spins, or sleeps otherwise?** Not while it is awaited: then it waits by one of its bell's eventfds, of which it
-/// takes a waiter slot, and its [way of waiting](crate::wait) is not used.
+/// **… the end spins, or sleeps otherwise?** Not while it is awaited:
+/// then it waits by one of its bell's eventfds, of which it takes a
+/// waiter slot, and its [way of waiting](crate::wait) is not used.
 #[derive(Debug)]
 pub struct Async<E> {
     /// First: they go before the waiter slot does.
@@ -96,7 +104,8 @@ pub struct Async<E> {
 // Nothing in it is pinned, whatever the end is.
 impl<E> Unpin for Async<E> {}
 
-/// What [`Async`] can await: a [`Bell`](crate::Bell), and the ends of channels. Nobody else can implement it.
+/// What [`Async`] can await: a [`Bell`](crate::Bell), and the ends of
+/// channels. Nobody else can implement it.
 pub trait Awaitable: Listen {}
 impl<E: Listen> Awaitable for E {}
 
@@ -108,8 +117,9 @@ pub trait Listen {
     /// [`WaitError::Forked`] if it is a forked child's copy.
     fn check_ours(&mut self) -> Result<(), WaitError>;
 
-    /// Before the task sleeps: consumes tokens, arms, and looks whether there is something after all. If not, the waiters of
-    /// which one gets a token when there is. `length` is that of the message that is to be sent.
+    /// Before the task sleeps: consumes tokens, arms, and looks whether there is something after
+    /// all. If not, the waiters of which one gets a token when there is. `length` is that of
+    /// the message that is to be sent.
     ///
     /// # Errors
     /// [`WaitError`].
@@ -152,11 +162,13 @@ impl<E: Awaitable> Async<E> {
     /// Registers `end` with the runtime of the calling task, in which it stays whoever awaits it.
     ///
     /// # Errors
-    /// [`WaitError::NoWaiterSlot`]; [`WaitError::Forked`]; [`WaitError::Os`] if the runtime cannot watch the file.
+    /// [`WaitError::NoWaiterSlot`]; [`WaitError::Forked`];
+    /// [`WaitError::Os`] if the runtime cannot watch the file.
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does. (Where I/O is not enabled, an
-    /// end that waits for nobody yet, a [`Gather`](crate::channel::Gather) without lanes, does so when it first waits.)
+    /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does.
+    /// (Where I/O is not enabled, an end that waits for nobody yet, a
+    /// [`Gather`](crate::channel::Gather) without lanes, does so when it first waits.)
     pub fn new(mut end: E) -> Result<Self, WaitError> {
         end.check_ours()?;
         let mut files = Files::new();
@@ -188,8 +200,9 @@ impl<E: Awaitable> Async<E> {
         poll_fn(|cx| self.poll_until(cx, length, &mut attempt)).await
     }
 
-    /// As `until`. The order that loses no wake-up is: forget what was readable, consume the tokens, arm, look; then
-    /// return. What is announced after the look leaves a token, and the runtime's epoll sees each token that is written.
+    /// As `until`. The order that loses no wake-up is: forget what was readable, consume the
+    /// tokens, arm, look; then return. What is announced after the look leaves a token, and the
+    /// runtime's epoll sees each token that is written.
     fn poll_until<R, F: From<WaitError>>(
         &mut self,
         cx: &mut Context<'_>,
@@ -249,7 +262,8 @@ mod tests {
         }
     }
 
-    /// That the runtime ends a task's turn was all that ended its poll: never, where the runtime is told not to.
+    /// That the runtime ends a task's turn was all that ended its
+    /// poll: never, where the runtime is told not to.
     #[test]
     fn an_end_that_always_seems_to_have_something_does_not_keep_a_task_from_its_time_out() {
         for constrained in [true, false] {

@@ -27,8 +27,8 @@ impl<W: Wait> Listen for Publisher<W> {
 impl<W: Wait> Async<Publisher<W>> {
     /// Publishes `message`. Waits while a subscriber that may do so holds it back.
     ///
-    /// Cancel safe: if the future is dropped, nobody received the message. Subscribers are admitted between two calls, with
-    /// [`get_mut`](Self::get_mut).
+    /// Cancel safe: if the future is dropped, nobody received the message. Subscribers are admitted
+    /// between two calls, with [`get_mut`](Self::get_mut).
     ///
     /// # Errors
     /// As [`Publisher::publish`].

@@ -26,8 +26,8 @@ impl<T: Trust, W: Wait> Listen for Receiver<T, W> {
 impl<T: Trust, W: Wait> Async<Receiver<T, W>> {
     /// The next message. Waits while there is none.
     ///
-    /// Cancel safe: if the future is dropped, no message was taken. The message is received when this end is used the
-    /// next time, or by [`Message::release`].
+    /// Cancel safe: if the future is dropped, no message was taken. The message is received when
+    /// this end is used the next time, or by [`Message::release`].
     ///
     /// # Errors
     /// As [`Receiver::recv`].

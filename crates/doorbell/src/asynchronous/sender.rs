@@ -42,7 +42,8 @@ impl<T: Trust, W: Wait> Async<Sender<T, W>> {
         .await
     }
 
-    /// Room for a message of up to `most` bytes that is written in place. Waits while there is none.
+    /// Room for a message of up to `most` bytes that is written in
+    /// place. Waits while there is none.
     ///
     /// Cancel safe: if the future is dropped, nothing was reserved.
     ///

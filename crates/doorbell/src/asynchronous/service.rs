@@ -74,7 +74,8 @@ impl AsyncService {
         poll_fn(|cx| self.poll_until(cx, Service::try_recv)).await
     }
 
-    /// Sends `message` to `client`. Waits while there is no room: others are not served meanwhile, so put a time-out around it.
+    /// Sends `message` to `client`. Waits while there is no room: others are not served meanwhile,
+    /// so put a time-out around it.
     ///
     /// Cancel safe: if the future is dropped, the message was not sent.
     ///
@@ -129,7 +130,8 @@ impl AsyncService {
     }
 }
 
-/// Has the task woken when `client` has room for `length` bytes. `room` is the file that tells of it, made when it is wanted first.
+/// Has the task woken when `client` has room for `length` bytes. `room` is the file that tells of
+/// it, made when it is wanted first.
 fn poll_room<R>(
     service: &mut Service,
     client: ClientId,

@@ -25,8 +25,8 @@ impl<T: Trust, W: Wait> Listen for Subscriber<T, W> {
 }
 
 impl<T: Trust, W: Wait> Async<Subscriber<T, W>> {
-    /// Receives the next message into `to`, whose content it replaces. Waits while there is none. Returns how many
-    /// messages were missed directly before it.
+    /// Receives the next message into `to`, whose content it replaces. Waits while there is none.
+    /// Returns how many messages were missed directly before it.
     ///
     /// Cancel safe: if the future is dropped, no message was taken. What was in `to` may be lost.
     ///

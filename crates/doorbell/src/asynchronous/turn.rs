@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long a future goes on in one poll: the one loop of all of them.
 //!
-//! Each thing that is received, sent or heard takes a part of the task's turn ([`tokio::task::coop`]), and so does each look in vain:
-//! whoever always has something keeps neither other tasks nor the time-out around this future waiting.
+//! Each thing that is received, sent or heard takes a part of the task's turn
+//! ([`tokio::task::coop`]), and so does each look in vain: whoever always has something keeps
+//! neither other tasks nor the time-out around this future waiting.
 
 use std::task::{Context, Poll, ready};
 use tokio::task::coop::poll_proceed;
@@ -17,7 +18,8 @@ pub(super) enum Turn<R> {
     Asleep,
 }
 
-/// How often one poll looks again. Only what is hostile seems to have something, or is woken, more often.
+/// How often one poll looks again. Only what is hostile seems to have
+/// something, or is woken, more often.
 pub(super) const MOST_TURNS: u32 = 4;
 
 /// Looks until there is something, or nothing and the task is woken for it.
@@ -36,8 +38,8 @@ pub(super) fn take_turns<R>(
             Turn::Asleep => return Poll::Pending,
         }
     }
-    // A hostile peer can always seem to have something. Others get their turn: the runtime, and what stands around this
-    // future, a time-out for one.
+    // A hostile peer can always seem to have something. Others get their turn: the runtime, and what
+    // stands around this future, a time-out for one.
     cx.waker().wake_by_ref();
     Poll::Pending
 }

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Long copies between private memory and memory that another process may be writing.
 //!
-//! Such memory is copied with atomic accesses, which the compiler neither merges nor widens: eight bytes at a time. One
-//! string instruction, or vectors where there is none, copy as many bytes at once as the processor can. To the language it
-//! is bytes loaded and stored one by one, in some order, relaxed: whatever another process does meanwhile, the copy mixes
-//! old and new and nothing else happens. What is stored after the instruction is stored after all of it (Intel SDM vol. 3A, 9.2.4.1), so that a
-//! word which commits a message goes last here too; what is loaded before and after keeps its place, as every `memcpy`
-//! made of this instruction relies on. Without that order elsewhere, the word's release and its acquire order all the same.
+//! Such memory is copied with atomic accesses, which the compiler neither merges nor widens: eight
+//! bytes at a time. One string instruction, or vectors where there is none, copy as many bytes at
+//! once as the processor can. To the language it is bytes loaded and stored one by one, in some
+//! order, relaxed: whatever another process does meanwhile, the copy mixes old and new and nothing
+//! else happens. What is stored after the instruction is stored after all of it (Intel SDM vol. 3A,
+//! 9.2.4.1), so that a word which commits a message goes last here too; what is loaded before and
+//! after keeps its place, as every `memcpy` made of this instruction relies on. Without that order
+//! elsewhere, the word's release and its acquire order all the same.
 
-/// Fewer bytes are copied faster by words: a string instruction takes some ten nanoseconds to get going.
+/// Fewer bytes are copied faster by words: a string instruction takes
+/// some ten nanoseconds to get going.
 const LEAST: usize = 1024;
 
-/// Copies `from` to `to` if it is so long that this is faster than by words, and this processor can. Otherwise does nothing
-/// and returns false.
+/// Copies `from` to `to` if it is so long that this is faster than by words, and this processor
+/// can. Otherwise does nothing and returns false.
 ///
 /// # Safety
-/// `to` is valid for writes of `from.len()` bytes, and nobody in this process touches them meanwhile except atomically.
+/// `to` is valid for writes of `from.len()` bytes, and nobody in this process touches them
+/// meanwhile except atomically.
 #[inline(always)]
 pub(super) unsafe fn store(to: *mut u8, from: &[u8]) -> bool {
     // SAFETY: by contract, and a slice is valid for reads.
@@ -25,7 +29,8 @@ pub(super) unsafe fn store(to: *mut u8, from: &[u8]) -> bool {
 /// Copies from `from` to `to` under the same conditions.
 ///
 /// # Safety
-/// `from` is valid for reads of `to.len()` bytes, and nobody in this process touches them meanwhile except atomically.
+/// `from` is valid for reads of `to.len()` bytes, and nobody in this
+/// process touches them meanwhile except atomically.
 #[inline(always)]
 pub(super) unsafe fn load(from: *const u8, to: &mut [u8]) -> bool {
     // SAFETY: by contract, and a mutable slice is valid for writes.
@@ -41,8 +46,9 @@ unsafe fn copy(to: *mut u8, from: *const u8, length: usize) -> bool {
         // There the instruction goes byte by byte.
         return false;
     }
-    // SAFETY: by contract; the direction flag is clear on entry to inline assembly.
-    // JUSTIFICATION: a copy by the language would be a data race, and one by atomics moves eight bytes at a time.
+    // SAFETY: by contract; the direction flag is clear on entry to
+    // inline assembly. JUSTIFICATION: a copy by the language would be
+    // a data race, and one by atomics moves eight bytes at a time.
     unsafe {
         std::arch::asm!(
             "rep movsb",
@@ -55,8 +61,9 @@ unsafe fn copy(to: *mut u8, from: *const u8, length: usize) -> bool {
     true
 }
 
-/// Pairs of vector registers, 64 bytes a turn. The architecture makes each access single-copy atomic in its aligned eight bytes at
-/// the least (Arm ARM, B2.2), and a later store-release or an earlier load-acquire orders all of them as it orders any others.
+/// Pairs of vector registers, 64 bytes a turn. The architecture makes each access single-copy
+/// atomic in its aligned eight bytes at the least (Arm ARM, B2.2), and a later store-release or an
+/// earlier load-acquire orders all of them as it orders any others.
 ///
 /// # Safety
 /// `from` is valid for reads and `to` for writes of `length` bytes, which are at least [`LEAST`].
@@ -65,8 +72,9 @@ unsafe fn copy(to: *mut u8, from: *const u8, length: usize) -> bool {
 unsafe fn copy(to: *mut u8, from: *const u8, length: usize) -> bool {
     // What is left is less than a turn: the last 64 bytes are copied once more.
     let last = length - 64;
-    // SAFETY: by contract: whole turns and the last 64 bytes lie in both.
-    // JUSTIFICATION: a copy by the language would be a data race, and one by atomics moves eight bytes at a time.
+    // SAFETY: by contract: whole turns and the last 64 bytes lie in
+    // both. JUSTIFICATION: a copy by the language would be a data
+    // race, and one by atomics moves eight bytes at a time.
     unsafe {
         std::arch::asm!(
             "2:",

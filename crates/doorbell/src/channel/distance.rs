@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keeps a receiver from running at its sender's heels.
 //!
-//! A receiver that takes each message as soon as it is there takes away the cache line in which the sender is about to
-//! write the next, and both pay for its way there and back at every message. One that falls behind for a moment finds many
-//! in lines that nobody writes any more. So in a stream it pauses when it has found nothing, and then looks again.
+//! A receiver that takes each message as soon as it is there takes away the cache line in which the
+//! sender is about to write the next, and both pay for its way there and back at every message. One
+//! that falls behind for a moment finds many in lines that nobody writes any more. So in a stream
+//! it pauses when it has found nothing, and then looks again.
 //!
-//! Whether there is a stream it finds out by trying: a pause behind which several messages lay is followed by another the
-//! next time, one behind which there were none or few is not repeated before a while, which doubles each time. A
-//! receiver whose every answer is waited for thus pauses at one message in thousands.
+//! Whether there is a stream it finds out by trying: a pause behind which several messages lay is
+//! followed by another the next time, one behind which there were none or few is not repeated
+//! before a while, which doubles each time. A receiver whose every answer is waited for thus pauses
+//! at one message in thousands.
 
 use std::hint::spin_loop;
 
-/// About as long as it takes a fast sender to fill ten lines. More takes no less time a message, and is later; half as much
-/// takes more.
+/// About as long as it takes a fast sender to fill ten lines. More takes no less time a message,
+/// and is later; half as much takes more.
 const PAUSES: u32 = 32;
-/// A pause pays if so many messages, or two and so many bytes, lay behind it: one alone may be an answer, however long it is.
+/// A pause pays if so many messages, or two and so many bytes, lay behind it: one alone may be an
+/// answer, however long it is.
 const MESSAGES: u64 = 4;
 const BYTES: u64 = 2048;
 /// Looks that find nothing after something, from one trial to the next.
@@ -81,8 +84,8 @@ impl Distance {
 mod tests {
     use super::{Distance, LONGEST};
 
-    /// Runs `looks` looks that find nothing, before each of which `messages` of 16 bytes were received. Returns how many
-    /// paused.
+    /// Runs `looks` looks that find nothing, before each of which `messages` of 16 bytes were
+    /// received. Returns how many paused.
     fn pauses(distance: &mut Distance, head: &mut u64, looks: u32, messages: u64) -> u32 {
         pauses_of(16, distance, head, looks, messages)
     }
@@ -100,7 +103,8 @@ mod tests {
             .count() as u32
     }
 
-    /// Each answer of more than 4 KiB was taken for a stream, and paused for; batches of 16 values of 64 bytes for none.
+    /// Each answer of more than 4 KiB was taken for a stream, and
+    /// paused for; batches of 16 values of 64 bytes for none.
     #[test]
     fn a_long_answer_is_no_stream_and_a_few_batches_are_one() {
         for (size, messages, pausing) in

@@ -25,17 +25,19 @@ use std::time::Duration;
 
 /// The receiving end of many lanes: several producers, one consumer.
 ///
-/// Every sender has a lane of its own. They share no index, so none waits for another, and one that is killed in the
-/// middle of a message leaves its own lane as it was before and the others alone. Lanes with messages are asked in turn,
-/// and after four times as many messages as there are lanes, and at least 32, all are asked: each gets its chance, however busy another is, and a
-/// message costs the same however many lanes are idle. Messages of one sender arrive in order; nothing is said about the order of two
-/// senders.
+/// Every sender has a lane of its own. They share no index, so none waits for another, and one that
+/// is killed in the middle of a message leaves its own lane as it was before and the others alone.
+/// Lanes with messages are asked in turn, and after four times as many messages as there are lanes,
+/// and at least 32, all are asked: each gets its chance, however busy another is, and a
+/// message costs the same however many lanes are idle. Messages of one sender arrive in order;
+/// nothing is said about the order of two senders.
 ///
-/// Lanes of one segment share one bell and one mapping, which all its senders can write: for threads, and for processes
-/// that trust each other ([`Lanes::new(senders, 1, capacity)`](super::Lanes::new)). Give each untrusted sender
-/// a segment of its own, and [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell. The
-/// futex, and with it [`Adaptive`], waits for at most 128 bells at once; [`Eventfd`](crate::wait::Eventfd) for as many as
-/// there are descriptors.
+/// Lanes of one segment share one bell and one mapping, which all its senders can write: for
+/// threads, and for processes that trust each other ([`Lanes::new(senders, 1,
+/// capacity)`](super::Lanes::new)). Give each untrusted sender a segment of its own, and
+/// [`add`](Self::add) its lane: nothing it writes can reach another's messages or bell. The
+/// futex, and with it [`Adaptive`], waits for at most 128 bells at once;
+/// [`Eventfd`](crate::wait::Eventfd) for as many as there are descriptors.
 ///
 /// ```
 /// let (senders, mut gather) = doorbell::channel::many(3, 4096)?;
@@ -67,7 +69,8 @@ pub struct Gather<T: Trust = Untrusted, W: Wait = Adaptive> {
     readers: Vec<Option<RingReader>>,
 }
 
-/// At least so many messages are taken before all lanes are asked again: asking costs as much as a few messages.
+/// At least so many messages are taken before all lanes are asked
+/// again: asking costs as much as a few messages.
 const FEWEST: usize = 32;
 
 /// What a look at all lanes found.
@@ -80,12 +83,12 @@ pub(crate) enum Polled {
 
 /// What happened to one of the senders: it died, or lied. It is told once; the other lanes go on.
 ///
-/// That a sender left in order ([`RecvError::Closed`]) is told when no sender is left at any lane. Then the end of one
-/// of them is told again and again, until another attaches.
+/// That a sender left in order ([`RecvError::Closed`]) is told when no sender is left at any lane.
+/// Then the end of one of them is told again and again, until another attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatherError {
-    /// The lane, numbered in the order in which they were added. `None` if the wait itself failed, or if there is no
-    /// lane ([`RecvError::Closed`]).
+    /// The lane, numbered in the order in which they were added. `None` if the wait itself failed,
+    /// or if there is no lane ([`RecvError::Closed`]).
     pub lane: Option<usize>,
     /// What happened.
     pub error: RecvError,
@@ -125,8 +128,8 @@ impl<T: Trust, W: Wait + Default> Default for Gather<T, W> {
 }
 
 impl<T: Trust> Gather<T> {
-    /// Takes the receiving ends of all lanes of receiver number `receiver` of the segment shared with the peer of
-    /// `connection`, which may be dropped.
+    /// Takes the receiving ends of all lanes of receiver number `receiver` of the segment shared
+    /// with the peer of `connection`, which may be dropped.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -158,8 +161,8 @@ impl<T: Trust, W: Wait + Default> Gather<T, W> {
 }
 
 impl Gather<Trusted> {
-    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
-    /// children, those who joined by name.
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this
+    /// process, forked children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -189,8 +192,8 @@ impl<W: Wait> Gather<Trusted, W> {
 }
 
 impl<T: Trust, W: Wait> Gather<T, W> {
-    /// Adds lane `lane` of the segment shared with the peer of `connection`, which may be dropped: the connection is kept until
-    /// the lane is removed. Returns the lane's number here.
+    /// Adds lane `lane` of the segment shared with the peer of `connection`, which may be dropped:
+    /// the connection is kept until the lane is removed. Returns the lane's number here.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -222,7 +225,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         Ok(free)
     }
 
-    /// Leaves lane number `lane`. Its number may be given to the next that is added. Returns whether there was one.
+    /// Leaves lane number `lane`. Its number may be given to the next
+    /// that is added. Returns whether there was one.
     pub fn remove(&mut self, lane: usize) -> bool {
         let removed = self.readers.get_mut(lane).and_then(Option::take);
         let readers = &self.readers;
@@ -237,7 +241,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         self.readers.iter().flatten().count()
     }
 
-    /// How many messages lie in the rings that were not received yet. More may come meanwhile. Costs a look at each of them.
+    /// How many messages lie in the rings that were not received yet. More may come meanwhile.
+    /// Costs a look at each of them.
     pub fn len(&self) -> usize {
         self.readers.iter().flatten().map(RingReader::count).sum()
     }
@@ -273,8 +278,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         }
     }
 
-    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
-    /// called, nor at the bells of lanes added later.
+    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does
+    /// not if this is not called, nor at the bells of lanes added later.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.bells.iter_mut().for_each(|(_, listener)| listener.set_interruptible(interruptible));
     }
@@ -303,7 +308,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         Ok(self.message(found))
     }
 
-    /// The next message of any lane, and the lane's number. Waits up to `timeout` while there is none.
+    /// The next message of any lane, and the lane's number. Waits up
+    /// to `timeout` while there is none.
     ///
     /// # Errors
     /// [`GatherError`].
@@ -314,8 +320,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         self.recv_deadline(Some(Deadline::after(timeout)))
     }
 
-    /// The next message of any lane, and the lane's number. Waits until `deadline` while there is none; for ever if
-    /// there is no deadline.
+    /// The next message of any lane, and the lane's number. Waits until `deadline` while there is
+    /// none; for ever if there is no deadline.
     ///
     /// # Errors
     /// [`GatherError`].
@@ -327,8 +333,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         Ok(found.map(|found| self.message(found)))
     }
 
-    /// Receives the next message of any lane into `to`, whose content it replaces. Returns the lane's number. Waits
-    /// while there is none.
+    /// Receives the next message of any lane into `to`, whose content it replaces. Returns the
+    /// lane's number. Waits while there is none.
     ///
     /// # Errors
     /// [`GatherError`].
@@ -394,7 +400,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         self.poll_all()
     }
 
-    /// A message of lane `lane`, or what is told of it for the first time; but of one that left, nothing.
+    /// A message of lane `lane`, or what is told of it for the first
+    /// time; but of one that left, nothing.
     fn poll_lane(&mut self, lane: usize) -> Result<Option<Found>, GatherError> {
         let Some(Some(reader)) = self.readers.get_mut(lane) else { return Ok(None) };
         match reader.poll_once() {
@@ -422,7 +429,8 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         let gone = self.makers.as_ref().map(|makers| makers.are_gone());
         self.take_fresh();
         let count = self.readers.len();
-        // A lane that was never taken, or that its sender left, may get one as long as somebody can make one.
+        // A lane that was never taken, or that its sender left, may
+        // get one as long as somebody can make one.
         let (may_come, mut alive, mut last) = (gone != Some(true), gone == Some(false), None);
         let first = self.turn.min(count);
         for lane in (first..count).chain(0..first) {
@@ -475,8 +483,9 @@ impl<T: Trust, W: Wait> Gather<T, W> {
         }
     }
 
-    /// Files of which one becomes readable after [`listen`](Self::listen) returned false, when there is something to
-    /// receive: one for each bell. See [`Receiver::file`](super::Receiver::file).
+    /// Files of which one becomes readable after [`listen`](Self::listen) returned false, when
+    /// there is something to receive: one for each bell. See
+    /// [`Receiver::file`](super::Receiver::file).
     ///
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].

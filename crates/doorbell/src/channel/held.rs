@@ -8,9 +8,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// One of the messages of a [`RecvBatch`](super::RecvBatch), where it lies. All are held until the receiver is used the next time.
+/// One of the messages of a [`RecvBatch`](super::RecvBatch), where it lies. All are held until the
+/// receiver is used the next time.
 ///
-/// From a [`Trusted`] sender it is a `&[u8]`, without a copy; as a [`Message`](super::Message) in everything else.
+/// From a [`Trusted`] sender it is a `&[u8]`, without a copy; as a
+/// [`Message`](super::Message) in everything else.
 #[derive(Clone, Copy)]
 pub struct Held<'a, T: Trust> {
     lane: &'a Lane,
@@ -40,7 +42,8 @@ impl<'a, T: Trust> Held<'a, T> {
         copy
     }
 
-    /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
+    /// Replaces the content of `to` by a copy. Allocates only if `to`
+    /// has less room than ever needed.
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
         to.resize(self.len(), 0);
         self.copy_to(to);
@@ -54,8 +57,8 @@ impl<'a, T: Trust> Held<'a, T> {
 
     /// Where the message lies, for [`len`](Self::len) bytes, while the receiver is borrowed.
     ///
-    /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
-    /// what you check.
+    /// An untrusted sender may be writing there at this moment. Read with volatile or atomic
+    /// accesses, and only once what you check.
     pub fn as_ptr(&self) -> *const u8 {
         self.lane.at(self.found.payload())
     }
@@ -65,8 +68,8 @@ impl<'a> Held<'a, Trusted> {
     /// Its bytes.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
-        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is released, for which
-        // the receiver must be used, of which 'a is a borrow.
+        // SAFETY: the record lies in the ring (`Found`). A trusted sender does not write there until it is
+        // released, for which the receiver must be used, of which 'a is a borrow.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 }

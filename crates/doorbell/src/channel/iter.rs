@@ -7,12 +7,14 @@ use super::receiver::Receiver;
 use crate::peer::Trust;
 use crate::wait::Wait;
 
-/// Copies of the messages of a [`Receiver`], until the sender has left or died. What else goes wrong is an item.
+/// Copies of the messages of a [`Receiver`], until the sender has
+/// left or died. What else goes wrong is an item.
 #[derive(Debug)]
 pub struct Iter<'a, T: Trust, W: Wait>(&'a mut Receiver<T, W>);
 
 impl<T: Trust, W: Wait> Receiver<T, W> {
-    /// Copies of all messages from now on, until the sender has left or died. Waits while there is none.
+    /// Copies of all messages from now on, until the sender has left
+    /// or died. Waits while there is none.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
@@ -26,8 +28,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         Iter(self)
     }
 
-    /// The size of the ring in bytes: at least what was asked for. A message takes its length, rounded up to eight, and eight
-    /// more.
+    /// The size of the ring in bytes: at least what was asked for. A message takes its length,
+    /// rounded up to eight, and eight more.
     pub fn capacity(&self) -> u64 {
         self.reader.lane.capacity().get()
     }
@@ -54,7 +56,8 @@ impl<'a, T: Trust, W: Wait> IntoIterator for &'a mut Receiver<T, W> {
     }
 }
 
-/// Copies of the messages of a [`Gather`] and the lanes they came by, until no sender is left. What else goes wrong is an item.
+/// Copies of the messages of a [`Gather`] and the lanes they came by, until no sender is left. What
+/// else goes wrong is an item.
 #[derive(Debug)]
 pub struct GatherIter<'a, T: Trust, W: Wait>(Option<&'a mut Gather<T, W>>);
 

@@ -26,9 +26,10 @@ static FENCED: WakeWords = WakeWords::never_alone();
 
 /// A lane as this process sees it.
 ///
-/// Invariant: `control`, `message_words` and `ring` point into `mapping`, at a whole [`Control`], whole [`WakeWords`] and `capacity`
-/// bytes, and are aligned to 128, 128 and 4096. The bytes of the ring that belong to this side are touched by this side's one handle alone; all
-/// others only atomically.
+/// Invariant: `control`, `message_words` and `ring` point into `mapping`, at a
+/// whole [`Control`], whole [`WakeWords`] and `capacity` bytes, and are aligned
+/// to 128, 128 and 4096. The bytes of the ring that belong to this side are
+/// touched by this side's one handle alone; all others only atomically.
 #[derive(Debug)]
 pub(super) struct Lane {
     control: NonNull<Control>,
@@ -38,7 +39,8 @@ pub(super) struct Lane {
     pub(super) message_state: Arc<BellState>,
     /// Its words, in `mapping`.
     message_words: NonNull<WakeWords>,
-    /// What a sender looks at behind each message: these, while it has left out its fence, else words at which somebody always waits.
+    /// What a sender looks at behind each message: these, while it has left out its fence, else
+    /// words at which somebody always waits.
     looked_at: NonNull<WakeWords>,
     /// Where the sender waits for room.
     pub(super) room_state: Arc<BellState>,
@@ -50,8 +52,9 @@ pub(super) struct Lane {
     processes: Option<Arc<Processes>>,
 }
 
-// SAFETY: shared words are only reached through atomics. The payload is written by the one `Sender` and read by the
-// one `Receiver` of this lane in this process, whose attachment words exclude others.
+// SAFETY: shared words are only reached through atomics. The payload
+// is written by the one `Sender` and read by the one `Receiver` of
+// this lane in this process, whose attachment words exclude others.
 unsafe impl Send for Lane {}
 // SAFETY: as above.
 unsafe impl Sync for Lane {}
@@ -111,11 +114,12 @@ impl Lane {
         unsafe { self.looked_at.as_ref() }.has_waiters_unfenced()
     }
 
-    /// The address of byte `offset` of the ring, which a [`Room`] or a [`Found`] of this lane named. What is empty may lie at
-    /// its end.
+    /// The address of byte `offset` of the ring, which a [`Room`] or a [`Found`] of this lane
+    /// named. What is empty may lie at its end.
     #[inline(always)]
     pub(super) fn at(&self, offset: u64) -> *mut u8 {
-        // Ours alone: a `Room` and a `Found` are private copies, made of what was checked, that no peer can write.
+        // Ours alone: a `Room` and a `Found` are private copies, made
+        // of what was checked, that no peer can write.
         debug_assert!(offset <= self.capacity.get());
         // In the ring, hence in the address space.
         self.ring.as_ptr().wrapping_add(offset as usize)
@@ -128,7 +132,8 @@ impl Lane {
         self.write_all::<T>(room, message);
     }
 
-    /// As `write`, of a message for whose length `room` was made: both are this process's own, so no peer has a say in it.
+    /// As `write`, of a message for whose length `room` was made: both are this process's own, so
+    /// no peer has a say in it.
     #[inline(always)]
     pub(super) fn write_all<T: Trust>(&self, room: &Room, message: &[u8]) {
         debug_assert!(message.len() as u64 <= room.most());
@@ -149,8 +154,8 @@ impl Lane {
         }
     }
 
-    /// Copies `bytes` to offset `at` of the message that is written in `room`, which is this lane's, as far as they fit.
-    /// Returns how many did.
+    /// Copies `bytes` to offset `at` of the message that is written in `room`, which is this
+    /// lane's, as far as they fit. Returns how many did.
     pub(super) fn write_part<T: Trust>(&self, room: &Room, at: usize, bytes: &[u8]) -> usize {
         let fitting = bytes.len().min((room.most() as usize).saturating_sub(at));
         let bytes = &bytes[..fitting];
@@ -178,24 +183,26 @@ impl Lane {
         fitting
     }
 
-    /// Copies `bytes` to `offset`, where they lie in a [`Room`] of this lane, unless that is to be done by words.
+    /// Copies `bytes` to `offset`, where they lie in a [`Room`] of
+    /// this lane, unless that is to be done by words.
     #[inline(always)]
     fn write_at_once<T: Trust>(&self, offset: u64, bytes: &[u8]) -> bool {
         let to = self.at(offset);
         if T::TRUSTED {
             fault::point();
-            // SAFETY: a `Room` lies in the ring in one piece (the caller's word), and belongs to the sender until it is
-            // published; a trusted receiver touches only what was published.
+            // SAFETY: a `Room` lies in the ring in one piece (the caller's word), and belongs to the sender
+            // until it is published; a trusted receiver touches only what was published.
             unsafe {
-                // Between two cores a string instruction is faster than the language's copy. Measured on x86 alone.
+                // Between two cores a string instruction is faster
+                // than the language's copy. Measured on x86 alone.
                 if !cfg!(target_arch = "x86_64") || !bulk::store(to, bytes) {
                     copy_after_narrow_stores(to, bytes);
                 }
             }
             return true;
         }
-        // SAFETY: as above; an untrusted receiver is another process, and the one handle of this lane that may be writing
-        // here in this process is borrowed.
+        // SAFETY: as above; an untrusted receiver is another process, and the one handle of this lane that
+        // may be writing here in this process is borrowed.
         unsafe { bulk::store(to, bytes) }
     }
 
@@ -211,16 +218,16 @@ impl Lane {
         unsafe { &*self.at(offset).cast::<AtomicU8>() }.store(value, Ordering::Relaxed);
     }
 
-    /// Copies the first bytes of the message `found`, which is this lane's, as many as there are and fit: once. Returns how
-    /// many.
+    /// Copies the first bytes of the message `found`, which is this lane's, as many as there are
+    /// and fit: once. Returns how many.
     #[inline(always)]
     pub(super) fn read<T: Trust>(&self, found: &Found, to: &mut [u8]) -> usize {
         let fitting = to.len().min(found.length() as usize);
         let to = &mut to[..fitting];
         let from = self.at(found.payload());
         if T::TRUSTED {
-            // SAFETY: a message lies in the ring in one piece (`Found`), and a trusted sender does not write there until it
-            // is consumed, for which the receiver must be borrowed.
+            // SAFETY: a message lies in the ring in one piece (`Found`), and a trusted sender does not write
+            // there until it is consumed, for which the receiver must be borrowed.
             unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from, fitting) };
             return fitting;
         }
@@ -244,9 +251,10 @@ impl Lane {
 
 /// Copies `bytes` to `to`, the first eight of them apart.
 ///
-/// Whoever stamps a message with a number stores a narrow word in front of it and sends it at once. A wide load over that
-/// word waits until the store has left for the cache, since no processor forwards a part of what it loads; what takes the
-/// word by itself gets it forwarded, and the rest was written long ago. In such loops that is half the time.
+/// Whoever stamps a message with a number stores a narrow word in front of it and sends it at once.
+/// A wide load over that word waits until the store has left for the cache, since no processor
+/// forwards a part of what it loads; what takes the word by itself gets it forwarded, and the rest
+/// was written long ago. In such loops that is half the time.
 ///
 /// # Safety
 /// `to` is valid for writes of `bytes.len()` bytes, and nobody else touches them meanwhile.
@@ -268,9 +276,10 @@ impl Shared for Lane {
     fn word(&self, place: u64) -> &AtomicU64 {
         debug_assert!(place.is_multiple_of(8) && place < self.capacity.get());
         let at = self.ring.as_ptr().wrapping_add(place as usize).cast::<AtomicU64>();
-        // SAFETY: `lane::Sender` and `lane::Receiver` of this lane's capacity alone call this, with a place in the ring, a
-        // multiple of 8 from an aligned base, whatever the peer writes (their tests go through every word at every place);
-        // the other callers are in this file. The mapping lives as long as `self`.
+        // SAFETY: `lane::Sender` and `lane::Receiver` of this lane's capacity alone call this, with a place
+        // in the ring, a multiple of 8 from an aligned base, whatever the peer writes (their tests
+        // go through every word at every place); the other callers are in this file. The mapping
+        // lives as long as `self`.
         unsafe { &*at }
     }
 
@@ -334,8 +343,8 @@ impl End {
     pub(super) fn leave(&self, word: &AtomicU32) {
         if self.is_ours() {
             fault::point();
-            // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote what it
-            // must not: while an end is held, so is the hold, and nobody gives it away.
+            // Release: whoever sees that it was left sees all that was done there. Fails only if a peer wrote
+            // what it must not: while an end is held, so is the hold, and nobody gives it away.
             let (ours, left) = (Attachment::word(self.holder), Attachment::left(self.holder));
             let _ = word.compare_exchange(ours, left, Ordering::Release, Ordering::Relaxed);
         }
@@ -354,7 +363,8 @@ pub(super) struct Partner {
     word_at_departure: u32,
 }
 
-/// The word as it will be when the death of a dead holder has been seen to (`vacate`), so that this is no change.
+/// The word as it will be when the death of a dead holder has been
+/// seen to (`vacate`), so that this is no change.
 fn settled(word: u32, lives: &Lives) -> u32 {
     match Attachment::of(word) {
         Attachment::Holder(holder) if lives.gone(holder).is_some() => Attachment::died(holder),
@@ -381,7 +391,8 @@ pub(super) enum Departure {
 }
 
 impl Partner {
-    /// That of whoever has an end of `lane`, which waits at `theirs`. If it is to be asked for, so are we: it is woken to look.
+    /// That of whoever has an end of `lane`, which waits at `theirs`. If it is to be asked for, so
+    /// are we: it is woken to look.
     pub(super) fn new(lane: &Lane, theirs: &BellState) -> Self {
         let (lives, processes) = (Arc::clone(theirs.lives()), lane.processes.clone());
         if processes.is_some() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Those who make senders to one receiver: when the last has gone, and what they made that the receiver has not taken.
+//! Those who make senders to one receiver: when the last has gone,
+//! and what they made that the receiver has not taken.
 
 use super::ring_reader::RingReader;
 use crate::bell_state::BellState;
@@ -7,7 +8,8 @@ use crate::rendezvous::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What those who make senders have in common. With the last of them, and of the senders, it is dropped.
+/// What those who make senders have in common. With the last of them,
+/// and of the senders, it is dropped.
 #[derive(Debug)]
 pub(super) struct Alive {
     pub(super) makers: Arc<Makers>,
@@ -54,7 +56,8 @@ impl Makers {
         }
     }
 
-    /// Has the receiver take these too. They are its ends already: a sender that found none would take it for one that never comes.
+    /// Has the receiver take these too. They are its ends already: a sender that found none would
+    /// take it for one that never comes.
     pub(super) fn add(&self, readers: Vec<RingReader>) {
         lock(&self.fresh).extend(readers);
         // Release: whoever sees it finds them.

@@ -10,8 +10,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// A message in the ring. It is received, and its room the sender's again, when the receiver is used the next time, or by
-/// [`release`](Self::release). Dropping it does nothing, so that the receiver can be used where there was none:
+/// A message in the ring. It is received, and its room the sender's again, when the receiver is
+/// used the next time, or by [`release`](Self::release). Dropping it does nothing, so that the
+/// receiver can be used where there was none:
 ///
 /// ```
 /// # let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
@@ -29,9 +30,9 @@ use std::ops::Deref;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// From a [`Trusted`] sender it is a `&[u8]`, without a copy. From an untrusted one it is copied out, because its bytes
-/// may change as long as they lie where the sender can write; [`as_ptr`](Self::as_ptr) is for those who know how to read
-/// such memory.
+/// From a [`Trusted`] sender it is a `&[u8]`, without a copy. From an untrusted one it is copied
+/// out, because its bytes may change as long as they lie where the sender can write;
+/// [`as_ptr`](Self::as_ptr) is for those who know how to read such memory.
 pub struct Message<'a, T: Trust> {
     reader: &'a mut RingReader,
     found: Found,
@@ -45,8 +46,8 @@ impl<'a, T: Trust> Message<'a, T> {
         Self { reader, found, trust: PhantomData }
     }
 
-    /// Done with it: the sender may write there again. For one who will not use the receiver for a while, and whose sender may
-    /// be waiting for room.
+    /// Done with it: the sender may write there again. For one who will not use the receiver for a
+    /// while, and whose sender may be waiting for room.
     #[inline]
     pub fn release(self) {
         self.reader.put_back();
@@ -59,12 +60,14 @@ impl<'a, T: Trust> Message<'a, T> {
         self.here().len()
     }
 
-    /// A copy. As always, a lack of memory ends the process; [`recv_into`](super::Receiver::recv_into) reports it.
+    /// A copy. As always, a lack of memory ends the process;
+    /// [`recv_into`](super::Receiver::recv_into) reports it.
     pub fn to_vec(&self) -> Vec<u8> {
         self.here().to_vec()
     }
 
-    /// Replaces the content of `to` by a copy. Allocates only if `to` has less room than ever needed.
+    /// Replaces the content of `to` by a copy. Allocates only if `to`
+    /// has less room than ever needed.
     pub fn copy_to_vec(&self, to: &mut Vec<u8>) {
         self.here().copy_to_vec(to);
     }
@@ -93,8 +96,8 @@ impl<'a, T: Trust> Message<'a, T> {
 
     /// Where the message lies, for [`len`](Self::len) bytes, as long as `self` lives.
     ///
-    /// An untrusted sender may be writing there at this moment. Read with volatile or atomic accesses, and only once
-    /// what you check.
+    /// An untrusted sender may be writing there at this moment. Read with volatile or atomic
+    /// accesses, and only once what you check.
     pub fn as_ptr(&self) -> *const u8 {
         self.here().as_ptr()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages: byte strings of any length, from one sender to one receiver, between threads or processes.
+//! Messages: byte strings of any length, from one sender to one
+//! receiver, between threads or processes.
 //!
 //! Between threads:
 //!
@@ -11,8 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Between processes, over a [rendezvous](crate::rendezvous). The maker of the memory says how many lanes it has, of which
-//! size; then each side attaches to its end of a lane. Two lanes make a conversation.
+//! Between processes, over a [rendezvous](crate::rendezvous). The maker
+//! of the memory says how many lanes it has, of which size; then each
+//! side attaches to its end of a lane. Two lanes make a conversation.
 //!
 //! ```
 //! use doorbell::channel::{Lanes, Receiver, Sender};
@@ -71,19 +73,20 @@
 //!
 //! # Trust
 //!
-//! [`Untrusted`](crate::peer::Untrusted) is a type, and the default of a [`Connection`](crate::rendezvous::Connection). The
-//! peer of an untrusted connection may write anything anywhere at any moment: what it writes is copied once and checked, a
-//! lie is a [`PeerViolation`](crate::PeerViolation), and no message is lent out as a reference, because its bytes may
-//! still change. With a [`Trusted`] peer a [`Message`] is a `&[u8]` and a [`Slot`] a
-//! `&mut [u8]` in the shared memory itself.
+//! [`Untrusted`](crate::peer::Untrusted) is a type, and the default of a
+//! [`Connection`](crate::rendezvous::Connection). The peer of an untrusted connection may write
+//! anything anywhere at any moment: what it writes is copied once and checked, a
+//! lie is a [`PeerViolation`](crate::PeerViolation), and no message is lent out as a reference,
+//! because its bytes may still change. With a [`Trusted`] peer a [`Message`] is a `&[u8]` and a
+//! [`Slot`] a `&mut [u8]` in the shared memory itself.
 //!
 //! Give each untrusted peer a segment of its own: whoever shares a segment can write all over it.
 //!
 //! # Death
 //!
-//! A receiver gets every message that was committed, and is then told which peer went. A successor may attach to the
-//! same lane: it continues a dead sender's lane behind the last committed message, and gets again what a dead receiver
-//! had not released.
+//! A receiver gets every message that was committed, and is then told which peer went. A successor
+//! may attach to the same lane: it continues a dead sender's lane behind the last committed
+//! message, and gets again what a dead receiver had not released.
 //!
 //! | the two ends are in | an end left in order | an end whose process died |
 //! |---|---|---|
@@ -92,8 +95,9 @@
 //! | the same, and the host has died | `PeerGone` of the host whenever there is no message | the same; nobody is left who could free an end |
 //! | parent and forked child ([`for_children`](crate::rendezvous::Segment::for_children)) | `Closed` | nothing: use deadlines |
 //!
-//! A process that forked lives on for the others while its child keeps a copy of the connection. Hanging up in order is
-//! told all the same; for a death that must show at once, start children by `exec`, which closes the copies.
+//! A process that forked lives on for the others while its child keeps a copy of the connection.
+//! Hanging up in order is told all the same; for a death that must show at once, start children by
+//! `exec`, which closes the copies.
 
 pub mod broadcast;
 mod bulk;
@@ -142,13 +146,14 @@ use std::sync::Arc;
 ///
 /// The longest message takes three eighths of the ring.
 ///
-/// A `capacity` of 0 is the smallest ring, of 64 bytes, and no hand-over: that a message was taken is known when the receiver gives back
-/// its room, which another process may never do, and a sender that waits for it pays a second sleep for each message. Who must know
-/// that its message was dealt with is [answered](crate::service::Caller).
+/// A `capacity` of 0 is the smallest ring, of 64 bytes, and no hand-over: that a message was taken
+/// is known when the receiver gives back its room, which another process may never do, and a sender
+/// that waits for it pays a second sleep for each message. Who must know that its message was dealt
+/// with is [answered](crate::service::Caller).
 ///
 /// # Errors
-/// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`] if there is no memory or no descriptor
-/// left.
+/// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`] if
+/// there is no memory or no descriptor left.
 pub fn pair(capacity: u64) -> Result<(Sender<Trusted>, Receiver<Trusted>), RendezvousError> {
     pair_waiting_by(capacity)
 }

@@ -32,11 +32,11 @@ use std::time::Duration;
 /// **… the sender leaves or dies?** All that it committed is received; then every call returns
 /// [`RecvError::Closed`] or [`RecvError::PeerGone`], until another sender attaches.
 ///
-/// **… this receiver is dropped?** The sender is told at its next send. Messages it had not received stay for the next
-/// receiver.
+/// **… this receiver is dropped?** The sender is told at its next send. Messages it had not
+/// received stay for the next receiver.
 ///
-/// **… it takes its time?** The sender's ring fills. A receiver tells the sender of the room it makes when it has
-/// received an eighth of the ring, and when it finds no message.
+/// **… it takes its time?** The sender's ring fills. A receiver tells the sender of the room it
+/// makes when it has received an eighth of the ring, and when it finds no message.
 #[derive(Debug)]
 pub struct Receiver<T: Trust = Untrusted, W: Wait = Adaptive> {
     way: W,
@@ -83,8 +83,8 @@ impl<T: Trust, W: Wait + Default> Receiver<T, W> {
 }
 
 impl Receiver<Trusted> {
-    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
-    /// children, those who joined by name.
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this
+    /// process, forked children, those who joined by name.
     ///
     /// # Errors
     /// [`AttachError`].
@@ -182,8 +182,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         Ok(found.map(|found| Message::new(&mut self.reader, found)))
     }
 
-    /// The next message. Waits until `deadline` while there is none; for ever if there is none. `None` if no message
-    /// came.
+    /// The next message. Waits until `deadline` while there is none; for ever if there is none.
+    /// `None` if no message came.
     ///
     /// # Errors
     /// [`RecvError`].
@@ -201,13 +201,14 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         self.recv()?.try_take_into(to)
     }
 
-    /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to eight, and eight
-    /// more), or until `deadline`. At most a quarter of the ring can be waited for; more is
-    /// taken for that. What the sender passes by at the end of the ring, where its next message does not fit, counts too:
-    /// after true there may be fewer messages than that, or none. False if they are not there, because it is too late or the sender has gone.
+    /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to
+    /// eight, and eight more), or until `deadline`. At most a quarter of the ring can be waited
+    /// for; more is taken for that. What the sender passes by at the end of the ring, where its
+    /// next message does not fit, counts too: after true there may be fewer messages than that,
+    /// or none. False if they are not there, because it is too late or the sender has gone.
     ///
-    /// The sender makes no system call for messages before that many are there. What is there at the deadline is
-    /// received as usual.
+    /// The sender makes no system call for messages before that many are there. What is there at
+    /// the deadline is received as usual.
     ///
     /// # Errors
     /// [`RecvError::Wait`]. What happened to the sender is told by the next receive.
@@ -256,10 +257,11 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         way.wait(&mut [WaitEntry { state, listener }], || reader.is_ready(bytes), deadline)
     }
 
-    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is something to receive.
-    /// For epoll, poll, mio, tokio or asyncio, level- or edge-triggered.
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is
+    /// something to receive. For epoll, poll, mio, tokio or asyncio, level- or edge-triggered.
     ///
-    /// Takes a waiter slot for eventfds at the channel's bell, for good. Never read from the file or write to it yourself.
+    /// Takes a waiter slot for eventfds at the channel's bell, for good. Never read from the file
+    /// or write to it yourself.
     ///
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
@@ -268,12 +270,12 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         self.listener.file()
     }
 
-    /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
-    /// until there is.
+    /// Before going back to the event loop: is there something to receive after all? Makes the file
+    /// unreadable if not, until there is.
     ///
-    /// Call it when [`try_recv`](Self::try_recv) found nothing, and go back to the event loop only after `false`. A
-    /// caller that stops receiving earlier need not call it: then the file stays as it is, and it must come back by
-    /// itself.
+    /// Call it when [`try_recv`](Self::try_recv) found nothing, and go back to the event loop only
+    /// after `false`. A caller that stops receiving earlier need not call it: then the file
+    /// stays as it is, and it must come back by itself.
     ///
     /// ```
     /// use rustix::event::{PollFd, PollFlags, poll};
@@ -344,8 +346,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         self.reader.dropped()
     }
 
-    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does not if this is not
-    /// called.
+    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`]). It does
+    /// not if this is not called.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
     }

@@ -10,8 +10,9 @@ use crate::peer::Trust;
 use crate::wait::Wait;
 use std::marker::PhantomData;
 
-/// The messages that are there, in order, each where it lies: several may be held at once. Room is given back to the sender when
-/// the receiver is used the next time, in one piece; until then a sender may be waiting for it. What is not taken out stays.
+/// The messages that are there, in order, each where it lies: several may be held at once. Room is
+/// given back to the sender when the receiver is used the next time, in one piece; until then a
+/// sender may be waiting for it. What is not taken out stays.
 #[derive(Debug)]
 pub struct RecvBatch<'a, T: Trust> {
     run: Run<'a>,
@@ -36,7 +37,8 @@ impl<'a, T: Trust> Iterator for RecvBatch<'a, T> {
 }
 
 impl<T: Trust, W: Wait> Receiver<T, W> {
-    /// All messages that are there, and those that come while they are gone through. Waits for the first.
+    /// All messages that are there, and those that come while they
+    /// are gone through. Waits for the first.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
@@ -58,8 +60,8 @@ impl<T: Trust, W: Wait> Receiver<T, W> {
         Ok(RecvBatch::new(&mut self.reader))
     }
 
-    /// As [`recv_batch`](Self::recv_batch), but waits no longer than until `deadline`; for ever if there is none. There is none in
-    /// it if none came.
+    /// As [`recv_batch`](Self::recv_batch), but waits no longer than until `deadline`; for ever if
+    /// there is none. There is none in it if none came.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

@@ -24,7 +24,8 @@ pub(super) struct RingReader {
     end: End,
     sender: Partner,
     distance: Distance,
-    /// Up to where it had received when `poll_alone_at_leisure` last found nothing to do, not even to release.
+    /// Up to where it had received when `poll_alone_at_leisure` last
+    /// found nothing to do, not even to release.
     idle_at: Option<u64>,
     /// Did the last run end because nothing more was there?
     ran_dry: bool,
@@ -63,8 +64,8 @@ impl RingReader {
         })
     }
 
-    /// The next message, if there is one, and done with the one before. If there is none, releases what was consumed, and
-    /// says whether the sender has gone.
+    /// The next message, if there is one, and done with the one before. If there is none, releases
+    /// what was consumed, and says whether the sender has gone.
     #[inline(always)]
     pub(super) fn poll(&mut self) -> Result<Option<Found>, RecvError> {
         match self.poll_now() {
@@ -101,7 +102,8 @@ impl RingReader {
         if self.distance.keep(self.index.received()) {
             return self.next_behind_pause();
         }
-        // All that was received is released by now, and as long as nothing comes the distance has nothing to learn.
+        // All that was received is released by now, and as long as
+        // nothing comes the distance has nothing to learn.
         self.idle_at = Some(self.index.received());
         Ok(None)
     }
@@ -114,7 +116,8 @@ impl RingReader {
         Ok(found)
     }
 
-    /// In front of a run: is there anything for it? If there is nothing, does what `poll_alone` does.
+    /// In front of a run: is there anything for it? If there is
+    /// nothing, does what `poll_alone` does.
     #[inline(always)]
     pub(super) fn poll_for_run(&mut self) -> Result<bool, RecvError> {
         // Nearly always the last run left something, and the run itself finds what it is.
@@ -126,7 +129,8 @@ impl RingReader {
         self.poll_for_run_at_leisure()
     }
 
-    /// A run that ended because nothing was there was a look that found nothing, even if there is something by now.
+    /// A run that ended because nothing was there was a look that
+    /// found nothing, even if there is something by now.
     #[inline(never)]
     fn poll_for_run_at_leisure(&mut self) -> Result<bool, RecvError> {
         if take(&mut self.ran_dry) && !self.sender.is_news() {
@@ -215,8 +219,8 @@ impl RingReader {
         self.end.is_of(current)
     }
 
-    /// Says where this receiver wants to be woken that waits for `bytes` bytes. Before it arms: `Sender::ring` reads it
-    /// behind its fence.
+    /// Says where this receiver wants to be woken that waits for `bytes` bytes. Before it arms:
+    /// `Sender::ring` reads it behind its fence.
     #[inline]
     pub(super) fn want(&self, bytes: u64) {
         fault::point();
@@ -234,8 +238,8 @@ impl RingReader {
         there || self.sender.may_have_gone(&self.lane.control().sender)
     }
 
-    /// After `is_ready`: is there really a message, or the end of a sender, to be told? That a sender has come looks the
-    /// same to `is_ready` until this was called.
+    /// After `is_ready`: is there really a message, or the end of a sender, to be told? That a
+    /// sender has come looks the same to `is_ready` until this was called.
     pub(super) fn settle(&mut self) -> bool {
         self.index.has_next(&self.lane) || self.sender_has_gone()
     }
@@ -276,7 +280,8 @@ impl RingReader {
         self.told.replace(word) != Some(word)
     }
 
-    /// For the `ready` of a wait for many lanes: is there a message, or something to tell that was not told?
+    /// For the `ready` of a wait for many lanes: is there a message,
+    /// or something to tell that was not told?
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         match self.told {
@@ -308,7 +313,8 @@ impl RingReader {
         self.told.is_none() && !self.is_ready(1) && self.index.has_released()
     }
 
-    /// Is there a message, as far as one look tells, in a lane whose sender was not told to have gone?
+    /// Is there a message, as far as one look tells, in a lane whose
+    /// sender was not told to have gone?
     #[inline(always)]
     pub(super) fn has_message(&self) -> bool {
         self.told.is_none() && self.index.has_next(&self.lane)
@@ -339,7 +345,8 @@ impl RingReader {
         Run { lane, index, run, violation, ran_dry }
     }
 
-    /// Lends out the message that was found, until the next look or `put_back`: nothing is released before.
+    /// Lends out the message that was found, until the next look or
+    /// `put_back`: nothing is released before.
     #[inline(always)]
     pub(super) fn lend(&mut self, found: Found) {
         self.index.consume(found);
@@ -362,8 +369,8 @@ impl RingReader {
 
     #[inline(never)]
     fn release(&mut self) {
-        // A forked child that drops its copy knows an old index: the sender would take it for a lie, or for less room than
-        // it was told of already, and sleep.
+        // A forked child that drops its copy knows an old index: the sender would take it for a lie, or for
+        // less room than it was told of already, and sleep.
         if !self.end.is_ours_at_once() {
             return;
         }
@@ -429,7 +436,8 @@ mod tests {
     use crate::peer::Trusted;
     use crate::rendezvous::{Offer, Segment};
 
-    /// The release after the first look has no second: the sender that was told of no room sleeps, and so do we.
+    /// The release after the first look has no second: the sender
+    /// that was told of no room sleeps, and so do we.
     #[test]
     fn a_skip_that_is_found_only_at_the_second_look_is_told_to_the_sender() {
         let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 256).unwrap())).unwrap();
@@ -447,7 +455,8 @@ mod tests {
         assert!(!reader.index.can_release(), "the sender was not told");
     }
 
-    /// A receiver of batches was at its sender's heels: by the next look there was something, so that none found nothing.
+    /// A receiver of batches was at its sender's heels: by the next look there was something, so
+    /// that none found nothing.
     #[test]
     fn a_run_that_went_dry_is_a_look_that_found_nothing() {
         let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();

@@ -12,14 +12,17 @@ use doorbell_core::channel::layout::Lanes;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
-/// Gives out senders to one receiver, of which up to a number may be there at once. Clones give out the same.
+/// Gives out senders to one receiver, of which up to a number may be
+/// there at once. Clones give out the same.
 ///
-/// The receiver is at its end ([`RecvError::Closed`](super::RecvError::Closed)) when this, its clones and all senders that they gave
-/// out are dropped, and not before: however many places were never taken, or were taken and left.
+/// The receiver is at its end ([`RecvError::Closed`](super::RecvError::Closed)) when this, its
+/// clones and all senders that they gave out are dropped, and not before: however many places were
+/// never taken, or were taken and left.
 #[derive(Clone, Debug)]
 pub struct Senders(Arc<Alive>);
 
-/// A channel from threads that come and go to one: up to `most` senders at once, each with a ring of at least `capacity` bytes.
+/// A channel from threads that come and go to one: up to `most` senders at once, each with a ring
+/// of at least `capacity` bytes.
 ///
 /// ```
 /// let (senders, mut gather) = doorbell::channel::senders(8, 4096)?;
@@ -42,7 +45,8 @@ pub fn senders(most: u32, capacity: u64) -> Result<(Senders, Gather<Trusted>), R
     made(most, capacity, false)
 }
 
-/// A channel from any number of threads to one: a sender is cloned, and each clone has a ring of at least `capacity` bytes.
+/// A channel from any number of threads to one: a sender is cloned,
+/// and each clone has a ring of at least `capacity` bytes.
 ///
 /// ```
 /// let (sender, mut gather) = doorbell::channel::mpsc(4096)?;
@@ -109,7 +113,8 @@ impl Senders {
     }
 }
 
-/// A [`Sender`] that can be cloned: see [`mpsc`]. The receiver is at its end when all clones are dropped.
+/// A [`Sender`] that can be cloned: see [`mpsc`]. The receiver is at
+/// its end when all clones are dropped.
 #[derive(Debug)]
 pub struct CloneSender {
     sender: Sender<Trusted>,

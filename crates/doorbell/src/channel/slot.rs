@@ -8,14 +8,15 @@ use crate::wait::Wait;
 use doorbell_core::channel::lane::Room;
 use std::ops::{Deref, DerefMut};
 
-/// Room in the ring for one message. Nobody sees it before [`commit`](Self::commit); dropping it instead gives the room
-/// back.
+/// Room in the ring for one message. Nobody sees it before [`commit`](Self::commit); dropping it
+/// instead gives the room back.
 ///
-/// With a [`Trusted`] receiver it is a `&mut [u8]`, whose bytes are whatever an earlier message left. With an
-/// untrusted one it is written by [`write`](Self::write): the peer can write there too, so that no reference may exist.
+/// With a [`Trusted`] receiver it is a `&mut [u8]`, whose bytes are whatever an earlier message
+/// left. With an untrusted one it is written by [`write`](Self::write): the peer can write there
+/// too, so that no reference may exist.
 ///
-/// A forked child has a copy of it, which it cannot send: the room is its parent's. (In memory that both share, what it writes
-/// there is written in the parent's message.)
+/// A forked child has a copy of it, which it cannot send: the room is its parent's. (In memory that
+/// both share, what it writes there is written in the parent's message.)
 #[derive(Debug)]
 pub struct Slot<'a, T: Trust, W: Wait> {
     sender: &'a mut Sender<T, W>,
@@ -41,7 +42,8 @@ impl<'a, T: Trust, W: Wait> Slot<'a, T, W> {
 
     /// Where the message is to be written, for [`size`](Self::size) bytes, as long as `self` lives.
     ///
-    /// An untrusted receiver may be writing there too. Write with volatile or atomic accesses, and read nothing back.
+    /// An untrusted receiver may be writing there too. Write with
+    /// volatile or atomic accesses, and read nothing back.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.sender.lane.at(self.room.payload())
     }
@@ -85,8 +87,8 @@ impl<W: Wait> Deref for Slot<'_, Trusted, W> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the room lies in the ring (`Room`). It belongs to the sender until it is published, the sender is
-        // borrowed mutably, and a trusted receiver touches only what was published.
+        // SAFETY: the room lies in the ring (`Room`). It belongs to the sender until it is published, the
+        // sender is borrowed mutably, and a trusted receiver touches only what was published.
         unsafe { std::slice::from_raw_parts(self.sender.lane.at(self.room.payload()), self.size()) }
     }
 }

@@ -14,8 +14,9 @@ use std::marker::PhantomData;
 use std::mem::replace;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// A type whose values travel as their bytes: plain data without padding, for which every combination of bytes is a
-/// value. All three are derived, and the compiler refuses what does not qualify.
+/// A type whose values travel as their bytes: plain data without
+/// padding, for which every combination of bytes is a value. All
+/// three are derived, and the compiler refuses what does not qualify.
 ///
 /// ```
 /// use doorbell::channel::{Typed, TypedReceiver, TypedSender};
@@ -76,8 +77,8 @@ impl<M: Typed, T: Trust, W: Wait> TypedSender<M, T, W> {
         self.bytes.try_send(value.as_bytes())
     }
 
-    /// Sends all of `values`, in as few records as take them. Waits while there is no room. A value of a record takes its own
-    /// size in the ring, and no more.
+    /// Sends all of `values`, in as few records as take them. Waits while there is no room. A value
+    /// of a record takes its own size in the ring, and no more.
     ///
     /// # Errors
     /// As [`Sender::send`]; what went before has been sent.
@@ -86,7 +87,8 @@ impl<M: Typed, T: Trust, W: Wait> TypedSender<M, T, W> {
         values.chunks(fitting.max(1)).try_for_each(|values| self.bytes.send(values.as_bytes()))
     }
 
-    /// Room for a batch of up to `most` values, which are sent together when it is dropped: one record, one ring, and nothing
+    /// Room for a batch of up to `most` values, which are sent
+    /// together when it is dropped: one record, one ring, and nothing
     /// in the ring beside the values. Waits while there is no room.
     ///
     /// ```
@@ -169,7 +171,8 @@ impl<M: Typed, T: Trust, W: Wait> Drop for TypedBatch<'_, M, T, W> {
     }
 }
 
-/// A [`Receiver`] of values of one type, one by one or as many at once as were sent so. They are sound whoever sent them.
+/// A [`Receiver`] of values of one type, one by one or as many at once as were sent so. They are
+/// sound whoever sent them.
 #[derive(Debug)]
 pub struct TypedReceiver<M: Typed, T: Trust = Untrusted, W: Wait = Adaptive> {
     bytes: Receiver<T, W>,
@@ -187,8 +190,8 @@ impl<M: Typed, T: Trust, W: Wait> TypedReceiver<M, T, W> {
     /// The next value. Waits while there is none.
     ///
     /// # Errors
-    /// As [`Receiver::recv`]; [`PeerViolation::LengthOutOfRange`] if a message is not made of values. Such a message is
-    /// received, that is, gone.
+    /// As [`Receiver::recv`]; [`PeerViolation::LengthOutOfRange`] if a message is not made of
+    /// values. Such a message is received, that is, gone.
     #[inline]
     pub fn recv(&mut self) -> Result<M, RecvError> {
         if let Some(value) = self.copied() {
@@ -223,9 +226,9 @@ impl<M: Typed, T: Trust, W: Wait> TypedReceiver<M, T, W> {
         bytes.recv_deadline(deadline)?.map(|message| first(message, copies, next)).transpose()
     }
 
-    /// The values that were sent together, as far as they have not been received. Waits while there are none. They lie in the
-    /// ring if the sender is trusted and their alignment at most eight, until the receiver is used the next time; else they are
-    /// a copy.
+    /// The values that were sent together, as far as they have not been received. Waits while there
+    /// are none. They lie in the ring if the sender is trusted and their alignment at most
+    /// eight, until the receiver is used the next time; else they are a copy.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -312,9 +315,10 @@ fn all<'a, M: Typed, T: Trust>(
 ) -> Result<&'a [M], RecvError> {
     let count = count::<M>(message.len())?;
     if T::TRUSTED && align_of::<M>() <= 8 {
-        // SAFETY: a record begins at a multiple of eight in a mapping of pages and lies in the ring in one piece; any bytes are
-        // a value, and `count` values have as many as the message. A trusted sender does not write there until it is released,
-        // for which the receiver must be used, of which 'a is a borrow.
+        // SAFETY: a record begins at a multiple of eight in a mapping of pages and
+        // lies in the ring in one piece; any bytes are a value, and `count` values
+        // have as many as the message. A trusted sender does not write there until it
+        // is released, for which the receiver must be used, of which 'a is a borrow.
         return Ok(unsafe { std::slice::from_raw_parts(message.as_ptr().cast::<M>(), count) });
     }
     copy_out(&message, copies)?;

@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// So many streams wait for one event at most: each wait that is given up leaves one behind until its event is done.
+/// So many streams wait for one event at most: each wait that is
+/// given up leaves one behind until its event is done.
 const MOST_OF_ONE: usize = 4;
 
 /// A stream that waits for nobody's but its own (`CU_STREAM_NON_BLOCKING`).
@@ -94,7 +95,8 @@ unsafe extern "C" fn done(call: *mut c_void) {
     call.alarm.ring(call.number);
 }
 
-/// Streams of ours, in each of which one event at most is waited for: in one stream an early event would be told behind a late one.
+/// Streams of ours, in each of which one event at most is waited for: in one stream an early event
+/// would be told behind a late one.
 #[derive(Debug)]
 pub(super) struct Lanes {
     driver: &'static Driver,
@@ -122,13 +124,15 @@ impl Lanes {
         Ok(Self { driver, context: driver.context()?, alarm: Arc::new(alarm), lanes: Vec::new(), last: 0 })
     }
 
-    /// Has the alarm rung once what is recorded in `event` now, or all that is in the stream where there is none, is done. The number that
-    /// it is rung for; none where too many waits for this event were given up before it was done: then it must be looked at.
+    /// Has the alarm rung once what is recorded in `event` now, or all that is in the stream where
+    /// there is none, is done. The number that it is rung for; none where too many waits for
+    /// this event were given up before it was done: then it must be looked at.
     ///
     /// # Safety
     /// `event` must be null, or an event of this driver that is alive.
     pub(super) unsafe fn arm(&mut self, event: Handle) -> Result<Option<u64>, GpuError> {
-        // What an earlier wait armed stands for what was recorded then, and the event may have been recorded anew.
+        // What an earlier wait armed stands for what was recorded
+        // then, and the event may have been recorded anew.
         let same =
             self.lanes.iter().filter(|lane| lane.armed.is_some_and(|(_, other)| other == event)).count();
         if same >= MOST_OF_ONE && !event.is_null() {
@@ -157,14 +161,16 @@ impl Lanes {
         self.last += 1;
         let (stream, number) = (self.lanes[at].stream, self.last);
         let call = Box::into_raw(Box::new(Call { alarm: Arc::clone(&self.alarm), number }));
-        // SAFETY: the stream is ours and alive, the event is as promised, and the call is not freed before it was called.
+        // SAFETY: the stream is ours and alive, the event is as
+        // promised, and the call is not freed before it was called.
         let armed = unsafe {
             let waits =
                 if event.is_null() { Ok(()) } else { self.driver.stream_wait_event(stream, event, 0) };
             waits.and_then(|()| self.driver.launch_host_function(stream, done, call.cast()))
         };
         if let Err(error) = armed {
-            // SAFETY: the driver refused it, and calls nothing. What the stream waits for nobody asked for: it is given up.
+            // SAFETY: the driver refused it, and calls nothing. What
+            // the stream waits for nobody asked for: it is given up.
             unsafe {
                 drop(Box::from_raw(call));
                 let _ = self.driver.stream_destroy(self.lanes.swap_remove(at).stream);
@@ -196,7 +202,8 @@ impl Lanes {
 impl Drop for Lanes {
     fn drop(&mut self) {
         for lane in &self.lanes {
-            // SAFETY: ours, and given up once. What is still waited for in it is told to the alarm, which lives as long.
+            // SAFETY: ours, and given up once. What is still waited
+            // for in it is told to the alarm, which lives as long.
             let _ = unsafe { self.driver.stream_destroy(lane.stream) };
         }
     }

@@ -27,12 +27,14 @@ impl AsyncWaiter {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new() -> Result<Self, GpuError> {
-        // SAFETY: the descriptor of `Events` is open and the same until they are dropped, and nothing takes it out.
+        // SAFETY: the descriptor of `Events` is open and the same
+        // until they are dropped, and nothing takes it out.
         let events = unsafe { AsyncFd::register_with_interest(Events::new()?, Interest::READABLE) };
         Ok(Self { events: events.map_err(|error| failed(&error.into()))?, key: 0 })
     }
 
-    /// Waits until what was recorded in `event` is done. It may be dropped meanwhile, by a time-out for example.
+    /// Waits until what was recorded in `event` is done. It may be
+    /// dropped meanwhile, by a time-out for example.
     ///
     /// # Errors
     /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
@@ -40,7 +42,8 @@ impl AsyncWaiter {
         // Whatever an earlier wait that was dropped waited for.
         self.events.get_mut().remove(self.key);
         self.key += 1;
-        // SAFETY: the event is borrowed until this wait is over; where it is dropped, the next one removes it before it looks.
+        // SAFETY: the event is borrowed until this wait is over; where
+        // it is dropped, the next one removes it before it looks.
         unsafe { self.events.get_mut().add(event, self.key) }?;
         loop {
             let key = self.key;

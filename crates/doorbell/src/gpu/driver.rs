@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every function of the GPU's driver that is used, in one table, opened when the program runs.
 //!
-//! WHY a table of our own and not a crate of bindings: some forty functions are used, of several hundred; the library that has them is
-//! looked for when it is needed, so that a program built here runs where there is none, and no build needs CUDA. Tests open
-//! a library made for tests in its place, by the same way.
+//! WHY a table of our own and not a crate of bindings: some forty functions are
+//! used, of several hundred; the library that has them is looked for when it is
+//! needed, so that a program built here runs where there is none, and no build
+//! needs CUDA. Tests open a library made for tests in its place, by the same way.
 //!
-//! The driver's names stand behind each function; those that end in `_v2` are the ones that `cuda.h` gives the plain name.
+//! The driver's names stand behind each function; those that end in `_v2` are the ones that
+//! `cuda.h` gives the plain name.
 
 use super::error::GpuError;
 pub use super::error::VARIABLE;
@@ -154,10 +156,12 @@ pub struct Driver {
 pub const LIBRARY: &str = "libcuda.so.1";
 
 impl Driver {
-    /// The driver of this process: the file that `$DOORBELL_CUDA_LIBRARY` names, else [`LIBRARY`]. It is opened once and stays.
+    /// The driver of this process: the file that `$DOORBELL_CUDA_LIBRARY` names, else [`LIBRARY`].
+    /// It is opened once and stays.
     ///
     /// # Errors
-    /// [`GpuError::NoLibrary`], [`GpuError::NoFunction`], and [`GpuError::Call`] where it cannot be made ready.
+    /// [`GpuError::NoLibrary`], [`GpuError::NoFunction`], and
+    /// [`GpuError::Call`] where it cannot be made ready.
     pub fn of_process() -> Result<&'static Self, GpuError> {
         let named = || variable(VARIABLE).filter(|name| !name.is_empty());
         Self::opened(|| named().unwrap_or_else(|| LIBRARY.into()))
@@ -179,10 +183,12 @@ impl Driver {
     fn open(file: OsString) -> Result<Self, GpuError> {
         let failed = |cause: String| GpuError::NoLibrary { file: file.clone().into(), cause };
         let path = CString::new(file.as_bytes()).map_err(|error| failed(error.to_string()))?;
-        // SAFETY: the path is a string that ends in zero; what the library does when it is opened is what the machine's own driver does.
+        // SAFETY: the path is a string that ends in zero; what the library does when it is opened is what
+        // the machine's own driver does.
         let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
-            // SAFETY: after a failure it returns a string, or null, that stays until the next call of this thread.
+            // SAFETY: after a failure it returns a string, or null,
+            // that stays until the next call of this thread.
             let said = unsafe { libc::dlerror() };
             // SAFETY: not null, so a string.
             let cause = (!said.is_null()).then(|| unsafe { CStr::from_ptr(said) });
@@ -196,7 +202,8 @@ impl Driver {
             let name = name.to_str().unwrap_or_default();
             if found.is_null() { Err(GpuError::NoFunction { name }) } else { Ok(found) }
         };
-        // SAFETY: these functions have these signatures in every version of the library, and the pointers are not null.
+        // SAFETY: these functions have these signatures in every
+        // version of the library, and the pointers are not null.
         let (query, error_name) = unsafe {
             (
                 std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handle) -> c_int>(look(
@@ -243,8 +250,9 @@ impl Driver {
         }
     }
 
-    /// Until it is dropped calls of this thread may be made while another captures a graph, which they would break otherwise
-    /// (`CU_STREAM_CAPTURE_MODE_RELAXED`): that is so of asking about an event, too.
+    /// Until it is dropped calls of this thread may be made while another captures a
+    /// graph, which they would break otherwise (`CU_STREAM_CAPTURE_MODE_RELAXED`):
+    /// that is so of asking about an event, too.
     pub(super) fn beside_captures(&self) -> BesideCaptures<'_> {
         let mut mode = RELAXED;
         // SAFETY: the pointer is good for the call.
@@ -252,7 +260,8 @@ impl Driver {
         BesideCaptures { driver: self, before: exchanged.then_some(mode) }
     }
 
-    /// The context of this thread; where it has none, the first device's that the CUDA runtime would take, which it then has.
+    /// The context of this thread; where it has none, the first device's that the CUDA runtime
+    /// would take, which it then has.
     ///
     /// # Errors
     /// [`GpuError::Call`].
@@ -264,7 +273,8 @@ impl Driver {
             return Ok(context);
         }
         let mut device = 0;
-        // SAFETY: the pointers are good for the calls; the context is held for good, as the runtime holds it.
+        // SAFETY: the pointers are good for the calls; the context is
+        // held for good, as the runtime holds it.
         unsafe {
             self.device_get(&raw mut device, 0)?;
             self.context_retain(&raw mut context, device)?;

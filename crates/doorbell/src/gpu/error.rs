@@ -24,7 +24,8 @@ pub enum GpuError {
         /// Which.
         name: &'static str,
     },
-    /// The driver refused. That a device is lost, or that a kernel failed, is told by every call from then on.
+    /// The driver refused. That a device is lost, or that a kernel
+    /// failed, is told by every call from then on.
     Call {
         /// The driver's function.
         call: &'static str,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any number of events behind one descriptor.
 //!
-//! A call of the driver's thread for each event costs that thread's wake-up and the loop's own: twice what a timer does. So where events take about
-//! as long as those before them, they are looked at when they should be done, and then every so often, by a timer; of several that end at about the
-//! same time one look tells. Where they do not, what is over sooner than a timer is worth, and what takes long, the driver's thread tells.
+//! A call of the driver's thread for each event costs that thread's wake-up and the loop's own:
+//! twice what a timer does. So where events take about as long as those before them, they are
+//! looked at when they should be done, and then every so often, by a timer; of several that end at
+//! about the same time one look tells. Where they do not, what is over sooner than a timer is
+//! worth, and what takes long, the driver's thread tells.
 
 use super::Event;
 use super::alarm::{Alarm, Lanes};
@@ -21,8 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Events that are waited for in an event loop: their descriptor is readable once one is done.
 ///
-/// Watch it (level-triggered) for reading in epoll, poll or any loop, and call [`done`](Self::done) when it is readable, which may tell of none.
-/// Never read from it.
+/// Watch it (level-triggered) for reading in epoll, poll or any loop, and call [`done`](Self::done)
+/// when it is readable, which may tell of none. Never read from it.
 #[derive(Debug)]
 pub struct Events {
     driver: &'static Driver,
@@ -32,7 +34,8 @@ pub struct Events {
     rescued: u64,
     /// Both of the following, for whoever watches.
     set: OwnedFd,
-    /// When to look next; while something is waited for at least every 100 ms, for of a device that is lost nobody is told.
+    /// When to look next; while something is waited for at least
+    /// every 100 ms, for of a device that is lost nobody is told.
     timer: OwnedFd,
 }
 
@@ -49,7 +52,8 @@ struct Waited {
     late: bool,
 }
 
-// SAFETY: the driver's functions may be called from any thread, and whoever uses the handles has the list alone.
+// SAFETY: the driver's functions may be called from any thread, and
+// whoever uses the handles has the list alone.
 unsafe impl Send for Events {}
 
 /// How one event that was waited for ended.
@@ -63,10 +67,11 @@ pub struct Done {
 
 /// How often the timer ticks at least.
 const GLANCE: Duration = Duration::from_millis(100);
-/// What is expected to take so long is looked at by a timer: a wake-up by a timer takes some 50 µs itself, and behind long kernels the one interrupt
-/// costs less than the looks.
+/// What is expected to take so long is looked at by a timer: a wake-up by a timer takes some 50 µs
+/// itself, and behind long kernels the one interrupt costs less than the looks.
 const BY_TIMER: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(20);
-/// Between two looks at what is late lies this part of what was expected, or of what it took so far, and no less than that.
+/// Between two looks at what is late lies this part of what was expected, or of what it took so
+/// far, and no less than that.
 const LOOK_PART: u32 = 16;
 const SHORTEST_LOOK: Duration = Duration::from_micros(50);
 /// What takes longer than twice what was expected, and than this, is told by the driver's thread.
@@ -82,11 +87,13 @@ struct Lasts {
     expected: Duration,
     /// How many in a row were about as long as expected, of those that are known exactly.
     alike: u32,
-    /// How many first looks in a row since found some that were done, and nobody knows for how long.
+    /// How many first looks in a row since found some that were done,
+    /// and nobody knows for how long.
     early: u32,
 }
 
-/// So many alike are regular; after so many first looks that came too late or just in time one is to be told exactly again.
+/// So many alike are regular; after so many first looks that came too late or just in time one is
+/// to be told exactly again.
 const REGULAR: u32 = 16;
 const EARLY: u32 = 8;
 
@@ -135,7 +142,8 @@ impl Events {
         self.waited.len()
     }
 
-    /// Events that a look found done of which the driver's thread was to tell and had not: it was late, or lost.
+    /// Events that a look found done of which the driver's thread was
+    /// to tell and had not: it was late, or lost.
     pub fn rescued(&self) -> u64 {
         self.rescued
     }
@@ -145,13 +153,15 @@ impl Events {
         self.waited.is_empty()
     }
 
-    /// Has what was recorded in `event` waited for; [`done`](Self::done) then tells `key`. The event must not be recorded again before.
+    /// Has what was recorded in `event` waited for; [`done`](Self::done) then tells `key`. The
+    /// event must not be recorded again before.
     ///
     /// # Errors
     /// [`GpuError::Call`].
     ///
     /// # Safety
-    /// The event must stay alive until it was told or [removed](Self::remove), or these events are dropped.
+    /// The event must stay alive until it was told or
+    /// [removed](Self::remove), or these events are dropped.
     pub unsafe fn add(&mut self, event: &Event<'_>, key: u64) -> Result<(), GpuError> {
         let event = event.raw();
         let _beside = self.driver.beside_captures();
@@ -226,8 +236,8 @@ impl Events {
         Ok(done)
     }
 
-    /// What is not done is looked at again later; what is much later than expected, the driver's thread tells. What it told of was this event as it
-    /// was recorded earlier.
+    /// What is not done is looked at again later; what is much later than expected, the driver's
+    /// thread tells. What it told of was this event as it was recorded earlier.
     fn look_again(&mut self, waited: &mut Waited, now: Instant, told: bool) {
         if waited.look_at > now && !told {
             return;
@@ -237,7 +247,8 @@ impl Events {
         waited.late = true;
         let took = now.saturating_duration_since(waited.added);
         if waited.number.is_none() && took > (expected * 2).max(LATE) {
-            // SAFETY: alive until it is told, as whoever added it promised. Where it is refused the timer goes on.
+            // SAFETY: alive until it is told, as whoever added it
+            // promised. Where it is refused the timer goes on.
             waited.number = unsafe { self.lanes.arm(waited.event) }.ok().flatten();
         }
         let looks = (expected.max(took) / LOOK_PART).max(SHORTEST_LOOK);
@@ -302,7 +313,8 @@ mod tests {
         }
     }
 
-    /// Kernels that have become short would be found late for ever: nobody knows when they were done.
+    /// Kernels that have become short would be found late for ever:
+    /// nobody knows when they were done.
     #[test]
     fn first_looks_that_always_find_it_done_have_it_told_exactly_again() {
         let mut lasts = after(&[MS * 3; 40]);

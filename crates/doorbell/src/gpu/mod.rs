@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for a GPU: spinning as long as that pays on this machine, then sleeping.
 //!
-//! `cuStreamSynchronize` spins a whole core or sleeps, by a switch of the context; [`Waiter`] does the one as long as it pays and then
-//! the other, learns which from its own waits, and takes a deadline. [`Events`] is a descriptor for epoll behind which any number of events
+//! `cuStreamSynchronize` spins a whole core or sleeps, by a switch of the context; [`Waiter`] does
+//! the one as long as it pays and then the other, learns which from its own waits, and takes a
+//! deadline. [`Events`] is a descriptor for epoll behind which any number of events
 //! stand; `AsyncWaiter` (feature `tokio`) is a task's.
 //!
-//! The context in which a waiter first slept must outlive it. A forked child can use none of its parent's: CUDA's rule, and these are bound by
-//! it.
+//! The context in which a waiter first slept must outlive it. A forked child can use none of its
+//! parent's: CUDA's rule, and these are bound by it.
 //!
-//! Events are those of the driver, which the CUDA runtime's are too: a `cudaEvent_t`, the `cuda_event` of a `torch.cuda.Event`, the
-//! `ptr` of CuPy's.
+//! Events are those of the driver, which the CUDA runtime's are too: a `cudaEvent_t`, the
+//! `cuda_event` of a `torch.cuda.Event`, the `ptr` of CuPy's.
 //!
 //! ```
 //! # fn until(recorded: *mut std::ffi::c_void) -> Result<(), doorbell::gpu::GpuError> {
@@ -56,7 +57,8 @@ impl Event<'_> {
     /// The event `raw`, a `CUevent` or `cudaEvent_t`.
     ///
     /// # Safety
-    /// It must be an event of the driver that this process has opened, and stay alive for as long as what is made here.
+    /// It must be an event of the driver that this process has
+    /// opened, and stay alive for as long as what is made here.
     pub unsafe fn from_raw(raw: Handle) -> Self {
         Self { raw, kept: PhantomData }
     }

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// How long a [`Waiter`] looks at an event before it sleeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// As long as it pays: never longer than a sleep costs, and as it has learned from its own waits.
+    /// As long as it pays: never longer than a sleep costs, and as it
+    /// has learned from its own waits.
     #[default]
     Adaptive,
     /// Always as long as this, at most four seconds.
@@ -32,16 +33,20 @@ pub struct Counts {
     pub in_vain: u64,
     /// Waits that slept.
     pub slept: u64,
-    /// Sleeps at whose end a look found the event done that nobody had told of: the driver's thread was late, or lost.
+    /// Sleeps at whose end a look found the event done that nobody
+    /// had told of: the driver's thread was late, or lost.
     pub rescued: u64,
 }
 
-/// Waits for events of the GPU, one at a time. It learns from its own waits, so make one for each place of a program that waits.
+/// Waits for events of the GPU, one at a time. It learns from its own waits, so make one for each
+/// place of a program that waits.
 ///
-/// It spins by asking the driver, with pauses that grow with the wait to a sixteenth of it, and at most 2 µs: who asks without a pause
-/// keeps the driver's lock from threads that launch. Then a thread of the driver's wakes it, through a stream of the waiter's own that waits
-/// for the event: nothing is added to the stream of the program, and a wait can end at its deadline. It never sleeps in the driver, where a
-/// thread was seen that was not woken for seconds: of whatever wakes nobody it finds out within a tenth of one.
+/// It spins by asking the driver, with pauses that grow with the wait to a sixteenth of it, and at
+/// most 2 µs: who asks without a pause keeps the driver's lock from threads that launch. Then a
+/// thread of the driver's wakes it, through a stream of the waiter's own that waits for the event:
+/// nothing is added to the stream of the program, and a wait can end at its deadline. It never
+/// sleeps in the driver, where a thread was seen that was not woken for seconds: of whatever wakes
+/// nobody it finds out within a tenth of one.
 #[derive(Debug)]
 pub struct Waiter {
     driver: &'static Driver,
@@ -62,7 +67,8 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(2);
 const PAUSE_PART: u32 = 16;
 /// A sleeper looks as often whether the device is lost, for then nobody wakes it.
 const GLANCE: Duration = Duration::from_millis(100);
-/// One whom the driver's thread does not wake looks first after this, then after twice as long each time, up to that.
+/// One whom the driver's thread does not wake looks first after this,
+/// then after twice as long each time, up to that.
 const FIRST_GLANCE: Duration = Duration::from_micros(100);
 /// What a sleep costs is measured for no longer.
 const MEASURING: Duration = Duration::from_millis(20);
@@ -88,7 +94,8 @@ impl Waiter {
         self.counts
     }
 
-    /// Waits until what was recorded in `event` is done. False where `deadline` came first; the event may be waited for again.
+    /// Waits until what was recorded in `event` is done. False where `deadline` came first; the
+    /// event may be waited for again.
     ///
     /// # Errors
     /// [`GpuError::Call`]: the work before the event failed, or the device is lost.
@@ -98,7 +105,8 @@ impl Waiter {
         self.resume(event, deadline)
     }
 
-    /// Goes on with a wait that ended at its deadline: the event was not recorded since. A long wait in parts costs one call of the driver's
+    /// Goes on with a wait that ended at its deadline: the event was not
+    /// recorded since. A long wait in parts costs one call of the driver's
     /// thread so, where [`wait`](Self::wait) asks for one each time.
     ///
     /// # Errors
@@ -197,7 +205,8 @@ fn pause(spun: Duration) {
 /// Sleeps that are measured, and so many at least.
 const ROUNDS: usize = 20;
 const FEWEST_ROUNDS: usize = 3;
-/// What is left between two of them, so that the thread that wakes is as fast asleep as behind a kernel.
+/// What is left between two of them, so that the thread that wakes is
+/// as fast asleep as behind a kernel.
 const APART: Duration = Duration::from_micros(300);
 /// Bounds for what can be a measurement.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
@@ -205,8 +214,8 @@ const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;
 /// What a sleep costs in this process, once it is known.
 static COST: OnceLock<SleepCost> = OnceLock::new();
 
-/// What a sleep until the driver's thread wakes costs here: what `doorbell tune` left in this machine's [profile](crate::profile), else
-/// [measured](measure_sleep_cost) once in a process.
+/// What a sleep until the driver's thread wakes costs here: what `doorbell tune` left in this
+/// machine's [profile](crate::profile), else [measured](measure_sleep_cost) once in a process.
 pub fn sleep_cost(driver: &'static Driver) -> SleepCost {
     // Where it cannot be measured a waiter hardly spins, and its wait says what is wrong.
     let least = SleepCost { latency: *BELIEVABLE_NS.start(), price: *BELIEVABLE_NS.start() };
@@ -220,7 +229,8 @@ fn known_sleep_cost() -> Option<SleepCost> {
     COST.get().copied().or_else(tuned)
 }
 
-/// Measures what a sleep until the driver's thread wakes costs, which takes some 10 ms, and 20 at most.
+/// Measures what a sleep until the driver's thread wakes costs, which
+/// takes some 10 ms, and 20 at most.
 ///
 /// # Errors
 /// [`GpuError::Call`]; [`GpuError::Os`] where that was not time for three sleeps.

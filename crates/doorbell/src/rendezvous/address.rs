@@ -6,7 +6,8 @@ use rustix::io::Errno;
 use rustix::net::SocketAddrUnix;
 use std::path::Path;
 
-/// The longest path of a socket: `sun_path` of `sockaddr_un`, less the zero byte behind it (unix(7)).
+/// The longest path of a socket: `sun_path` of `sockaddr_un`, less
+/// the zero byte behind it (unix(7)).
 pub(crate) const LONGEST_PATH: usize = 107;
 
 /// # Errors

@@ -41,7 +41,8 @@ pub enum RendezvousError {
         /// How long it was waited for.
         after: Duration,
     },
-    /// A signal handler ran in the thread that waited, and had asked to be told ([`Join::interruptible`](super::Join::interruptible)).
+    /// A signal handler ran in the thread that waited, and had asked to be told
+    /// ([`Join::interruptible`](super::Join::interruptible)).
     Interrupted,
     /// As many clients are there as the service takes.
     Full {
@@ -75,13 +76,14 @@ pub enum RendezvousError {
         /// Payload bytes they need.
         payload: u64,
     },
-    /// The other side is a process of a user with whom this side does not share memory ([`Users`](super::Users)). Nothing was sent to it.
+    /// The other side is a process of a user with whom this side does not share memory
+    /// ([`Users`](super::Users)). Nothing was sent to it.
     OtherUser {
         /// Which.
         uid: u32,
     },
-    /// The other side is a process of a user without a number in this process's user namespace, as many are: it may be anybody.
-    /// Nothing was sent to it.
+    /// The other side is a process of a user without a number in this process's user namespace, as
+    /// many are: it may be anybody. Nothing was sent to it.
     UnknownUser {
         /// What the kernel shows in place of the number.
         uid: u32,
@@ -120,7 +122,8 @@ pub enum RendezvousError {
         /// Where; of the folders in which a name is looked for, the first.
         path: PathBuf,
     },
-    /// The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined.
+    /// The segment was joined, and this process has hung up on its
+    /// maker since, or was forked from the one that joined.
     HungUp,
     /// This is a copy, which a forked child has of its parent's host, or service.
     Forked,
@@ -319,7 +322,8 @@ mod tests {
         }
     }
 
-    /// "Permission denied" alone told a stranger neither whose the place was nor what would let it in.
+    /// "Permission denied" alone told a stranger neither whose the
+    /// place was nor what would let it in.
     #[test]
     fn who_may_not_open_the_place_is_told_what_would_let_it_in() {
         for call in ["connect", "open"] {

@@ -11,8 +11,9 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::Shutdown;
 use std::sync::Arc;
 
-/// The connection to a peer. Kept by the connection, by every end of a channel that was taken over it, and by every waiter
-/// that holds a waiter slot; the last of them hangs up. So nobody takes an end for left, or a waiter slot for free, that is still held.
+/// The connection to a peer. Kept by the connection, by every end of a channel that was taken over
+/// it, and by every waiter that holds a waiter slot; the last of them hangs up. So nobody takes an
+/// end for left, or a waiter slot for free, that is still held.
 #[derive(Debug)]
 pub(crate) struct ConnectionHold {
     segment: Arc<Segment>,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's part of a rendezvous over a socket.
 //!
-//! Nobody waits for a single caller: each is at its own step, and a step is taken when its packet is there. Who says nothing
-//! costs one of [`MOST_CALLERS`] places, for at most [`HOST_PATIENCE`], and loses it earlier when another needs it.
+//! Nobody waits for a single caller: each is at its own step, and a step is taken when its packet
+//! is there. Who says nothing costs one of [`MOST_CALLERS`] places, for at most [`HOST_PATIENCE`],
+//! and loses it earlier when another needs it.
 
 use super::packet::{
     ACCEPTED, HELLO, OFFER, VERDICT, expect, our_version, peer_at, receive, refuse, send_all, try_receive,
@@ -30,8 +31,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// So many callers can be between their arrival and their last packet. Of more the one that has been silent longest is
-/// turned away.
+/// So many callers can be between their arrival and their last packet. Of more the one that has
+/// been silent longest is turned away.
 pub const MOST_CALLERS: usize = 64;
 
 /// How long the kernel's queue of those is whom [`Host`] has not taken in.
@@ -39,8 +40,8 @@ const QUEUE: i32 = 128;
 
 /// A path at which processes can meet this one.
 ///
-/// Callers are served side by side: one that connects and says nothing, or a flood of them, keeps nobody else out. Who is
-/// none of the host's [`Users`] is hung up on before it is sent anything.
+/// Callers are served side by side: one that connects and says nothing, or a flood of them, keeps
+/// nobody else out. Who is none of the host's [`Users`] is hung up on before it is sent anything.
 #[derive(Debug)]
 pub struct Host<T: Trust = Untrusted> {
     door: Arc<Door>,
@@ -147,20 +148,23 @@ pub(crate) enum Step<T: Trust> {
 }
 
 impl Host {
-    /// Binds `path` for processes of this one's user and root's: the socket file gets the rights 0600.
+    /// Binds `path` for processes of this one's user and root's: the
+    /// socket file gets the rights 0600.
     ///
-    /// A socket file that a dead host left is replaced; one with a living host is not, nor any other file.
+    /// A socket file that a dead host left is replaced; one with a
+    /// living host is not, nor any other file.
     ///
     /// # Errors
-    /// [`RendezvousError::Owned`] if another process listens there; [`RendezvousError::NoSocket`]; [`RendezvousError::Os`].
+    /// [`RendezvousError::Owned`] if another process listens there; [`RendezvousError::NoSocket`];
+    /// [`RendezvousError::Os`].
     pub fn bind(path: impl AsRef<Path>) -> Result<Self, RendezvousError> {
         let users = Users::default();
         let mode = users.mode();
         Self::bind_for(path, users, mode)
     }
 
-    /// As [`bind`](Self::bind), for processes of `users`. The socket file gets the rights `mode`: a process that may not
-    /// write it cannot even connect.
+    /// As [`bind`](Self::bind), for processes of `users`. The socket file gets the rights `mode`: a
+    /// process that may not write it cannot even connect.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -168,11 +172,13 @@ impl Host {
         Ok(Self { door: Arc::new(Door::open(path.as_ref(), users, mode)?), trust: PhantomData })
     }
 
-    /// The same path, whose callers are trusted from now on: memory that they write is lent out as it lies there.
+    /// The same path, whose callers are trusted from now on: memory
+    /// that they write is lent out as it lies there.
     ///
     /// # Safety
-    /// Whoever is met here follows the protocol for as long as the connection, its segment or anything taken over them
-    /// lives. One that does not makes a `&[u8]` of this process change.
+    /// Whoever is met here follows the protocol for as long as the
+    /// connection, its segment or anything taken over them lives. One
+    /// that does not makes a `&[u8]` of this process change.
     pub unsafe fn trusting(self) -> Host<Trusted> {
         Host { door: self.door, trust: PhantomData }
     }
@@ -184,11 +190,13 @@ impl<T: Trust> Host<T> {
         &self.door.path
     }
 
-    /// Waits for the next process and offers it `segment`: a new one, to share with nobody else, or one that others
-    /// have joined before. It is offered to one caller at a time; [`accept_with`](Self::accept_with) has one for each.
+    /// Waits for the next process and offers it `segment`: a new one, to share with nobody else, or
+    /// one that others have joined before. It is offered to one caller at a time;
+    /// [`accept_with`](Self::accept_with) has one for each.
     ///
     /// # Errors
-    /// [`RendezvousError`], about a caller that is then gone. The host can go on accepting after any.
+    /// [`RendezvousError`], about a caller that is then gone. The
+    /// host can go on accepting after any.
     pub fn accept(&self, segment: &Arc<Segment>) -> Result<Connection<T>, RendezvousError> {
         loop {
             if let Some(connection) = self.accept_until(segment, None)? {
@@ -197,8 +205,9 @@ impl<T: Trust> Host<T> {
         }
     }
 
-    /// As [`accept`](Self::accept), but waits no longer than until `deadline`, if there is one. `None` if nobody was met;
-    /// a caller that has been offered `segment` by then may be met, with it, by a later call.
+    /// As [`accept`](Self::accept), but waits no longer than until `deadline`, if there is one.
+    /// `None` if nobody was met; a caller that has been offered `segment` by then may be met,
+    /// with it, by a later call.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -218,8 +227,9 @@ impl<T: Trust> Host<T> {
         self.accept_until(segment, Some(Deadline::after(Duration::ZERO)))
     }
 
-    /// Waits until `deadline` for the next process, and offers each caller that has said hello the segment that `segment`
-    /// makes for it. All callers are served side by side: one that takes its time with the offer keeps nobody waiting.
+    /// Waits until `deadline` for the next process, and offers each caller that has said hello the
+    /// segment that `segment` makes for it. All callers are served side by side: one that takes
+    /// its time with the offer keeps nobody waiting.
     ///
     /// ```no_run
     /// use doorbell::rendezvous::{Offer, Segment, socket::Host};
@@ -233,7 +243,8 @@ impl<T: Trust> Host<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`accept`](Self::accept); and what `segment` reports, which has then turned that caller away.
+    /// As [`accept`](Self::accept); and what `segment` reports, which
+    /// has then turned that caller away.
     pub fn accept_with(
         &self,
         deadline: Option<Deadline>,
@@ -268,8 +279,9 @@ impl<T: Trust> Host<T> {
 }
 
 impl Host {
-    /// From now on callers are offered what `make` makes ([`step`](Self::step)); also by a thread of this process that is one itself,
-    /// and would else wait for this one, and which tells `refused` whom it turned away.
+    /// From now on callers are offered what `make` makes ([`step`](Self::step)); also by a thread
+    /// of this process that is one itself, and would else wait for this one, and which tells
+    /// `refused` whom it turned away.
     pub(crate) fn serve_by(
         &self,
         make: impl Fn(usize) -> Result<Arc<Segment>, RendezvousError> + Send + Sync + 'static,
@@ -293,7 +305,8 @@ impl Host {
         self.door.wait(deadline)
     }
 
-    /// Whoever watches the file of this host for edges is told once more that it is readable, if it is.
+    /// Whoever watches the file of this host for edges is told once
+    /// more that it is readable, if it is.
     pub(crate) fn tell_again(&self) -> Result<(), RendezvousError> {
         let _ = epoll::delete(&self.door.events, &self.door.listener);
         self.door.watch(&self.door.listener)
@@ -357,7 +370,8 @@ impl Door {
         let address = address(path)?;
         let listener = new_socket(SocketFlags::NONBLOCK)?;
         let mode = Mode::from_raw_mode(mode);
-        // The file is made with these rights, less the umask: nobody connects before they are as they shall be.
+        // The file is made with these rights, less the umask: nobody
+        // connects before they are as they shall be.
         fchmod(&listener, mode).map_err(os("fchmod"))?;
         // Until we listen: another host that found nobody listening would remove our socket as a stale one.
         let _lock = PathLock::take(path)?;
@@ -406,8 +420,8 @@ impl Door {
         epoll::add(&self.events, socket, epoll::EventData::new_u64(0), readable).map_err(os("epoll_ctl"))
     }
 
-    /// Takes a caller out of those who are here. Explicitly out of the events too: a forked child may have a copy of its
-    /// socket, which would keep it there.
+    /// Takes a caller out of those who are here. Explicitly out of the events too: a forked child
+    /// may have a copy of its socket, which would keep it there.
     fn take_out(&self, callers: &mut Callers, at: usize) -> Caller {
         let caller = callers.here.remove(at);
         let _ = epoll::delete(&self.events, &caller.socket);
@@ -430,8 +444,9 @@ impl Door {
                 // Somebody who has gone again.
                 Err(Errno::CONNABORTED) => {}
                 Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
-                    // Also if nobody waits. Who does stays in the queue and the listener readable: whoever came back at once
-                    // would spin. So the caller is taken in place of the spare descriptor, and of a silent one if there is any.
+                    // Also if nobody waits. Who does stays in the queue and the listener readable: whoever
+                    // came back at once would spin. So the caller is taken in place of
+                    // the spare descriptor, and of a silent one if there is any.
                     drop(callers.spare.take());
                     let socket = match accept(&self.listener) {
                         Ok(socket) => socket,
@@ -465,8 +480,8 @@ impl Door {
         Ok(())
     }
 
-    /// Hangs up on who has said nothing for the longest, else on who waits for its turn, or for whom we wait, for the longest.
-    /// Says whether there was anybody.
+    /// Hangs up on who has said nothing for the longest, else on who waits for its turn, or for
+    /// whom we wait, for the longest. Says whether there was anybody.
     fn turn_one_away(&self, callers: &mut Callers) -> bool {
         let rank = |at: &usize| {
             let caller = &callers.here[*at];
@@ -536,7 +551,8 @@ impl Door {
     }
 }
 
-/// Does anybody listen at `path`? Whoever has more callers than fit its queue does, and is not waited for.
+/// Does anybody listen at `path`? Whoever has more callers than fit
+/// its queue does, and is not waited for.
 pub(crate) fn is_served(path: &Path) -> Result<bool, RendezvousError> {
     let address = address(path)?;
     let answer = rustix::net::connect(&new_socket(SocketFlags::NONBLOCK)?, &address);
@@ -600,7 +616,8 @@ impl Caller {
     }
 }
 
-/// Sends the caller at `socket` the memory and descriptors of `segment`, unless they are nothing for it.
+/// Sends the caller at `socket` the memory and descriptors of
+/// `segment`, unless they are nothing for it.
 fn offer<T: Trust>(
     socket: &OwnedFd,
     hello: Hello,
@@ -625,7 +642,8 @@ fn offer<T: Trust>(
     Ok(Offered { segment, under, holder })
 }
 
-/// Offers `segment` to whoever takes it out of `socket`. What is to be kept of its admission, and its number.
+/// Offers `segment` to whoever takes it out of `socket`. What is to
+/// be kept of its admission, and its number.
 pub(super) fn offer_to<T: Trust>(
     socket: &OwnedFd,
     segment: &Arc<Segment>,
@@ -648,8 +666,8 @@ fn check_verdict([magic, verdict]: [u64; 2]) -> Result<(), RendezvousError> {
 }
 
 impl<T: Trust> AsFd for Host<T> {
-    /// Readable when a process wants to meet, or one that is being met has sent its next packet: time for
-    /// [`try_accept`](Self::try_accept).
+    /// Readable when a process wants to meet, or one that is being met has sent its next packet:
+    /// time for [`try_accept`](Self::try_accept).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.door.events.as_fd()
     }
@@ -657,7 +675,8 @@ impl<T: Trust> AsFd for Host<T> {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        // Somebody may have removed it, and another host may be there now. None comes in between: we still listen.
+        // Somebody may have removed it, and another host may be there
+        // now. None comes in between: we still listen.
         if self.process.is_current()
             && stat(&self.path).is_ok_and(|there| (there.st_dev, there.st_ino) == self.file)
         {
@@ -666,8 +685,8 @@ impl Drop for Door {
     }
 }
 
-/// The host's part over a connected `SOCK_SEQPACKET` socket, whose other end need not be trusted. Waits for it up to
-/// [`JOIN_PATIENCE`] with each packet.
+/// The host's part over a connected `SOCK_SEQPACKET` socket, whose other end need not be trusted.
+/// Waits for it up to [`JOIN_PATIENCE`] with each packet.
 ///
 /// # Errors
 /// [`RendezvousError`].
@@ -719,7 +738,8 @@ mod tests {
     use rustix::net::{SocketAddrUnix, SocketFlags};
     use std::time::Duration;
 
-    /// A listener that was given a file's name by mistake removed the file: to be refused is how a dead host's socket looks.
+    /// A listener that was given a file's name by mistake removed the file: to be refused is how a
+    /// dead host's socket looks.
     #[test]
     fn a_file_that_is_no_socket_is_not_taken_for_what_a_dead_host_left() {
         let path = std::env::temp_dir().join(format!("doorbell-file-{}", std::process::id()));
@@ -735,7 +755,8 @@ mod tests {
         }
     }
 
-    /// `connect` slept for as long as the host did not accept; and in `bind` with the path's lock held.
+    /// `connect` slept for as long as the host did not accept; and in
+    /// `bind` with the path's lock held.
     #[test]
     fn a_host_with_a_full_queue_holds_nobody_up_for_ever() {
         let path = std::env::temp_dir().join(format!("doorbell-queue-{}", std::process::id()));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rendezvous of a parent with the child it starts.
 //!
-//! The parent makes a socket pair and leaves one end open for the child, whose environment says which descriptor it
-//! is and which socket (`DOORBELL_FD`): a program that inherits the variable and not the socket, as a grandchild does,
-//! inherits nothing. Then both meet over it as over any [`socket`].
+//! The parent makes a socket pair and leaves one end open for the child, whose
+//! environment says which descriptor it is and which socket (`DOORBELL_FD`): a
+//! program that inherits the variable and not the socket, as a grandchild
+//! does, inherits nothing. Then both meet over it as over any [`socket`].
 //!
 //! ```no_run
 //! use doorbell::rendezvous::{Offer, RendezvousError, Segment, inherited};
@@ -38,8 +39,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The environment variable that tells the child its descriptor, and the device and inode of the socket behind it:
-/// `7:8:123456`.
+/// The environment variable that tells the child its descriptor, and the device and inode of the
+/// socket behind it: `7:8:123456`.
 pub const VARIABLE: &str = "DOORBELL_FD";
 
 /// The parent's end, until the child has been started.
@@ -49,8 +50,8 @@ pub struct Pending {
     theirs: OwnedFd,
 }
 
-/// Prepares `command` so that the process it starts can [`join`]. It can be started once, and while the [`Pending`] lives:
-/// after that starting it fails with EBADF.
+/// Prepares `command` so that the process it starts can [`join`]. It can be started once, and while
+/// the [`Pending`] lives: after that starting it fails with EBADF.
 ///
 /// # Errors
 /// [`RendezvousError::Os`] if there is no descriptor left.
@@ -60,12 +61,13 @@ pub fn offer(command: &mut Command) -> Result<Pending, RendezvousError> {
     let meant = fstat(&pending.theirs).map_err(os("fstat"))?;
     let meant = (meant.st_dev, meant.st_ino);
     command.env(VARIABLE, pending.variable(number)?);
-    // SAFETY: the closure runs between fork and exec and makes two system calls, which are async-signal-safe; an error
-    // made of an error number takes no memory.
+    // SAFETY: the closure runs between fork and exec and makes two system calls, which are
+    // async-signal-safe; an error made of an error number takes no memory.
     unsafe {
         command.pre_exec(move || {
-            // Whether it is open, and still the socket meant, is the first thing asked: the command may be started again,
-            // or after `Pending` has gone. It cannot keep the socket itself, for then the child's death would not show.
+            // Whether it is open, and still the socket meant, is the first thing asked: the command may be
+            // started again, or after `Pending` has gone. It cannot keep the socket itself, for
+            // then the child's death would not show.
             let file = BorrowedFd::borrow_raw(number);
             let there = fstat(file)?;
             if (there.st_dev, there.st_ino) != meant {
@@ -106,7 +108,8 @@ impl Pending {
     /// Meets the child that was started, which need not be trusted. `child` is its process number.
     ///
     /// # Errors
-    /// [`RendezvousError::NoAnswer`] if the child ended, or did not [`join`] within [`socket::JOIN_PATIENCE`].
+    /// [`RendezvousError::NoAnswer`] if the child ended, or did not [`join`] within
+    /// [`socket::JOIN_PATIENCE`].
     pub fn meet(self, segment: &Arc<Segment>, child: u32) -> Result<Connection, RendezvousError> {
         host_whom(self.into_ours(), segment, Some(child))
     }
@@ -144,8 +147,8 @@ impl<T: Trust> Join<T> {
     }
 }
 
-/// The child's part, with a parent who need not be trusted: [`Join::inherited`] with nothing said. Works
-/// once.
+/// The child's part, with a parent who need not be trusted:
+/// [`Join::inherited`] with nothing said. Works once.
 ///
 /// # Errors
 /// As [`Join::inherited`].
@@ -175,9 +178,11 @@ fn take(value: &str) -> Option<OwnedFd> {
     {
         return None;
     }
-    // Nobody who comes after us in this process may take it for theirs, nor does a program that is started from here.
+    // Nobody who comes after us in this process may take it for
+    // theirs, nor does a program that is started from here.
     fcntl_setfd(file, FdFlags::CLOEXEC).ok()?;
-    // SAFETY: it is the socket that was left open for whoever is started with this value, and it is taken once.
+    // SAFETY: it is the socket that was left open for whoever is
+    // started with this value, and it is taken once.
     Some(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -198,13 +203,15 @@ mod tests {
         let number = pending.childs_end().as_raw_fd();
         drop(pending);
         assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
-        // The first free number from there on is the one, unless another test has taken it: then that is as good.
+        // The first free number from there on is the one, unless
+        // another test has taken it: then that is as good.
         let other = prepare().unwrap();
         let _other = fcntl_dupfd_cloexec(other.childs_end(), number).unwrap();
         assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
     }
 
-    /// Whoever inherited the variable and not the socket took another's file for it, wrote to it and closed it.
+    /// Whoever inherited the variable and not the socket took
+    /// another's file for it, wrote to it and closed it.
     #[test]
     fn only_the_socket_that_is_meant_is_taken_and_only_once() {
         let pending = prepare().unwrap();

@@ -28,7 +28,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a process joins a host: how long it waits for it, how much memory it takes from it, and from whom.
+/// How a process joins a host: how long it waits for it, how much
+/// memory it takes from it, and from whom.
 ///
 /// ```no_run
 /// use doorbell::rendezvous::{Join, Users};
@@ -54,7 +55,8 @@ impl<T: Trust> Clone for Join<T> {
 }
 
 impl Default for Join {
-    /// Takes up to [`MOST_MEMORY`](super::MOST_MEMORY) from a host of this process's user or root's, for whom it waits [`JOIN_PATIENCE`].
+    /// Takes up to [`MOST_MEMORY`](super::MOST_MEMORY) from a host of this process's user or
+    /// root's, for whom it waits [`JOIN_PATIENCE`].
     fn default() -> Self {
         // SAFETY: nobody is trusted.
         unsafe { Self::of() }
@@ -62,7 +64,8 @@ impl Default for Join {
 }
 
 impl<T: Trust> Join<T> {
-    /// Joins a host that is trusted if `T` says so: takes any amount of memory, and lends it out as it lies there.
+    /// Joins a host that is trusted if `T` says so: takes any amount
+    /// of memory, and lends it out as it lies there.
     ///
     /// To trust is a promise, which safe code cannot make:
     ///
@@ -73,8 +76,9 @@ impl<T: Trust> Join<T> {
     /// ```
     ///
     /// # Safety
-    /// If `T` is [`Trusted`](crate::peer::Trusted): the host, and whoever else it shares the memory with, follows the protocol
-    /// for as long as the connection or anything taken over it lives. One that does not makes a `&[u8]` of this process change.
+    /// If `T` is [`Trusted`](crate::peer::Trusted): the host, and whoever else it shares the memory
+    /// with, follows the protocol for as long as the connection or anything taken over it
+    /// lives. One that does not makes a `&[u8]` of this process change.
     pub unsafe fn of() -> Self {
         Self {
             most_memory: most_memory::<T>(),
@@ -86,36 +90,41 @@ impl<T: Trust> Join<T> {
         }
     }
 
-    /// Takes up to `most` bytes of memory: what the host offers costs the host nothing, and whoever reads it pays for it.
+    /// Takes up to `most` bytes of memory: what the host offers costs
+    /// the host nothing, and whoever reads it pays for it.
     #[must_use]
     pub fn most_memory(self, most: u64) -> Self {
         Self { most_memory: most, ..self }
     }
 
-    /// Takes up to `most` eventfds: a host of another user could use up those that this process may have. (The kernel hands over
-    /// up to 252 before anybody can look at them.)
+    /// Takes up to `most` eventfds: a host of another user could use up those that this process may
+    /// have. (The kernel hands over up to 252 before anybody can look at them.)
     #[must_use]
     pub fn most_eventfds(self, most: u32) -> Self {
         Self { most_eventfds: most, ..self }
     }
 
-    /// Waits up to `patience`, in all: for room in the host's queue, and for its offer. [`at`](Self::at) comes again, as long as that is
-    /// not over, if the host gave its place to others or hung up because it was late: something may have held this process up.
+    /// Waits up to `patience`, in all: for room in the host's queue, and for its offer.
+    /// [`at`](Self::at) comes again, as long as that is not over, if the host gave its place to
+    /// others or hung up because it was late: something may have held this process up.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Whether a signal that this thread handles ends the wait ([`RendezvousError::Interrupted`]). It does not if this is not called.
+    /// Whether a signal that this thread handles ends the wait ([`RendezvousError::Interrupted`]).
+    /// It does not if this is not called.
     ///
-    /// A signal that comes just before a system call does not end that. An [`Interrupt`](crate::wait::Interrupt) that
-    /// [asks](crate::wait::Interrupt::asking) ends the wait all the same, within a second.
+    /// A signal that comes just before a system call does not end that. An
+    /// [`Interrupt`](crate::wait::Interrupt) that [asks](crate::wait::Interrupt::asking) ends
+    /// the wait all the same, within a second.
     #[must_use]
     pub fn interruptible(self, interruptible: bool) -> Self {
         Self { interruptible, ..self }
     }
 
-    /// Joins a host of these users only. Asked for [`at`](Self::at) alone: of a socket pair the kernel tells who made it.
+    /// Joins a host of these users only. Asked for [`at`](Self::at) alone: of a socket pair the
+    /// kernel tells who made it.
     #[must_use]
     pub fn host(self, users: Users) -> Self {
         Self { host: users, ..self }
@@ -124,9 +133,9 @@ impl<T: Trust> Join<T> {
     /// Joins the host at `path`.
     ///
     /// # Errors
-    /// [`RendezvousError::NoOwner`] if nobody listens there; [`RendezvousError::OtherUser`] if somebody else's process does;
-    /// [`RendezvousError::TimedOut`] if it does not come to us in time; [`RendezvousError::Refused`] if it does not let us in; else
-    /// [`RendezvousError`].
+    /// [`RendezvousError::NoOwner`] if nobody listens there; [`RendezvousError::OtherUser`] if
+    /// somebody else's process does; [`RendezvousError::TimedOut`] if it does not come to us in
+    /// time; [`RendezvousError::Refused`] if it does not let us in; else [`RendezvousError`].
     pub fn at(&self, path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
         self.within(path.as_ref(), &self.patience_of(self.patience))
     }
@@ -141,8 +150,8 @@ impl<T: Trust> Join<T> {
             let result = self.come(path, patience);
             let again = match &result {
                 Err(RendezvousError::Refused(Reason::TooSlow | Reason::Crowded)) => true,
-                // It gave our place to another before it took our hello or verdict. One that was killed is not there
-                // the next time.
+                // It gave our place to another before it took our hello or verdict. One that was killed is
+                // not there the next time.
                 Err(RendezvousError::NoAnswer(Errno::PIPE)) => true,
                 // One that was killed says nothing.
                 Err(RendezvousError::NoAnswer(Errno::CONNRESET)) => came.elapsed() >= HOST_PATIENCE,
@@ -163,7 +172,8 @@ impl<T: Trust> Join<T> {
         if !own {
             return self.after(greeted, patience);
         }
-        // This may be the very thread that serves; or the service listens already, and is known as one a moment later.
+        // This may be the very thread that serves; or the service
+        // listens already, and is known as one a moment later.
         let make_offers = || {
             if let Some(door) = Door::of_this_process(path) {
                 door.make_offers();
@@ -234,7 +244,8 @@ impl<T: Trust> Join<T> {
         self.host.check(host)
     }
 
-    /// What is offered, with the descriptors that came with the offer, and those that come behind it.
+    /// What is offered, with the descriptors that came with the
+    /// offer, and those that come behind it.
     pub(super) fn segment(
         &self,
         socket: &OwnedFd,
@@ -287,7 +298,8 @@ fn pause(pause: Duration, patience: &Patience<'_>) -> Result<(), RendezvousError
     patience.sleep(&mut [], pause)
 }
 
-/// Joins a host that is at one of `paths`, the first of them first, and waits up to `whole` for it, in all.
+/// Joins a host that is at one of `paths`, the first of them first,
+/// and waits up to `whole` for it, in all.
 pub(crate) fn join_one_of<T: Trust>(
     join: &Join<T>,
     paths: impl Fn() -> Result<Vec<PathBuf>, RendezvousError>,
@@ -382,7 +394,8 @@ fn announced([_, _, bells, eventfds, _]: [u64; 5]) -> u64 {
     bells.saturating_mul(eventfds).saturating_add(1)
 }
 
-/// Receives those of the offer's descriptors that did not fit its packet, if they are not more than are taken.
+/// Receives those of the offer's descriptors that did not fit its
+/// packet, if they are not more than are taken.
 fn all_descriptors(
     socket: &OwnedFd,
     offer: [u64; 5],

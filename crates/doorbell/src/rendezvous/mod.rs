@@ -6,8 +6,8 @@
 //! | [`socket`] | processes that know a path, or hold a connected socket | the socket's own path, if bound to one | the socket's hang-up |
 //! | [`inherited`] | a parent and the child it starts | nothing | the socket's hang-up |
 //!
-//! Both hand over a sealed memfd and eventfds; they work across users, containers and PID namespaces, and the
-//! kernel removes everything with the last process.
+//! Both hand over a sealed memfd and eventfds; they work across users, containers and PID
+//! namespaces, and the kernel removes everything with the last process.
 //!
 //! Each process runs one more thread from its first rendezvous on, which sleeps until a peer goes.
 //!
@@ -22,22 +22,26 @@
 //! | a connection, on either side | 1 for the socket, 1 that names the process (Linux 6.5) |
 //! | a process met at a lane without a connection ([`Segment::for_children`]) | 1 that names it |
 //!
-//! Two lanes have four bells, so a client of a [service](crate::service) takes 6 on either side (its process's name is given up once it
-//! is met): at the usual limit of 1024 a service has some 160 clients, and asks for more by `setrlimit`. Who waits for nothing in an
-//! event loop offers no eventfds, and takes 3 of a connection.
+//! Two lanes have four bells, so a client of a [service](crate::service) takes 6 on either side
+//! (its process's name is given up once it is met): at the usual limit of 1024 a service has some
+//! 160 clients, and asks for more by `setrlimit`. Who waits for nothing in an event loop offers no
+//! eventfds, and takes 3 of a connection.
 //!
-//! **Why not one for each process and segment, made when it is wanted?** A token has one owner ([`doorbell_core::wake`]): who consumes
-//! one behind which several wait takes the others' wake-up. So a shared file can be consumed by nobody who does not know
-//! what the others have heard, and a ring for one of n waiters wakes all n, n - 1 of them for nothing: 63 of 64 where each of
-//! 64 lanes is awaited by a task of its own. To part them again takes a thread, one more hand-over for each wake-up, or an
-//! epoll instance for each waiter, which is the descriptor that was to be saved. And a file that is made after the meeting must
-//! have come to everybody who may ring before its waiter arms: joiners of one segment know only their host, who may be stopped,
-//! and a forked child has no connection of its own by which it could come. A ring that finds a waiter whose file it has not
-//! would be lost. Hence between processes all are made before the memory is shared, and between threads, where every ringer sees
-//! the same table, when they are wanted. (A client and its service are two, and could send a file over their socket before its waiter
-//! arms. Whoever then rings while it has no descriptor left loses the file, which the kernel closes on the way, and with it the
-//! wake-up; and what lies in sockets unread is counted to its user, who may have no more of it than of open files (unix(7)): 1024 idle
-//! clients would be refused a file each.)
+//! **Why not one for each process and segment, made when it is wanted?** A token has one owner
+//! ([`doorbell_core::wake`]): who consumes one behind which several wait takes the others' wake-up.
+//! So a shared file can be consumed by nobody who does not know what the others have heard, and a
+//! ring for one of n waiters wakes all n, n - 1 of them for nothing: 63 of 64 where each of
+//! 64 lanes is awaited by a task of its own. To part them again takes a thread, one more hand-over
+//! for each wake-up, or an epoll instance for each waiter, which is the descriptor that was to be
+//! saved. And a file that is made after the meeting must have come to everybody who may ring before
+//! its waiter arms: joiners of one segment know only their host, who may be stopped, and a forked
+//! child has no connection of its own by which it could come. A ring that finds a waiter whose file
+//! it has not would be lost. Hence between processes all are made before the memory is shared, and
+//! between threads, where every ringer sees the same table, when they are wanted. (A client and its
+//! service are two, and could send a file over their socket before its waiter arms. Whoever then
+//! rings while it has no descriptor left loses the file, which the kernel closes on the way, and
+//! with it the wake-up; and what lies in sockets unread is counted to its user, who may have no
+//! more of it than of open files (unix(7)): 1024 idle clients would be refused a file each.)
 
 mod address;
 mod error;
@@ -100,8 +104,9 @@ pub use users::Users;
 pub struct Offer {
     /// How many bells.
     pub bells: u32,
-    /// How many eventfd waiter slots each bell has, at most 8. A joiner that does not trust this process takes
-    /// [`MOST_EVENTFDS`] of all bells together, if it does not say [more](Join::most_eventfds).
+    /// How many eventfd waiter slots each bell has, at most 8. A joiner that does not trust this
+    /// process takes [`MOST_EVENTFDS`] of all bells together, if it does not say
+    /// [more](Join::most_eventfds).
     pub eventfds: u32,
     /// What those are. Other processes than this one's children take eventfds alone.
     pub tokens: Tokens,
@@ -111,17 +116,18 @@ pub struct Offer {
     pub features: u64,
     /// The lanes of the channels in the payload; see [`Offer::of_lanes`].
     pub lanes: Option<Lanes>,
-    /// Are deaths told at the lanes of memory that processes share without connections ([`Segment::for_children`],
-    /// [`Segment::to_be_adopted`])? Then each process has one more thread, which sleeps, from the first other on that it meets at a
-    /// lane. They are, if nothing else is said.
+    /// Are deaths told at the lanes of memory that processes share without
+    /// connections ([`Segment::for_children`], [`Segment::to_be_adopted`])?
+    /// Then each process has one more thread, which sleeps, from the first
+    /// other on that it meets at a lane. They are, if nothing else is said.
     pub tells_deaths: bool,
     /// Wishes about the memory.
     pub memory: MemoryOptions,
 }
 
 impl Offer {
-    /// Lanes for [channels](mod@crate::channel), with the bells and the memory they need, and one eventfd waiter slot for each
-    /// bell.
+    /// Lanes for [channels](mod@crate::channel), with the bells and the memory they need, and one
+    /// eventfd waiter slot for each bell.
     pub fn of_lanes(lanes: Lanes) -> Self {
         Self {
             bells: lanes.bells(),
@@ -152,15 +158,18 @@ impl Default for Offer {
     }
 }
 
-/// How many eventfds a joiner takes from a host that is not trusted, if it does not say otherwise ([`Join::most_eventfds`]): as
-/// many as come with one packet (`SCM_MAX_FD`) beside the memory, a quarter of what a process may have open by default.
+/// How many eventfds a joiner takes from a host that is not trusted, if it does not say otherwise
+/// ([`Join::most_eventfds`]): as many as come with one packet (`SCM_MAX_FD`) beside the memory, a
+/// quarter of what a process may have open by default.
 pub const MOST_EVENTFDS: u32 = 252;
 
-/// How many bytes of memory a joiner takes from a host that is not trusted, if it does not say otherwise
-/// ([`Join::most_memory`]): what the host offers costs the host nothing, and whoever reads it pays for it.
+/// How many bytes of memory a joiner takes from a host that is not
+/// trusted, if it does not say otherwise ([`Join::most_memory`]): what the
+/// host offers costs the host nothing, and whoever reads it pays for it.
 pub const MOST_MEMORY: u64 = 1 << 30;
 
-/// How many descriptors each side of a service and its client takes for the other (*Descriptors*, above).
+/// How many descriptors each side of a service and its client takes
+/// for the other (*Descriptors*, above).
 pub(crate) const DESCRIPTORS: usize = 6;
 
 /// What is taken without a word about it.
@@ -192,11 +201,13 @@ impl Segment {
         Self::in_file("doorbell", offer)
     }
 
-    /// As [`new`](Self::new), for processes of this program that [adopt](Self::adopt) its [`descriptors`](Self::descriptors), and for
-    /// forked children. Whoever takes an end of a lane is known by its process: a death is told at the lane's other end, and frees
-    /// what the dead one held. (One that ends before it takes an end is not known; nor is one in another PID or time namespace, or
-    /// where there is no `/proc`; nor that one runs another program, which is the same process. One that is killed between taking an end
-    /// and ringing for the first time is told to whom looks, not to whom sleeps already.)
+    /// As [`new`](Self::new), for processes of this program that [adopt](Self::adopt) its
+    /// [`descriptors`](Self::descriptors), and for forked children. Whoever takes an end of a
+    /// lane is known by its process: a death is told at the lane's other end, and frees
+    /// what the dead one held. (One that ends before it takes an end is not known; nor is one in
+    /// another PID or time namespace, or where there is no `/proc`; nor that one runs another
+    /// program, which is the same process. One that is killed between taking an end and ringing
+    /// for the first time is told to whom looks, not to whom sleeps already.)
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -239,8 +250,8 @@ impl Segment {
         Self::furnish(Mapping::for_threads(plan)?, offer, None)
     }
 
-    /// A segment that this process shares with the children it forks from now on. `offer.memory` says nothing here. Deaths are told
-    /// as with [`to_be_adopted`](Self::to_be_adopted).
+    /// A segment that this process shares with the children it forks from now on. `offer.memory`
+    /// says nothing here. Deaths are told as with [`to_be_adopted`](Self::to_be_adopted).
     ///
     /// # Errors
     /// [`RendezvousError::TooMany`], [`RendezvousError::Map`].
@@ -249,8 +260,8 @@ impl Segment {
         Self::furnish(Mapping::for_children(plan)?, offer, holder::namespace())
     }
 
-    /// Puts into fresh memory what `offer` asks for. With lanes, whose users are known by their processes of `namespace` if there is
-    /// one.
+    /// Puts into fresh memory what `offer` asks for. With lanes, whose users are known by their
+    /// processes of `namespace` if there is one.
     fn furnish(mapping: Mapping, offer: &Offer, namespace: Option<u32>) -> Result<Self, RendezvousError> {
         let Offer { bells, eventfds, .. } = *offer;
         let namespace = namespace.filter(|_| offer.tells_deaths && offer.lanes.is_some());
@@ -303,8 +314,8 @@ impl Segment {
         })
     }
 
-    /// What [`adopt`](Self::adopt) takes in another process: the memory, and the eventfds of all bells in order. `None` for memory
-    /// without a file.
+    /// What [`adopt`](Self::adopt) takes in another process: the memory, and the eventfds of all
+    /// bells in order. `None` for memory without a file.
     ///
     /// # Safety
     /// As [`Mapping::file`].
@@ -317,8 +328,9 @@ impl Segment {
         Some((self.mapping.descriptor()?, eventfds))
     }
 
-    /// A segment that a process of the same program made, by its [`descriptors`](Self::descriptors), however they came here. No
-    /// connection tells of anybody's death; the kernel does, if it was made [to be adopted](Self::to_be_adopted).
+    /// A segment that a process of the same program made, by its
+    /// [`descriptors`](Self::descriptors), however they came here. No connection tells of
+    /// anybody's death; the kernel does, if it was made [to be adopted](Self::to_be_adopted).
     ///
     /// # Safety
     /// All who have the descriptors follow the protocol for as long as the segment lives.
@@ -342,7 +354,8 @@ impl Segment {
         Ok(Self::assemble(mapping, of_bells, holder)?)
     }
 
-    /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
+    /// A handle of bell number `index`. It has heard all rings so
+    /// far. `None` if there is no such bell.
     pub fn bell(&self, index: u32) -> Option<Bell> {
         self.bell_waiting_by(index)
     }
@@ -367,8 +380,8 @@ impl Segment {
         self.lanes.as_ref()
     }
 
-    /// How many messages lie in the ring of lane `lane`: about, while it is used, and those among them whose room the receiver has not
-    /// given back. `None` if there is no such lane.
+    /// How many messages lie in the ring of lane `lane`: about, while it is used, and those among
+    /// them whose room the receiver has not given back. `None` if there is no such lane.
     pub fn messages(&self, lane: u32) -> Option<usize> {
         crate::directory::look_at_lane(&self.mapping, lane).map(|(_, messages, _, _)| messages)
     }
@@ -388,8 +401,9 @@ impl Segment {
         &self.refused
     }
 
-    /// Says whether a peer of trust `T` may have this segment. To be asked before it is given anything: what it has it keeps,
-    /// whatever becomes of the rendezvous. Returns the hold to keep for as long as it is shared.
+    /// Says whether a peer of trust `T` may have this segment. To be asked before it is given
+    /// anything: what it has it keeps, whatever becomes of the rendezvous. Returns the hold to
+    /// keep for as long as it is shared.
     fn admit<T: Trust>(&self) -> Result<Option<Arc<dyn Hold>>, RendezvousError> {
         if !T::TRUSTED && self.states.iter().any(|state| state.eventfd_slots() > 0) {
             // Rings will need it: better told now than found out then.
@@ -403,7 +417,8 @@ impl Segment {
         if self.lives.admit::<T>() { Ok(under) } else { Err(RendezvousError::Lent) }
     }
 
-    /// Listens for the hang-up of a peer that was counted among the living. If that cannot be done, it is counted no more.
+    /// Listens for the hang-up of a peer that was counted among the
+    /// living. If that cannot be done, it is counted no more.
     fn watch_over(
         self: &Arc<Self>,
         peer: PeerId,
@@ -417,9 +432,9 @@ impl Segment {
             .inspect_err(|_| self.let_go())
     }
 
-    /// A peer hung up or died that takes waiter slots as `holder`: tells the waiters. If it had the segment from us, gives its
-    /// waiter slots and its places at lanes to others; if we have it from the peer, that may only have hung up on us and go on
-    /// with others.
+    /// A peer hung up or died that takes waiter slots as `holder`: tells the waiters. If it had the
+    /// segment from us, gives its waiter slots and its places at lanes to others; if we have it
+    /// from the peer, that may only have hung up on us and go on with others.
     fn peer_died(&self, peer: PeerId, holder: u32, side: Side) {
         let (lanes, settles) = (self.lanes.as_ref(), side == Side::Host);
         bury(&self.mapping, lanes, &self.states, &self.lives, peer, holder, settles);
@@ -446,10 +461,11 @@ enum Side {
 
 /// One peer met, and the segment shared with it.
 ///
-/// Dropping it hangs up, unless ends of channels are held that were taken over it, or bells of a segment that was joined
-/// over it which hold a waiter slot (from their first wait on by [`Eventfd`](crate::wait::Eventfd), or as a
-/// [file](Bell::into_fd)): then the last of them does. Other bells go on ringing and waiting without it, but hear of no death,
-/// and get no waiter slot any more.
+/// Dropping it hangs up, unless ends of channels are held that were taken over
+/// it, or bells of a segment that was joined over it which hold a waiter slot
+/// (from their first wait on by [`Eventfd`](crate::wait::Eventfd), or as a
+/// [file](Bell::into_fd)): then the last of them does. Other bells go on ringing
+/// and waiting without it, but hear of no death, and get no waiter slot any more.
 #[derive(Debug)]
 pub struct Connection<T: Trust = Untrusted> {
     hold: Arc<ConnectionHold>,
@@ -458,7 +474,8 @@ pub struct Connection<T: Trust = Untrusted> {
 }
 
 impl<T: Trust> Connection<T> {
-    /// `holder` is the number the peer takes waiter slots by, `under` what its admission said to keep.
+    /// `holder` is the number the peer takes waiter slots by, `under`
+    /// what its admission said to keep.
     fn new(
         segment: &Arc<Segment>,
         under: Option<Arc<dyn Hold>>,
@@ -496,7 +513,8 @@ impl<T: Trust> Connection<T> {
         &self.peer
     }
 
-    /// A handle of bell number `index`. It has heard all rings so far. `None` if there is no such bell.
+    /// A handle of bell number `index`. It has heard all rings so
+    /// far. `None` if there is no such bell.
     pub fn bell(&self, index: u32) -> Option<Bell> {
         self.segment().bell(index)
     }
@@ -519,7 +537,8 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    /// It was counted no more, and nobody told the sleepers that with it the last of the living had gone.
+    /// It was counted no more, and nobody told the sleepers that with
+    /// it the last of the living had gone.
     #[test]
     fn a_rendezvous_that_fails_at_last_leaves_nobody_asleep() {
         let segment = Arc::new(Segment::new(&Offer::default()).unwrap());

@@ -46,7 +46,8 @@ impl<T: Trust> Connection<T> {
         send(self.hold.file(), &[LOG, lane.into(), cursor, published], &[log])
     }
 
-    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the packets of a rendezvous.
+    /// Receives what `send_log` sent: lane, cursor, number, log. Waits for it as long as for the
+    /// packets of a rendezvous.
     pub(crate) fn receive_log(&self) -> Result<(u64, u64, u64, OwnedFd), RendezvousError> {
         let mut descriptors = Vec::new();
         let patience = Patience::of(JOIN_PATIENCE);
@@ -111,7 +112,8 @@ pub(super) fn send_all(
     more.chunks(MOST_AT_ONCE).try_for_each(|some| send(socket.as_fd(), &[MORE], some))
 }
 
-/// Receives the packets behind the first one, until there are as many `descriptors` as were `announced`, or more.
+/// Receives the packets behind the first one, until there are as many
+/// `descriptors` as were `announced`, or more.
 pub(super) fn receive_more(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
@@ -132,7 +134,8 @@ pub(super) fn receive_more(
     Ok(())
 }
 
-/// Waits for one packet of exactly `N` words, and receives it and whatever descriptors come with it.
+/// Waits for one packet of exactly `N` words, and receives it and
+/// whatever descriptors come with it.
 pub(super) fn receive<const N: usize>(
     socket: impl AsFd,
     descriptors: &mut Vec<OwnedFd>,
@@ -215,8 +218,8 @@ pub(super) fn peer_at(socket: &OwnedFd, child: Option<u32>) -> Result<Peer, Rend
     let pid = child.unwrap_or_else(|| u32::try_from(credentials.pid).unwrap_or(0));
     let id = PeerId::met(pid);
     let pidfd = match child {
-        // The socket pair was made by this process, and that is what the socket would answer. The child is not
-        // reaped yet: the caller holds it.
+        // The socket pair was made by this process, and that is what the socket would answer. The child is
+        // not reaped yet: the caller holds it.
         Some(pid) => i32::try_from(pid)
             .ok()
             .and_then(rustix::process::Pid::from_raw)
@@ -241,7 +244,8 @@ fn peer_pidfd(socket: &OwnedFd) -> Option<OwnedFd> {
     (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) })
 }
 
-/// `SO_PEERCRED`. Its process number is 0 where the other end has none in our PID namespace, which rustix's type excludes.
+/// `SO_PEERCRED`. Its process number is 0 where the other end has
+/// none in our PID namespace, which rustix's type excludes.
 fn peer_credentials(socket: &OwnedFd) -> Result<libc::ucred, Errno> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     // SAFETY: what the option gives is a `ucred`.

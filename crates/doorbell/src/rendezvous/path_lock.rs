@@ -9,15 +9,16 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Held by who makes or replaces what is at a path: the lock on a file beside it, which goes with this value. One that a
-/// killed process left is taken by the next.
+/// Held by who makes or replaces what is at a path: the lock on a file beside it, which goes with
+/// this value. One that a killed process left is taken by the next.
 #[derive(Debug)]
 pub(super) struct PathLock {
     path: PathBuf,
     _file: OwnedFd,
 }
 
-/// Its holder makes a few system calls. Who takes longer is stopped, or keeps others out on purpose.
+/// Its holder makes a few system calls. Who takes longer is stopped,
+/// or keeps others out on purpose.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl PathLock {
@@ -54,7 +55,8 @@ fn is_at(file: &OwnedFd, path: &Path) -> Result<bool, RendezvousError> {
 
 /// Takes the lock of `file`. `false` if somebody holds it.
 ///
-/// An open-file-description lock: unlike a POSIX lock it does not go when another descriptor of the file is closed.
+/// An open-file-description lock: unlike a POSIX lock it does not go
+/// when another descriptor of the file is closed.
 fn try_lock(file: &OwnedFd) -> Result<bool, RendezvousError> {
     // SAFETY: all bytes zero is a value of this plain struct.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// How long a host waits for a caller's next packet. Other callers are served meanwhile.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a joiner waits for room in the host's queue and for its offer, in all, if it does not say otherwise. Many times
-/// [`HOST_PATIENCE`]: a host that is busy turning away silent callers gets to an honest one.
+/// How long a joiner waits for room in the host's queue and for its offer, in all, if it does not
+/// say otherwise. Many times [`HOST_PATIENCE`]: a host that is busy turning away silent callers gets to an honest one.
 pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the packets of the other side are waited for.
@@ -32,7 +32,8 @@ pub(super) struct Patience<'a> {
 /// Another thread may have a part in what `meanwhile` does, and its end is told to nobody.
 const MEANWHILE_AGAIN: Duration = Duration::from_millis(2);
 
-/// How often this thread's [`Interrupt`](crate::wait::Interrupt) is asked: a signal just before a system call does not end it.
+/// How often this thread's [`Interrupt`](crate::wait::Interrupt) is asked: a signal just before a
+/// system call does not end it.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 impl Patience<'_> {
@@ -59,14 +60,16 @@ impl Patience<'_> {
         RendezvousError::TimedOut { after: self.whole }
     }
 
-    /// How long a call may sleep, for the kernel, to which nothing is for ever and all time too long.
+    /// How long a call may sleep, for the kernel, to which nothing is
+    /// for ever and all time too long.
     pub(super) fn stretch(&self) -> Duration {
         let most = if interrupt::is_set() { ASKED_EVERY } else { Duration::from_secs(1 << 31) };
         let left = Duration::try_from(self.deadline.remaining()).unwrap_or(Duration::MAX);
         left.clamp(Duration::from_micros(1), most)
     }
 
-    /// After a call that ended with `result`, because of a signal or for want of anything else: is it to be made again?
+    /// After a call that ended with `result`, because of a signal or
+    /// for want of anything else: is it to be made again?
     pub(super) fn go_on<T>(&self, result: Result<T, Errno>) -> Result<(), RendezvousError> {
         let signal = result.is_err_and(|errno| errno == Errno::INTR);
         let ask = signal || self.asked.get().elapsed() >= ASKED_EVERY;

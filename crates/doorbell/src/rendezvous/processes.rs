@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who shares a segment without a connection that would tell of its end: a parent and its forked children, processes that were
-//! given descriptors.
+//! Who shares a segment without a connection that would tell of its end: a parent and its forked
+//! children, processes that were given descriptors.
 //!
 //! Each takes ends by its own number ([`holder`]), so that whoever meets it at the other end of a
-//! lane can have the kernel tell of its end, and whoever finds an end taken can ask whether its holder lives. One that ends before it
-//! takes an end is nobody here.
+//! lane can have the kernel tell of its end, and whoever finds an end taken can ask whether its
+//! holder lives. One that ends before it takes an end is nobody here.
 
 use crate::atfork_lock::ForkMutex;
 use crate::bell_state::BellState;
@@ -78,7 +78,8 @@ impl Processes {
         Arc::new(Self { mapping, lanes, states, lives, origin, namespace, watched: ForkMutex::default() })
     }
 
-    /// Sees to it that the end of the process `holder`, who has an end of a lane, is heard of from now on.
+    /// Sees to it that the end of the process `holder`, who has an
+    /// end of a lane, is heard of from now on.
     pub(crate) fn watch(self: &Arc<Self>, holder: u32) {
         let is_this = holder == self.origin.holder(&self.mapping);
         if is_this || self.watched.lock().ours().iter().any(|one| one.holder == holder) {
@@ -151,8 +152,8 @@ impl Drop for Processes {
     }
 }
 
-/// `peer` has gone, who takes waiter slots and ends as `holder`: tells the waiters. If nobody else does, gives what it held to others
-/// (`settles`).
+/// `peer` has gone, who takes waiter slots and ends as `holder`: tells the waiters. If nobody else
+/// does, gives what it held to others (`settles`).
 pub(super) fn bury(
     mapping: &Mapping,
     lanes: Option<&Lanes>,

@@ -4,8 +4,8 @@
 use rustix::io::Errno;
 use std::fmt;
 
-/// Why one side refused the other. It is said in the packet in whose place the refusal stands, and counted where
-/// [`inspect`](crate::service::inspect) finds it.
+/// Why one side refused the other. It is said in the packet in whose place the refusal stands, and
+/// counted where [`inspect`](crate::service::inspect) finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -41,7 +41,8 @@ pub enum Reason {
     NoDescriptors,
     /// No memory is left.
     NoMemory,
-    /// The kernel, or a filter, does not let it signal a peer that is not trusted (`io_setup`, `io_submit`).
+    /// The kernel, or a filter, does not let it signal a peer that is
+    /// not trusted (`io_setup`, `io_submit`).
     NoSignals {
         /// What the kernel said.
         errno: Errno,

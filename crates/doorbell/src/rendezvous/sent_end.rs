@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Descriptors of ends that go over a connection's socket.
 //!
-//! An end that is sent is a socket whose other end is its maker's, with the maker's offer in it already: whoever opens it says nothing,
-//! so the maker waits for nobody.
+//! An end that is sent is a socket whose other end is its maker's, with the maker's offer in it
+//! already: whoever opens it says nothing, so the maker waits for nobody.
 
 use super::hold::ConnectionHold;
 use super::host::offer_to;
@@ -61,9 +61,11 @@ pub(crate) fn is_end_socket(file: &OwnedFd) -> Result<(), RendezvousError> {
     if is { Ok(()) } else { Err(PeerViolation::BadValue { field: "kind of file", value: 0 }.into()) }
 }
 
-/// The host's part towards whoever will have the other end of `socket`, one day. Nothing is waited for.
+/// The host's part towards whoever will have the other end of
+/// `socket`, one day. Nothing is waited for.
 pub(crate) fn host_ahead(socket: OwnedFd, segment: &Arc<Segment>) -> Result<Connection, RendezvousError> {
-    // The socket tells who made the pair, and not who will have the other end: that process has no number here.
+    // The socket tells who made the pair, and not who will have the
+    // other end: that process has no number here.
     let peer = peer_at(&socket, Some(0))?;
     let (under, holder) = offer_to::<Untrusted>(&socket, segment)?;
     Connection::new(segment, under, peer, socket, holder, Side::Host)
@@ -101,7 +103,8 @@ mod tests {
         (host, Join::default().ahead(theirs).unwrap())
     }
 
-    /// What comes over the socket is the peer's to choose, and the next end is none the worse for it.
+    /// What comes over the socket is the peer's to choose, and the
+    /// next end is none the worse for it.
     #[test]
     fn what_is_no_end_is_refused_and_the_next_end_is_taken() {
         let (host, joiner) = met();

@@ -10,11 +10,13 @@
 //!   |           (the socket stays open; its hang-up is the other side's death)
 //! ```
 //!
-//! Who is none of the host's [`Users`](super::Users) is told so, sent nothing else, and hung up on. Whom a side refuses, it
-//! tells why ([`Reason`](super::Reason)): the host by an offer without descriptors, the joiner by its verdict.
+//! Who is none of the host's [`Users`](super::Users) is told so, sent nothing else, and hung up on.
+//! Whom a side refuses, it tells why ([`Reason`](super::Reason)): the host by an offer without
+//! descriptors, the joiner by its verdict.
 //!
-//! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte order. Afterwards only a
-//! [publisher](crate::channel::broadcast::Publisher::admit) sends one more: the descriptor of its log.
+//! One packet each (`SOCK_SEQPACKET`), eight-byte integers in the machine's byte
+//! order. Afterwards only a [publisher](crate::channel::broadcast::Publisher::admit)
+//! sends one more: the descriptor of its log.
 //!
 //! ```
 //! use doorbell::rendezvous::{Segment, Offer, Connection, socket};

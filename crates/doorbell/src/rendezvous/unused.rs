@@ -15,14 +15,14 @@ pub struct Unused {
 }
 
 impl Segment {
-    /// Leaves the ends of `side` that nobody has used yet, as if somebody had been there: whoever has the others is told. Somebody
-    /// may still come.
+    /// Leaves the ends of `side` that nobody has used yet, as if somebody had been there: whoever
+    /// has the others is told. Somebody may still come.
     pub fn leave_unused(&self, side: Ends) {
         self.how_to_leave_unused(side)();
     }
 
-    /// As [`leave_unused`](Self::leave_unused), when `file` hangs up: a socket the other end of which all have who could use
-    /// an end of `side`.
+    /// As [`leave_unused`](Self::leave_unused), when `file` hangs up: a socket the other end of
+    /// which all have who could use an end of `side`.
     ///
     /// # Errors
     /// [`RendezvousError::Os`].

@@ -7,16 +7,16 @@ use crate::user::{is_ours, may_be_anybody};
 use std::fmt;
 use std::sync::Arc;
 
-/// With whose processes this one shares memory. Asked of the kernel's word about the peer, before anything is sent to it and
-/// before anything it sent is looked at.
+/// With whose processes this one shares memory. Asked of the kernel's word about the peer, before
+/// anything is sent to it and before anything it sent is looked at.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Users {
     /// This process's own user, and root, who can do as it likes with our memory in any case.
     ///
-    /// In a user namespace that does not know all users, those that it does not know have one number together, 65534 as a rule.
-    /// A process of that number may be anybody's, and is not let in: not by this, though this process have the number too, nor by
-    /// `Listed`.
+    /// In a user namespace that does not know all users, those that it does not know have one
+    /// number together, 65534 as a rule. A process of that number may be anybody's, and is not
+    /// let in: not by this, though this process have the number too, nor by `Listed`.
     #[default]
     Same,
     /// These users, by number. Root is not among them unless it is named.
@@ -29,7 +29,8 @@ pub enum Users {
 
 impl Users {
     /// # Errors
-    /// [`RendezvousError::OtherUser`] or [`RendezvousError::UnknownUser`] if `peer` is none of them.
+    /// [`RendezvousError::OtherUser`] or
+    /// [`RendezvousError::UnknownUser`] if `peer` is none of them.
     pub(super) fn check(&self, peer: &Peer) -> Result<(), RendezvousError> {
         let admitted = match self {
             Self::Chosen(admits) => admits(peer),
@@ -56,7 +57,8 @@ impl Users {
         }
     }
 
-    /// The rights that the socket file gets if nothing else is said: a process that may not write there cannot connect.
+    /// The rights that the socket file gets if nothing else is said:
+    /// a process that may not write there cannot connect.
     pub fn mode(&self) -> u32 {
         match self {
             Self::Same => 0o600,

@@ -16,11 +16,13 @@ use rustix::thread::futex::{WaitvFlags, waitv};
 use rustix::time::ClockId;
 use source::Place;
 
-/// Waits until one of several ends has something, whatever they are: [`Bell`](crate::Bell)s, [`Receiver`](crate::channel::Receiver)s,
-/// [`Gather`](crate::channel::Gather)s, [`Subscriber`](crate::channel::broadcast::Subscriber)s,
-/// [`Duplex`](crate::service::Duplex)es and [`Service`](crate::service::Service)s, senders that need
-/// [room](crate::channel::Sender::room_for), [queues](crate::queue::Queue::popper), [permits](crate::Notify::waiter), [descriptors](File)
-/// and [moments](Timer). No runtime is needed, and no thread.
+/// Waits until one of several ends has something, whatever they are: [`Bell`](crate::Bell)s,
+/// [`Receiver`](crate::channel::Receiver)s, [`Gather`](crate::channel::Gather)s,
+/// [`Subscriber`](crate::channel::broadcast::Subscriber)s,
+/// [`Duplex`](crate::service::Duplex)es and [`Service`](crate::service::Service)s, senders
+/// that need [room](crate::channel::Sender::room_for),
+/// [queues](crate::queue::Queue::popper), [permits](crate::Notify::waiter),
+/// [descriptors](File) and [moments](Timer). No runtime is needed, and no thread.
 ///
 /// ```
 /// use doorbell::{Bell, Select};
@@ -49,23 +51,26 @@ use source::Place;
 ///
 /// # What happens when …
 ///
-/// **… several have something?** One of them is named. The search begins behind the one that was named last, so that each gets
-/// its turn however busy the others are.
+/// **… several have something?** One of them is named. The search begins behind the one that was
+/// named last, so that each gets its turn however busy the others are.
 ///
-/// **… an end is named?** Call its `try_recv` (`try_wait`, `try_send`, a read that does not block). It may find nothing, rarely, as
-/// with every such wait: then wait again. Nothing is taken from an end by waiting, so nothing is lost with a wait that is
-/// given up. A message that was lent out by a receiver is received when it is waited for.
+/// **… an end is named?** Call its `try_recv` (`try_wait`, `try_send`, a read that does not block).
+/// It may find nothing, rarely, as with every such wait: then wait again. Nothing is taken from an
+/// end by waiting, so nothing is lost with a wait that is given up. A message that was lent out by
+/// a receiver is received when it is waited for.
 ///
-/// **… a peer dies, or leaves?** Its end is named, whose `try_recv` says so; as long as it does, take that end out.
+/// **… a peer dies, or leaves?** Its end is named, whose `try_recv`
+/// says so; as long as it does, take that end out.
 ///
 /// **… a bell's waiter hears of a ring?** `try_wait` says how often it was rung; a death is told by
 /// [`wait_timeout`](crate::Bell::wait_timeout).
 ///
 /// # How it sleeps
 ///
-/// For bells and ends of channels it spins as long as that pays, as [`Adaptive`] does, and then sleeps on all their futexes at
-/// once (`futex_waitv`, since Linux 5.16). With descriptors among them, or on more than 128 bells, or where the kernel has no
-/// such call, it sleeps in `poll`, for which each bell lends it one of its eventfds, which the end keeps; [`means`](Self::means)
+/// For bells and ends of channels it spins as long as that pays, as [`Adaptive`] does, and then
+/// sleeps on all their futexes at once (`futex_waitv`, since Linux 5.16). With descriptors among
+/// them, or on more than 128 bells, or where the kernel has no such call, it sleeps in `poll`, for
+/// which each bell lends it one of its eventfds, which the end keeps; [`means`](Self::means)
 /// says which of both this machine has.
 #[derive(Debug)]
 pub struct Select {
@@ -106,7 +111,8 @@ impl Default for Select {
 }
 
 impl Select {
-    /// Asks the kernel what it has, and learns from its waits how long to spin: keep it between them.
+    /// Asks the kernel what it has, and learns from its waits how
+    /// long to spin: keep it between them.
     pub fn new() -> Self {
         Self::by(Means::probe())
     }
@@ -125,12 +131,14 @@ impl Select {
         self.means
     }
 
-    /// Waits until one of `ends` has something, or is to be told something of, and says which. Waits until `deadline`, if there is
-    /// one. `None` if it is too late, or if there are no ends.
+    /// Waits until one of `ends` has something, or is to be told
+    /// something of, and says which. Waits until `deadline`, if there
+    /// is one. `None` if it is too late, or if there are no ends.
     ///
     /// # Errors
-    /// [`WaitError::NoWaiterSlot`] if it sleeps in `poll` and all eventfds of a bell are taken; [`WaitError::Interrupted`] if one of the
-    /// ends [asked for that](crate::Bell::set_interruptible); [`WaitError::Os`].
+    /// [`WaitError::NoWaiterSlot`] if it sleeps in `poll` and all eventfds of a bell are taken;
+    /// [`WaitError::Interrupted`] if one of the ends [asked for
+    /// that](crate::Bell::set_interruptible); [`WaitError::Os`].
     pub fn wait(&mut self, ends: &mut [&mut dyn Selectable], deadline: Option<Deadline>) -> Place {
         loop {
             if let Some(place) = self.look(ends) {

@@ -15,8 +15,8 @@ impl<E: Source + ?Sized> Selectable for E {}
 
 /// What `Select` needs of an end.
 pub trait Source {
-    /// Is there something to be had, or told, at once? If not, whoever may be waiting for this side has been told what it must
-    /// know before this side sleeps.
+    /// Is there something to be had, or told, at once? If not, whoever may be waiting for this side
+    /// has been told what it must know before this side sleeps.
     fn look(&mut self) -> bool;
 
     /// Adds what there is to wait for, and says where it is to be woken, before the waiter arms.

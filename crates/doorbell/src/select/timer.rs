@@ -39,7 +39,8 @@ impl Timer {
         Self { next: Some(moment), period: None }
     }
 
-    /// `period` from now, and again and again at that distance. One that is late is followed by the next in its time.
+    /// `period` from now, and again and again at that distance. One
+    /// that is late is followed by the next in its time.
     ///
     /// # Panics
     /// If `period` is zero.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests, each with its reply.
 //!
-//! Either begins with eight bytes: the number of the request among its client's, in the machine's order.
+//! Either begins with eight bytes: the number of the request among
+//! its client's, in the machine's order.
 
 use super::duplex::Duplex;
 use super::{ClientId, Service, ServiceError};
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 const NUMBER: usize = 8;
 
-/// A client that is answered: each reply comes to the request that it is for, in whatever order the service replies.
+/// A client that is answered: each reply comes to the request that it
+/// is for, in whatever order the service replies.
 ///
 /// ```
 /// use doorbell::service::Caller;
@@ -70,8 +72,8 @@ impl Caller {
         }
     }
 
-    /// As [`call`](Self::call), but waits no longer than `timeout` for the reply. `None` if it did not come; if it comes later, it is
-    /// dropped, and taken for no other's.
+    /// As [`call`](Self::call), but waits no longer than `timeout` for the reply. `None` if it did
+    /// not come; if it comes later, it is dropped, and taken for no other's.
     ///
     /// # Errors
     /// [`CallError`].
@@ -96,8 +98,8 @@ impl Caller {
         Ok(Asked(number))
     }
 
-    /// The reply to what was `asked`. Waits until `deadline`, if there is one; `None` if it did not come: then it may be asked for
-    /// again by nobody, and is dropped when it comes.
+    /// The reply to what was `asked`. Waits until `deadline`, if there is one; `None` if it did not
+    /// come: then it may be asked for again by nobody, and is dropped when it comes.
     ///
     /// # Errors
     /// [`CallError::Recv`].
@@ -150,7 +152,8 @@ impl Service {
         }
     }
 
-    /// As [`recv_request`](Self::recv_request), but waits no longer than until `deadline`, if there is one. `None` if none came.
+    /// As [`recv_request`](Self::recv_request), but waits no longer than until `deadline`, if there
+    /// is one. `None` if none came.
     ///
     /// # Errors
     /// As [`recv_request`](Self::recv_request).

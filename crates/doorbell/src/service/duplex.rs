@@ -16,9 +16,11 @@ use std::time::Duration;
 pub(super) const REQUESTS: u32 = 0;
 pub(super) const ANSWERS: u32 = 1;
 
-/// Both directions to one process: what [`connect`] gives, and [`Service::accept`](super::Service::accept).
+/// Both directions to one process: what [`connect`] gives, and
+/// [`Service::accept`](super::Service::accept).
 ///
-/// The other process is not trusted: messages are copied, a lie is an error ([`RecvError::Violation`]).
+/// The other process is not trusted: messages are copied, a lie is an error
+/// ([`RecvError::Violation`]).
 #[derive(Debug)]
 pub struct Duplex {
     sender: Sender<Untrusted>,
@@ -87,7 +89,8 @@ impl Duplex {
         self.receiver.iter()
     }
 
-    /// For ends that are sent to the other process, and those it sends. A clone works on when this was [`split`](Self::split).
+    /// For ends that are sent to the other process, and those it sends. A clone works on when this
+    /// was [`split`](Self::split).
     pub fn ends(&self) -> &Ends {
         &self.ends
     }
@@ -127,18 +130,18 @@ impl<'a> IntoIterator for &'a mut Duplex {
     }
 }
 
-/// Connects to the service `name` of this user or root; see [`listen`](super::listen). It is looked for in each of the
-/// [folders](super::folders) that are this user's alone.
+/// Connects to the service `name` of this user or root; see [`listen`](super::listen). It is looked
+/// for in each of the [folders](super::folders) that are this user's alone.
 ///
 /// # Errors
-/// [`RendezvousError::NoOwner`] if nobody listens there now ([`connect_timeout`] waits for somebody); else as
-/// [`Join::at`].
+/// [`RendezvousError::NoOwner`] if nobody listens there now ([`connect_timeout`] waits for
+/// somebody); else as [`Join::at`].
 pub fn connect(name: impl AsRef<Path>) -> Result<Duplex, RendezvousError> {
     connect_by(name, &Join::default())
 }
 
-/// As [`connect`], and waits up to `timeout` for the service to be there, at its start or after it died, and for its answer, in all. (If
-/// `timeout` is zero, as [`connect`] does.)
+/// As [`connect`], and waits up to `timeout` for the service to be there, at its start or after it
+/// died, and for its answer, in all. (If `timeout` is zero, as [`connect`] does.)
 ///
 /// # Errors
 /// As [`connect`]; [`RendezvousError::TimedOut`] if it is there and does not answer in time.
@@ -146,7 +149,8 @@ pub fn connect_timeout(name: impl AsRef<Path>, timeout: Duration) -> Result<Dupl
     connect_by_timeout(name, &Join::default(), timeout)
 }
 
-/// As [`connect_timeout`], with a say as [`connect_by`] has; the patience of `join` is asked only if `timeout` is zero.
+/// As [`connect_timeout`], with a say as [`connect_by`] has; the
+/// patience of `join` is asked only if `timeout` is zero.
 ///
 /// # Errors
 /// As [`connect_timeout`].

@@ -7,14 +7,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The other end of a [`pair`](super::pair()), which nobody has opened yet. One descriptor: when it is dropped, here or on its way, or the
+/// The other end of a [`pair`](super::pair()), which nobody has opened
+/// yet. One descriptor: when it is dropped, here or on its way, or the
 /// process that has it dies, whoever has the first end is told.
 #[derive(Debug)]
 pub struct Unopened(pub(super) OwnedFd);
 
-/// The way by which ends go to the process at the other end of a [`Duplex`](super::Duplex), and come from it.
+/// The way by which ends go to the process at the other end of a
+/// [`Duplex`](super::Duplex), and come from it.
 ///
-/// Ends come in the order in which they were sent. An end that was sent before a message is there when the message is.
+/// Ends come in the order in which they were sent. An end that was
+/// sent before a message is there when the message is.
 #[derive(Clone, Debug)]
 pub struct Ends(Arc<ConnectionHold>);
 
@@ -23,10 +26,12 @@ impl Ends {
         Self(hold)
     }
 
-    /// Sends `end` to the other process. Does not wait: a few hundred ends are kept by the kernel until they are received.
+    /// Sends `end` to the other process. Does not wait: a few hundred ends are kept by the kernel
+    /// until they are received.
     ///
     /// # Errors
-    /// [`NotSent`], which has the end again: the other process has not taken those that were sent before, or is gone.
+    /// [`NotSent`], which has the end again: the other process has
+    /// not taken those that were sent before, or is gone.
     pub fn send(&self, end: Unopened) -> Result<(), NotSent> {
         self.0.send_end(&end.0).map_err(|error| NotSent { end, error })
     }
@@ -34,7 +39,8 @@ impl Ends {
     /// The next end that the other process sent. Waits while there is none.
     ///
     /// # Errors
-    /// [`RendezvousError::NoAnswer`] if the other process is gone; [`RendezvousError::Violation`] if it sent something else.
+    /// [`RendezvousError::NoAnswer`] if the other process is gone; [`RendezvousError::Violation`]
+    /// if it sent something else.
     pub fn recv(&self) -> Result<Unopened, RendezvousError> {
         loop {
             if let Some(end) = self.recv_timeout(Duration::MAX)? {
@@ -43,7 +49,8 @@ impl Ends {
         }
     }
 
-    /// As [`recv`](Self::recv), but waits no longer than `timeout`, and not at all if that is zero. `None` if none came.
+    /// As [`recv`](Self::recv), but waits no longer than `timeout`,
+    /// and not at all if that is zero. `None` if none came.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).

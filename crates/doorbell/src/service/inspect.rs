@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which services there are, who their clients are, and what lies in their rings.
 //!
-//! Nothing is asked of the services, and it costs them nothing: the memory that each shares with a client is a memfd which is
-//! named after the service, `/memfd:doorbell@PATH`, so that it shows among the links in `/proc/PID/fd` of both. Whoever may read that
-//! directory (the same user, or root) can map it, which is done here, for reading.
+//! Nothing is asked of the services, and it costs them nothing: the memory that each shares with a
+//! client is a memfd which is named after the service, `/memfd:doorbell@PATH`, so that it shows
+//! among the links in `/proc/PID/fd` of both. Whoever may read that directory (the same user, or
+//! root) can map it, which is done here, for reading.
 
 use super::duplex::{ANSWERS, REQUESTS};
 use super::name;
@@ -28,9 +29,11 @@ pub struct Found {
     pub services: Vec<Served>,
     /// The folders in which names are looked for, and what is there.
     pub folders: Vec<Folder>,
-    /// How many processes may not be looked into: other users', or protected ones. Some may be services or clients.
+    /// How many processes may not be looked into: other users', or
+    /// protected ones. Some may be services or clients.
     pub closed: usize,
-    /// What all processes have taken of the kernel's limit that each of them needs one of. `None` where that is not shown.
+    /// What all processes have taken of the kernel's limit that each of them needs one of. `None`
+    /// where that is not shown.
     pub async_io: Option<AsyncIo>,
 }
 
@@ -39,7 +42,8 @@ pub struct Found {
 pub struct Served {
     /// Its name, or the path it listens at, if that is not in one of this user's folders.
     pub name: String,
-    /// The path it listens at: its end, if it is too long for the name of a memfd and in no folder of this user's.
+    /// The path it listens at: its end, if it is too long for the
+    /// name of a memfd and in no folder of this user's.
     pub path: PathBuf,
     /// The process that listens. `None` if nobody does, or if it may not be looked into.
     pub process: Option<u32>,
@@ -54,8 +58,9 @@ pub struct Served {
 /// A client of a service, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSeen {
-    /// The processes, beside the service's, that have the memory: one as a rule, and those it forked. None if it may not be
-    /// looked into, or has gone and the service has not noticed yet.
+    /// The processes, beside the service's, that have the memory: one
+    /// as a rule, and those it forked. None if it may not be looked
+    /// into, or has gone and the service has not noticed yet.
     pub processes: Vec<u32>,
     /// From the client to the service.
     pub requests: Occupancy,
@@ -68,8 +73,8 @@ pub struct ClientSeen {
 pub struct Occupancy {
     /// The size of the ring in bytes.
     pub capacity: u64,
-    /// Messages that were sent and whose room was not given back: a receiver gives it back by eighths of the ring, or when it
-    /// finds no message.
+    /// Messages that were sent and whose room was not given back: a receiver gives it back by
+    /// eighths of the ring, or when it finds no message.
     pub messages: usize,
     /// The bytes of the ring that they take.
     pub bytes: u64,
@@ -80,7 +85,8 @@ pub struct Occupancy {
 /// What the memory of a service is called, ahead of the path.
 const PREFIX: &str = "doorbell@";
 
-/// So much of a path fits in the name of a memfd, from its end: with the prefix, 249 bytes (memfd_create(2)).
+/// So much of a path fits in the name of a memfd, from its end: with
+/// the prefix, 249 bytes (memfd_create(2)).
 const MOST: usize = 200;
 
 /// What the memory is called that the service at `path` shares with a client.
@@ -91,7 +97,8 @@ pub(super) fn label(path: &Path) -> String {
     format!("{PREFIX}{}", text.get(from.unwrap_or(0)..).unwrap_or_default())
 }
 
-/// The services of this user's folders, and those at other paths that have clients, of all processes that may be looked into.
+/// The services of this user's folders, and those at other paths that have clients, of all
+/// processes that may be looked into.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("doorbell-inspect-{}", std::process::id()));
@@ -136,7 +143,8 @@ pub fn inspect() -> Result<Found, RendezvousError> {
             } else if let Some(seen) = ShownMemory::behind(&link, PREFIX) {
                 let (shared_by, rings): &mut (Vec<u32>, Option<[Occupancy; 2]>) =
                     memory.entry((seen.name.clone(), seen.inode)).or_default();
-                // Now, and at the next link if not at this: whose it is may close it, as a child does that begins a program.
+                // Now, and at the next link if not at this: whose it is
+                // may close it, as a child does that begins a program.
                 if rings.is_none() {
                     *rings = occupancy(&seen);
                 }

@@ -15,8 +15,9 @@ pub enum Opened {
     Client(Duplex),
 }
 
-/// Connects to the service `name`, or, if nobody listens there, listens: of several processes that call this at once, one becomes the
-/// service and the others its clients. When that one dies, the others call this again.
+/// Connects to the service `name`, or, if nobody listens there, listens: of
+/// several processes that call this at once, one becomes the service and
+/// the others its clients. When that one dies, the others call this again.
 ///
 /// ```
 /// use doorbell::service::{Opened, listen_or_connect};
@@ -31,7 +32,8 @@ pub enum Opened {
 /// ```
 ///
 /// # Errors
-/// As [`connect`], never [`RendezvousError::NoOwner`]; as [`listen`], never [`RendezvousError::Owned`].
+/// As [`connect`], never [`RendezvousError::NoOwner`]; as [`listen`], never
+/// [`RendezvousError::Owned`].
 pub fn listen_or_connect(name: impl AsRef<Path>) -> Result<Opened, RendezvousError> {
     let name = name.as_ref();
     loop {

@@ -24,10 +24,11 @@
 //! | whoever comes first is the service | [`listen_or_connect`] |
 //! | a channel between two clients, or an end for another process | [`pair()`], [`Ends`] |
 //!
-//! [`inspect`] and `doorbell list-services` show the services there are, their clients, and what lies in their rings.
+//! [`inspect`] and `doorbell list-services` show the services there
+//! are, their clients, and what lies in their rings.
 //!
-//! Each client has a segment of its own: whatever it writes, or however it ends, reaches no other. Clients are not trusted;
-//! by default they are processes of the service's user, or root's.
+//! Each client has a segment of its own: whatever it writes, or however it ends, reaches no other.
+//! Clients are not trusted; by default they are processes of the service's user, or root's.
 
 mod calls;
 mod duplex;
@@ -94,12 +95,15 @@ impl Default for ListenOptions {
 
 /// Listens at the service `name` of this user. A name with a slash in it is a path.
 ///
-/// Names are sockets in the first of the [folders] that is this user's alone: `/run/user/UID/doorbell`, which there is while the user
-/// is logged in, else `/tmp/doorbell-UID`, else, where another user has made that, `~/.local/state/doorbell/services/BOOT`. [`Service::path`] says
-/// which it is; clients look in all of them. [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
+/// Names are sockets in the first of the [folders] that is this user's alone:
+/// `/run/user/UID/doorbell`, which there is while the user is logged in, else `/tmp/doorbell-UID`,
+/// else, where another user has made that, `~/.local/state/doorbell/services/BOOT`.
+/// [`Service::path`] says which it is; clients look in all of them.
+/// [`$DOORBELL_RUNTIME_DIR`](VARIABLE) names another.
 ///
 /// # Errors
-/// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::NoFolder`]; [`RendezvousError::Os`].
+/// [`RendezvousError::Owned`] if another process serves the name; [`RendezvousError::NoFolder`];
+/// [`RendezvousError::Os`].
 pub fn listen(name: impl AsRef<Path>) -> Result<Service, RendezvousError> {
     ListenOptions::default().at(name)
 }
@@ -174,25 +178,27 @@ impl fmt::Display for ClientId {
 
 /// A name, and the clients that came to it.
 ///
-/// Either one thread serves them all ([`recv`](Self::recv), [`send`](Self::send)), or each that comes is handed out as a
-/// [`Duplex`] of its own ([`accept`](Self::accept)).
+/// Either one thread serves them all ([`recv`](Self::recv), [`send`](Self::send)), or each that
+/// comes is handed out as a [`Duplex`] of its own ([`accept`](Self::accept)).
 ///
 /// # What happens when …
 ///
-/// **… a client goes, or dies?** What it had sent is received first. Then it is no more among the [`clients`](Self::clients),
-/// and a `send` to it says [`SendError::Closed`].
+/// **… a client goes, or dies?** What it had sent is received first. Then it is no more among the
+/// [`clients`](Self::clients), and a `send` to it says [`SendError::Closed`].
 ///
-/// **… a client says nothing, or does not take its answers?** Nothing, for the others: `send` never waits.
+/// **… a client says nothing, or does not take its answers?**
+/// Nothing, for the others: `send` never waits.
 ///
 /// **… a client lies?** It is dropped, and counted in [`turned_away`](Self::turned_away).
 ///
-/// **… the service dies?** Clients are told ([`RecvError::PeerGone`]). The next service of the name replaces it;
-/// [`connect_timeout`] waits for it.
+/// **… the service dies?** Clients are told ([`RecvError::PeerGone`]). The next service of the name
+/// replaces it; [`connect_timeout`] waits for it.
 ///
-/// **… the process forks?** The service stays the parent's, and loses no client. In the child its calls say `Forked`.
+/// **… the process forks?** The service stays the parent's, and loses
+/// no client. In the child its calls say `Forked`.
 ///
-/// **… nobody sends for a long time?** It costs nothing: a wake-up and a look are for clients that sent something, however
-/// many did not.
+/// **… nobody sends for a long time?** It costs nothing: a wake-up and a look are for clients that
+/// sent something, however many did not.
 #[derive(Debug)]
 pub struct Service {
     host: Host,
@@ -217,8 +223,9 @@ pub struct Service {
 /// So many messages are received before callers, and clients that had nothing, get their turn.
 const MOST_BEFORE_OTHERS: u32 = 64;
 
-/// So many steps of callers are a turn: each makes, maps or gives up memory, which takes as long as many messages. Who comes and goes
-/// without end takes no more of the service than that beside each look at its clients.
+/// So many steps of callers are a turn: each makes, maps or gives up memory,
+/// which takes as long as many messages. Who comes and goes without end
+/// takes no more of the service than that beside each look at its clients.
 const STEPS_OF_CALLERS: u32 = 4;
 
 #[derive(Debug)]
@@ -237,7 +244,8 @@ impl Service {
         self.host.path()
     }
 
-    /// Waits for the next client, which is this caller's alone: [`recv`](Self::recv) does not hear of it.
+    /// Waits for the next client, which is this caller's alone:
+    /// [`recv`](Self::recv) does not hear of it.
     ///
     /// # Errors
     /// [`RendezvousError::Os`]. What is wrong with a caller turns it away, and no other.
@@ -257,7 +265,8 @@ impl Service {
         self.accept_deadline(Some(Deadline::after(timeout)))
     }
 
-    /// As [`accept`](Self::accept), but waits no longer than until `deadline`, if there is one. `None` if nobody came.
+    /// As [`accept`](Self::accept), but waits no longer than until
+    /// `deadline`, if there is one. `None` if nobody came.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -288,9 +297,10 @@ impl Service {
         }
     }
 
-    /// A file that is readable when somebody wants to be [accepted](Self::accept_timeout), once that has said that there was
-    /// nobody: for a runtime that awaits nothing but clients. ([`AsFd`] tells of the messages of those whom [`recv`](Self::recv) serves
-    /// too.) Never read from it.
+    /// A file that is readable when somebody wants to be
+    /// [accepted](Self::accept_timeout), once that has said that there was nobody:
+    /// for a runtime that awaits nothing but clients. ([`AsFd`] tells of the
+    /// messages of those whom [`recv`](Self::recv) serves too.) Never read from it.
     ///
     /// Here in smol's reactor:
     ///
@@ -320,7 +330,8 @@ impl Service {
         self.host.as_fd()
     }
 
-    /// The next step of callers, without waiting. What is wrong with one turns it away, and ends a step.
+    /// The next step of callers, without waiting. What is wrong with
+    /// one turns it away, and ends a step.
     fn step(&mut self) -> Result<Step<Untrusted>, RendezvousError> {
         match self.host.step() {
             // The service's own fault, of which the next call would tell again.
@@ -460,7 +471,8 @@ impl Service {
         Ok(())
     }
 
-    /// Receives from the client at `place`, which has its next turn behind the others. If it has nothing, it is armed.
+    /// Receives from the client at `place`, which has its next turn
+    /// behind the others. If it has nothing, it is armed.
     fn look_at(&mut self, place: usize, to: &mut Vec<u8>) -> Result<Option<ClientId>, ServiceError> {
         let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut) else { return Ok(None) };
         client.to_be_looked_at = false;
@@ -510,7 +522,8 @@ impl Service {
     fn wait(&mut self, deadline: Option<Deadline>) -> Result<bool, ServiceError> {
         self.since_others = 0;
         let mut events = Vec::with_capacity(64);
-        // Callers that are silent cost nothing but their place; they are turned away when somebody needs it.
+        // Callers that are silent cost nothing but their place; they
+        // are turned away when somebody needs it.
         let left = deadline.map(|deadline| deadline.remaining());
         match epoll::wait(&self.events, rustix::buffer::spare_capacity(&mut events), left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -528,11 +541,12 @@ impl Service {
         Ok(callers)
     }
 
-    /// Sends `message` to `client`, if there is room: one that does not take its answers keeps nobody else waiting.
+    /// Sends `message` to `client`, if there is room: one that does
+    /// not take its answers keeps nobody else waiting.
     ///
     /// # Errors
-    /// [`SendError::Full`]; [`SendError::Forked`]; [`SendError::Closed`] if the client is not there any more; else as
-    /// [`Sender::try_send`].
+    /// [`SendError::Full`]; [`SendError::Forked`]; [`SendError::Closed`] if the client is not there
+    /// any more; else as [`Sender::try_send`].
     pub fn send(&mut self, client: ClientId, message: &[u8]) -> Result<(), SendError> {
         if !self.is_ours_at_once() {
             return Err(SendError::Forked);
@@ -540,10 +554,12 @@ impl Service {
         self.sender(client).ok_or(SendError::Closed)?.try_send(message)
     }
 
-    /// As [`send`](Self::send), but waits up to `timeout` while there is no room: others are not served meanwhile.
+    /// As [`send`](Self::send), but waits up to `timeout` while there
+    /// is no room: others are not served meanwhile.
     ///
     /// # Errors
-    /// [`SendError::TimedOut`]; [`SendError::PeerGone`] if it goes meanwhile; else as [`send`](Self::send).
+    /// [`SendError::TimedOut`]; [`SendError::PeerGone`] if it goes
+    /// meanwhile; else as [`send`](Self::send).
     pub fn send_timeout(
         &mut self,
         client: ClientId,
@@ -556,7 +572,8 @@ impl Service {
         self.sender(client).ok_or(SendError::Closed)?.send_timeout(message, timeout)
     }
 
-    /// The sending end to `client`, for whoever wants to write in place, or awaits its room. `None` if it has gone.
+    /// The sending end to `client`, for whoever wants to write in
+    /// place, or awaits its room. `None` if it has gone.
     pub fn sender(&mut self, client: ClientId) -> Option<&mut Sender<Untrusted>> {
         self.clients.iter_mut().flatten().find(|there| there.id == client).map(|there| &mut there.sender)
     }
@@ -576,14 +593,15 @@ impl Service {
         place.inspect(|place| self.remove(*place)).is_some()
     }
 
-    /// The clients that are there, and their processes. One that has gone may be among them until its last message was
-    /// received.
+    /// The clients that are there, and their processes. One that has gone may be among them until
+    /// its last message was received.
     pub fn clients(&self) -> impl Iterator<Item = (ClientId, PeerId)> {
         self.clients.iter().flatten().map(|client| (client.id, client.peer))
     }
 
-    /// How many clients there can be at once, as far as this process knows now: by [`ListenOptions::most_clients`], and by the
-    /// descriptors that it may still open (`ulimit -n`), of which each takes 6. For one who starts a service, and would rather say so
+    /// How many clients there can be at once, as far as this process knows now: by
+    /// [`ListenOptions::most_clients`], and by the descriptors that it may still open (`ulimit
+    /// -n`), of which each takes 6. For one who starts a service, and would rather say so
     /// then than turn clients away later.
     ///
     /// ```
@@ -603,20 +621,21 @@ impl Service {
         self.most.min(here.saturating_add(left / DESCRIPTORS))
     }
 
-    /// How many callers and clients were turned away: silent ones, other users', those that broke the protocol, those for
-    /// whom there was no room.
+    /// How many callers and clients were turned away: silent ones, other users', those that broke
+    /// the protocol, those for whom there was no room.
     pub fn turned_away(&self) -> u64 {
         self.refusals.count()
     }
 
-    /// Why the last of them were turned away, at most 16, the last one last. Those who could hear it were told the same; and
-    /// `doorbell list-services` shows it.
+    /// Why the last of them were turned away, at most 16, the last one last. Those who could hear
+    /// it were told the same; and `doorbell list-services` shows it.
     pub fn refusals(&self) -> Vec<Reason> {
         self.refusals.last()
     }
 
-    /// How many clients are not among [`clients`](Self::clients) any more: those that went, and those that were hung up on. Who waits
-    /// for room in an answer's ring looks whether it has changed: nobody else wakes it.
+    /// How many clients are not among [`clients`](Self::clients) any more: those that went, and
+    /// those that were hung up on. Who waits for room in an answer's ring looks whether it has
+    /// changed: nobody else wakes it.
     pub fn gone(&self) -> u64 {
         self.gone
     }
@@ -634,7 +653,8 @@ impl Source for Service {
 }
 
 impl AsFd for Service {
-    /// Readable when there may be something for [`try_recv`](Self::try_recv), once that has said that there was nothing.
+    /// Readable when there may be something for [`try_recv`](Self::try_recv),
+    /// once that has said that there was nothing.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }

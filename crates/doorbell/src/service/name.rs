@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a service of a name listens, and where its clients look for it.
 //!
-//! A name is a socket in a folder of this user's alone. Which folder that can be depends on who is logged in: `/run/user/UID` comes
-//! with a user's first login and goes with the last, so that what cron started listens elsewhere; and `/tmp/doorbell-UID` may be made
-//! by another user first. A service takes the first folder that is its user's; clients look in all that are. So they meet, whoever
-//! was started how, and a stranger's folder keeps nobody from anybody. (A name in the abstract namespace of sockets would be no
-//! better: whoever comes first has it.)
+//! A name is a socket in a folder of this user's alone. Which folder that can be depends on who is
+//! logged in: `/run/user/UID` comes with a user's first login and goes with the last, so that what
+//! cron started listens elsewhere; and `/tmp/doorbell-UID` may be made by another user first. A
+//! service takes the first folder that is its user's; clients look in all that are. So they meet,
+//! whoever was started how, and a stranger's folder keeps nobody from anybody. (A name in the
+//! abstract namespace of sockets would be no better: whoever comes first has it.)
 
 use crate::environment::{home, variable};
 use crate::folder::{Folder, FolderState};
@@ -16,8 +17,9 @@ use std::fs::{metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The one folder in which this user's services listen and are looked for, if it is to be another than those that [`folders`] has.
-/// For tests, and for services that several users share: whose it is is not looked at.
+/// The one folder in which this user's services listen and are looked for,
+/// if it is to be another than those that [`folders`] has. For tests, and
+/// for services that several users share: whose it is is not looked at.
 pub const VARIABLE: &str = "DOORBELL_RUNTIME_DIR";
 
 /// What a service's socket is called behind its name.
@@ -32,8 +34,9 @@ struct Places {
     runtime: PathBuf,
     /// Where anybody can make anything, until the machine starts anew.
     shared: PathBuf,
-    /// Where nobody else can, and a name for this machine until it starts anew: homes may be on a disk that several machines share, on each
-    /// of which the others' sockets look as if nobody listened. The last choice.
+    /// Where nobody else can, and a name for this machine until it starts anew: homes may be on a
+    /// disk that several machines share, on each of which the others' sockets look as if nobody
+    /// listened. The last choice.
     home: Option<(PathBuf, String)>,
 }
 
@@ -93,8 +96,8 @@ impl Places {
             looked.push(folder);
         }
         if let Some((home, path)) = self.in_home() {
-            // Folders are made in this user's own home only: another's may have been left in the environment. A home may be reached by a
-            // link that is not its user's.
+            // Folders are made in this user's own home only: another's may have been left in the environment.
+            // A home may be reached by a link that is not its user's.
             let own = metadata(home).is_ok_and(|home| user::is_ours(home.uid()));
             let mut above = home.to_owned();
             // The command `doorbell` has other things in the third, which others may enter.
@@ -118,7 +121,8 @@ fn this_machine() -> Option<String> {
     Some(id.get(..8)?.to_owned())
 }
 
-/// The file that is the socket of `name`, unless that is a path already, as it is if it has a slash.
+/// The file that is the socket of `name`, unless that is a path
+/// already, as it is if it has a slash.
 ///
 /// # Errors
 /// [`RendezvousError::BadName`]: what shells, lists and folders take for something else is none.
@@ -143,7 +147,8 @@ pub(crate) fn paths(name: &Path) -> Result<Vec<PathBuf>, RendezvousError> {
 /// The path for a service `name` that begins.
 ///
 /// # Errors
-/// [`RendezvousError::NoFolder`]; [`RendezvousError::Owned`] if one serves the name in another folder.
+/// [`RendezvousError::NoFolder`]; [`RendezvousError::Owned`] if one
+/// serves the name in another folder.
 pub(super) fn path_to_listen_at(name: &Path) -> Result<PathBuf, RendezvousError> {
     let Some(file) = file(name)? else { return Ok(name.to_owned()) };
     let path = Places::of_this_user().choose()?.join(file);
@@ -164,8 +169,8 @@ pub(super) fn check_alone(name: &Path, path: &Path) -> Result<(), RendezvousErro
     Ok(())
 }
 
-/// As [`check_alone`] once `path` is served: of two that began at once in two folders, each of which finds the other, the one whose
-/// folder is looked at first goes on.
+/// As [`check_alone`] once `path` is served: of two that began at once in two folders, each of
+/// which finds the other, the one whose folder is looked at first goes on.
 pub(super) fn check_first(name: &Path, path: &Path) -> Result<(), RendezvousError> {
     for other in paths(name)?.into_iter().take_while(|other| other != path) {
         if is_served(&other)? {
@@ -175,8 +180,9 @@ pub(super) fn check_first(name: &Path, path: &Path) -> Result<(), RendezvousErro
     Ok(())
 }
 
-/// The folders in which services of this user listen and are looked for, in this order, and what is there: `/run/user/UID/doorbell`,
-/// `/tmp/doorbell-UID`, `~/.local/state/doorbell/services/BOOT`; or the one that [`VARIABLE`] names.
+/// The folders in which services of this user listen and are looked for, in this order, and what is
+/// there: `/run/user/UID/doorbell`, `/tmp/doorbell-UID`, `~/.local/state/doorbell/services/BOOT`;
+/// or the one that [`VARIABLE`] names.
 pub fn folders() -> Vec<Folder> {
     Places::of_this_user().folders()
 }

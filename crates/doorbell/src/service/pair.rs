@@ -7,10 +7,11 @@ use crate::channel::Lanes;
 use crate::rendezvous::{Join, Offer, RendezvousError, Segment, host_ahead, socket};
 use std::sync::Arc;
 
-/// Both directions between whoever has the first and whoever opens the second, with rings of at least `capacity` bytes.
+/// Both directions between whoever has the first and whoever opens
+/// the second, with rings of at least `capacity` bytes.
 ///
-/// The second is sent to another process by [`Ends::send`](super::Ends::send), which opens it or sends it on. What is sent into the first before
-/// that waits in the ring.
+/// The second is sent to another process by [`Ends::send`](super::Ends::send), which opens it or
+/// sends it on. What is sent into the first before that waits in the ring.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("doorbell-ends-{}", std::process::id()));
@@ -32,8 +33,8 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Errors
-/// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`], [`RendezvousError::Os`] if there is no
-/// memory or no descriptor left.
+/// [`RendezvousError::CannotLayOut`] if no ring can be that large; [`RendezvousError::Map`],
+/// [`RendezvousError::Os`] if there is no memory or no descriptor left.
 pub fn pair(capacity: u64) -> Result<(Duplex, Unopened), RendezvousError> {
     let lanes = Lanes::new(2, 2, capacity).ok_or(RendezvousError::CannotLayOut { lanes: 2, capacity })?;
     let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes))?);
@@ -46,13 +47,14 @@ impl Unopened {
     /// Opens it, if it is of a process of this process's user or root's.
     ///
     /// # Errors
-    /// [`RendezvousError::OtherUser`] if another user's process made it; [`RendezvousError::Violation`] if it is no such end; else
-    /// [`RendezvousError`].
+    /// [`RendezvousError::OtherUser`] if another user's process made it;
+    /// [`RendezvousError::Violation`] if it is no such end; else [`RendezvousError`].
     pub fn open(self) -> Result<Duplex, RendezvousError> {
         self.open_by(&Join::default())
     }
 
-    /// As [`open`](Self::open), with a say in whose it may be, and how much memory and how many descriptors are taken for it.
+    /// As [`open`](Self::open), with a say in whose it may be, and how much memory and how many
+    /// descriptors are taken for it.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -12,11 +12,13 @@ use std::time::Instant;
 
 /// The default. Learns from its own waits how long to spin before it sleeps.
 ///
-/// - The most it spins is the price of a sleep on this machine, read from the [profile](crate::profile), or, where there is
-///   none, measured once per process: at its first wait that finds nothing, which takes some 5 ms and a thread for as long.
-/// - It does not spin at all while the last notifier that had to wake it did so on the CPU the waiter itself runs
-///   on: spinning there only keeps the notifier from running.
-/// - It does not spin while its [partner](super::Listener::set_partner) sleeps: nobody is awake to ring.
+/// - The most it spins is the price of a sleep on this machine, read from the
+///   [profile](crate::profile), or, where there is none, measured once per process: at its first
+///   wait that finds nothing, which takes some 5 ms and a thread for as long.
+/// - It does not spin at all while the last notifier that had to wake it did so on the CPU the
+///   waiter itself runs on: spinning there only keeps the notifier from running.
+/// - It does not spin while its [partner](super::Listener::set_partner) sleeps: nobody is awake to
+///   ring.
 ///
 /// How it learns is told in [`doorbell_core::window`].
 #[derive(Clone, Debug, Default)]
@@ -29,8 +31,8 @@ pub struct Adaptive {
     shares_cpu: bool,
 }
 
-/// Looks before the first glance at the clock, which costs as much as several looks: an answer that is under way
-/// already comes within these.
+/// Looks before the first glance at the clock, which costs as much as several looks: an answer that
+/// is under way already comes within these.
 const LOOKS_PER_GLANCE: u32 = 32;
 
 impl Wait for Adaptive {

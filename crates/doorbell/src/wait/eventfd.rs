@@ -11,10 +11,12 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::cell::Cell;
 use std::io::IoSliceMut;
 
-/// Sleeps in `poll` on one of the bell's eventfds, of which it holds a waiter slot from its first wait on.
+/// Sleeps in `poll` on one of the bell's eventfds, of which it holds
+/// a waiter slot from its first wait on.
 ///
-/// A hostile peer cannot make it wait longer than a ring or the deadline, but on kernels that know no `preadv2` with `RWF_NOWAIT`
-/// for eventfds (gVisor, qemu's user mode): there trust those you wait for by eventfds.
+/// A hostile peer cannot make it wait longer than a ring or the deadline,
+/// but on kernels that know no `preadv2` with `RWF_NOWAIT` for eventfds
+/// (gVisor, qemu's user mode): there trust those you wait for by eventfds.
 ///
 /// To wait in an event loop instead, see [`Bell::into_fd`](crate::Bell::into_fd).
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +113,8 @@ impl Sleep for Sleeper<'_, '_, '_> {
     }
 }
 
-/// Nobody can wake by it any more: a vector of user interrupts whose maker is gone. An eventfd never says so.
+/// Nobody can wake by it any more: a vector of user interrupts whose
+/// maker is gone. An eventfd never says so.
 fn has_ended(file: &PollFd<'_>) -> bool {
     file.revents() & (PollFlags::IN | PollFlags::HUP) == PollFlags::HUP
 }
@@ -131,8 +134,9 @@ fn consume_token(state: &BellState, index: usize) -> Result<(), WaitError> {
         // A peer shares the file and with it the flag O_NONBLOCK. RWF_NOWAIT is ours alone.
         const AT_NO_OFFSET: u64 = u64::MAX;
         match preadv2(eventfd, &mut [IoSliceMut::new(&mut count)], AT_NO_OFFSET, ReadWriteFlags::NOWAIT) {
-            // Kernels that are not Linux (gVisor, qemu's user mode), and filters. All that is left there is to set the flag anew
-            // before each read: a hostile peer that clears it in between, and has taken the token, makes this read wait.
+            // Kernels that are not Linux (gVisor, qemu's user mode), and filters. All that is left there is
+            // to set the flag anew before each read: a hostile peer that clears it in between,
+            // and has taken the token, makes this read wait.
             Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::PERM) => {
                 rustix::fs::fcntl_setfl(eventfd, rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NONBLOCK)
                     .and_then(|()| rustix::io::read(eventfd, &mut count))

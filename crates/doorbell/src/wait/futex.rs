@@ -32,7 +32,8 @@ impl Wait for Futex {
     }
 }
 
-/// Sleeps until `ready`, by the protocol. What [`Adaptive`](super::Adaptive) does when spinning did not help.
+/// Sleeps until `ready`, by the protocol. What
+/// [`Adaptive`](super::Adaptive) does when spinning did not help.
 pub(crate) fn sleep(
     entries: &mut [WaitEntry<'_>],
     ready: impl FnMut() -> bool,

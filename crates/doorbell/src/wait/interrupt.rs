@@ -8,8 +8,8 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ends the waits of one thread from another, with [`WaitError::Interrupted`]: for bindings, where one thread may close what
-/// another waits with. A rendezvous has no bell: it looks once a second.
+/// Ends the waits of one thread from another, with [`WaitError::Interrupted`]: for bindings, where
+/// one thread may close what another waits with. A rendezvous has no bell: it looks once a second.
 ///
 /// ```
 /// use doorbell::wait::Interrupt;
@@ -35,13 +35,15 @@ thread_local! {
 }
 
 impl Interrupt {
-    /// One that ends a rendezvous (whatever waits with a [`Join`](crate::rendezvous::Join), or for a child) also if `asks` says so. It is
-    /// asked after every signal that the thread handles, and once a second: one that comes just before a system call does not end that.
+    /// One that ends a rendezvous (whatever waits with a [`Join`](crate::rendezvous::Join), or for
+    /// a child) also if `asks` says so. It is asked after every signal that the thread handles,
+    /// and once a second: one that comes just before a system call does not end that.
     pub fn asking(asks: fn() -> bool) -> Self {
         Self { asks: Some(asks), ..Self::default() }
     }
 
-    /// Runs `run`, whose sleeps in this thread it can end. Those before, in and behind `run` end at once if it has been used.
+    /// Runs `run`, whose sleeps in this thread it can end. Those before, in and behind `run` end at
+    /// once if it has been used.
     pub fn during<R>(self: &Arc<Self>, run: impl FnOnce() -> R) -> R {
         struct Restore(Option<Arc<Interrupt>>);
         impl Drop for Restore {
@@ -56,7 +58,8 @@ impl Interrupt {
     /// Ends the sleep, and every later one. Who spins finds out when it is about to sleep.
     pub fn interrupt(&self) {
         self.interrupted.store(true, Ordering::SeqCst);
-        // One that comes to sleep after this finds the flag; one that is here, and not asleep yet, finds its ticket outdated.
+        // One that comes to sleep after this finds the flag; one that
+        // is here, and not asleep yet, finds its ticket outdated.
         for state in &*self.asleep() {
             state.wake_everybody();
         }

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use rustix::thread::futex::{Flags, WaitFlags};
 use std::fmt;
 
-/// Sleeps in `io_uring_enter` until a futex request completes. Notifiers wake it as any futex sleeper.
+/// Sleeps in `io_uring_enter` until a futex request completes.
+/// Notifiers wake it as any futex sleeper.
 #[derive(Default)]
 pub struct IoUring {
     /// Made by the first wait.
@@ -75,8 +76,8 @@ impl Sleeper<'_, '_> {
     }
 
     fn push(&mut self, request: &io_uring::squeue::Entry) -> Result<(), WaitError> {
-        // SAFETY: what the request points to lives until its completion is reaped, which `sleep` does before it
-        // returns.
+        // SAFETY: what the request points to lives until its
+        // completion is reaped, which `sleep` does before it returns.
         unsafe { self.ring.submission().push(request) }
             .map_err(|_| WaitError::Os { call: "io_uring submission", errno: Errno::BUSY })
     }
@@ -123,7 +124,8 @@ impl Sleeper<'_, '_> {
         }
     }
 
-    /// Takes the futex request back and waits for both completions. The cancelling request may find it done.
+    /// Takes the futex request back and waits for both completions.
+    /// The cancelling request may find it done.
     fn cancel(&mut self) -> Result<(), WaitError> {
         self.push(&opcode::AsyncCancel::new(FUTEX_REQUEST).build().user_data(CANCEL_REQUEST))?;
         for _ in 0..2 {

@@ -11,7 +11,8 @@
 //! | `IoUring` | sleeps in io_uring (feature `io_uring`) | comparison; programs that live in a ring |
 //! | [`Null`] | does not wait: looks once | the cost of everything but waiting |
 //!
-//! Whichever way the waiter chose, the notifier does the same: it finds in the shared words who sleeps where.
+//! Whichever way the waiter chose, the notifier does the same: it
+//! finds in the shared words who sleeps where.
 
 mod adaptive;
 mod eventfd;
@@ -51,16 +52,19 @@ use waiter_slot::WaiterSlots;
 
 /// A way of waiting.
 ///
-/// It is a type parameter, so that the choice is made when the program is compiled and costs nothing when it runs.
+/// It is a type parameter, so that the choice is made when the
+/// program is compiled and costs nothing when it runs.
 pub trait Wait: Send + Sync {
     /// Its name in tables and counters.
     const NAME: &'static str;
     /// For how many bells at once it can wait.
     const MOST_BELLS: usize = usize::MAX;
 
-    /// Waits until `ready` says true at any of `entries`, or until `deadline`. Returns what `ready` last said.
+    /// Waits until `ready` says true at any of `entries`, or until
+    /// `deadline`. Returns what `ready` last said.
     ///
-    /// `ready` looks at what a notifier makes true before it calls [`BellState::announce`], with an acquiring load.
+    /// `ready` looks at what a notifier makes true before it calls
+    /// [`BellState::announce`], with an acquiring load.
     ///
     /// # Errors
     /// [`WaitError`], never [`WaitError::PeerGone`]: that is for `ready` to notice.
@@ -104,13 +108,14 @@ impl Listener {
         }
     }
 
-    /// Says that whoever rings this waiter's bell waits at `partner` otherwise: while it sleeps there, it will not
-    /// ring, and spinning is in vain.
+    /// Says that whoever rings this waiter's bell waits at `partner` otherwise: while it sleeps
+    /// there, it will not ring, and spinning is in vain.
     pub fn set_partner(&mut self, partner: Arc<BellState>) {
         self.partner = Some(partner);
     }
 
-    /// Says whether a signal handler that runs in the waiting thread ends a sleep with [`WaitError::Interrupted`].
+    /// Says whether a signal handler that runs in the waiting thread ends a sleep with
+    /// [`WaitError::Interrupted`].
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.interruptible = interruptible;
     }
@@ -147,14 +152,14 @@ fn interruptible(entries: &[WaitEntry<'_>]) -> bool {
     entries.iter().any(|entry| entry.listener.interruptible)
 }
 
-/// A signal handler ran instead of the sleep: the end of the wait for those who asked for that, else a wake-up without a
-/// reason, after which the protocol looks again.
+/// A signal handler ran instead of the sleep: the end of the wait for those who asked for that,
+/// else a wake-up without a reason, after which the protocol looks again.
 fn after_signal(interruptible: bool) -> Result<Slept, WaitError> {
     if interruptible { Err(WaitError::Interrupted) } else { Ok(Slept::Woken) }
 }
 
-/// What a sleep reports that a wake-up ended, or something that only looks like one. A hostile peer can wake a sleeper again
-/// and again, so that the kernel never gets to see that its time is up.
+/// What a sleep reports that a wake-up ended, or something that only looks like one. A hostile peer
+/// can wake a sleeper again and again, so that the kernel never gets to see that its time is up.
 fn woken(deadline: Option<Deadline>) -> Slept {
     if deadline.is_some_and(|deadline| deadline.passed()) { Slept::TimedOut } else { Slept::Woken }
 }

@@ -5,7 +5,8 @@ use super::{Wait, WaitEntry};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
-/// Looks once and says what it saw, as if the deadline had passed. Shows what everything around the waiting costs.
+/// Looks once and says what it saw, as if the deadline had passed.
+/// Shows what everything around the waiting costs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 

@@ -7,11 +7,13 @@ use crate::error::WaitError;
 
 /// Spins until the bell rings. Never sleeps, so nobody ever makes a system call to wake it.
 ///
-/// It occupies its CPU. If the notifier needs that CPU, each wait lasts until the scheduler takes it away.
+/// It occupies its CPU. If the notifier needs that CPU, each wait
+/// lasts until the scheduler takes it away.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin;
 
-/// Looks between two glances at the clock, which costs some tens of nanoseconds: as much as a few looks.
+/// Looks between two glances at the clock, which costs some tens of
+/// nanoseconds: as much as a few looks.
 const LOOKS_PER_GLANCE: u32 = 64;
 
 impl Wait for Spin {

@@ -17,8 +17,8 @@ pub(crate) struct WaiterSlots {
     eventfd: Option<u32>,
     /// Whose they are: a forked child has a copy, which holds no waiter slot.
     process: Process,
-    /// While a waiter slot is held: when this process hangs up on who made the segment, that one gives its waiter slots to others. Given
-    /// up last.
+    /// While a waiter slot is held: when this process hangs up on who made the segment, that one
+    /// gives its waiter slots to others. Given up last.
     hold: Option<Arc<dyn Hold>>,
 }
 
@@ -46,7 +46,8 @@ impl WaiterSlots {
         self.eventfd().ok_or(none)
     }
 
-    /// Before a slot is taken. In a forked child what else is held is its parent's, and only this slot is to be given back.
+    /// Before a slot is taken. In a forked child what else is held is its parent's, and only this
+    /// slot is to be given back.
     fn forget_parents(&mut self) {
         if !self.process.is_current_generation() {
             let process = Process::current();
@@ -77,8 +78,8 @@ fn take(state: &BellState, count: usize) -> Option<u32> {
 /// What a slot's holder may count on.
 pub(crate) const MADE: &str = "an eventfd is made when its slot is taken";
 
-/// A token may still come for an armed bit: the next holder consumes it before it arms. It may be another's already: a peer
-/// that is gone for us may have given our waiter slots away.
+/// A token may still come for an armed bit: the next holder consumes it before it arms. It may be
+/// another's already: a peer that is gone for us may have given our waiter slots away.
 fn give_back(state: &BellState, index: usize) {
     fault::point();
     let holder = &state.record().slot_holders[index];

@@ -5,7 +5,8 @@ use super::{Wait, WaitEntry};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
-/// Calls `sched_yield` until the bell rings. Never sleeps, so nobody ever makes a system call to wake it.
+/// Calls `sched_yield` until the bell rings. Never sleeps, so nobody
+/// ever makes a system call to wake it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yield;
 

@@ -495,7 +495,8 @@ fn subscribers_that_come_and_go_without_a_message_leave_nothing_behind() {
     drop(stays);
 }
 
-/// iceoryx2 and DDS have it: who comes late asked for the state, and nobody told it before it changed.
+/// iceoryx2 and DDS have it: who comes late asked for the state, and
+/// nobody told it before it changed.
 #[test]
 fn who_comes_late_is_given_the_last_messages_as_far_as_the_log_has_them() {
     let mut publisher: Publisher<Futex> = Publisher::waiting_by(512).unwrap();

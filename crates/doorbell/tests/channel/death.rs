@@ -8,8 +8,9 @@ use doorbell::wait::Adaptive;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Dies at random moments: before it attached, with requests and answers under way, while it waits. `DOORBELL_KILLS` sets
-/// how often. In a process of its own, where nobody else opens and closes files.
+/// Dies at random moments: before it attached, with requests and
+/// answers under way, while it waits. `DOORBELL_KILLS` sets how often.
+/// In a process of its own, where nobody else opens and closes files.
 #[test]
 fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over() {
     const ALONE: &str = "DOORBELL_TEST_ALONE";
@@ -26,8 +27,8 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     let mut before = usize::MAX;
     for round in 0..kills {
-        // What is opened once is open by then. The thread that told of the last death may still hold that round's segment:
-        // the least of several counts.
+        // What is opened once is open by then. The thread that told of the last death may still hold that
+        // round's segment: the least of several counts.
         if (5..12).contains(&round) {
             before = before.min(open());
         }
@@ -43,7 +44,8 @@ fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left
     }
 }
 
-/// Talks to a process that is killed after `life`. If `full`, without listening, until it waits for room as we do.
+/// Talks to a process that is killed after `life`. If `full`, without
+/// listening, until it waits for room as we do.
 fn survive(life: Duration, full: bool) {
     let segment = segment(2, 2, 256);
     let (connection, other) = start("echo", &segment);
@@ -97,7 +99,8 @@ fn watcher_state() -> Option<char> {
     stats.filter_map(|stat| stat.split_once("(doorbell-watch) ")?.1.chars().next()).next()
 }
 
-/// It was told again and again of the socket that had hung up, for as long as the connection was kept.
+/// It was told again and again of the socket that had hung up, for as
+/// long as the connection was kept.
 #[test]
 fn the_thread_that_has_told_of_a_death_sleeps_though_the_connection_is_kept() {
     let segment = segment(2, 2, 256);
@@ -115,7 +118,8 @@ fn the_thread_that_has_told_of_a_death_sleeps_though_the_connection_is_kept() {
     }
 }
 
-/// A forked process has the same epoll: what the child took out of it, the parent never heard of again.
+/// A forked process has the same epoll: what the child took out of
+/// it, the parent never heard of again.
 #[test]
 fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     let segment = segment(2, 2, 256);
@@ -139,7 +143,8 @@ fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     assert_eq!(told, Err(RecvError::PeerGone(connection.peer().id())));
 }
 
-/// It wrote where it had been at the fork into shared memory: the sender called that a lie, or found no room.
+/// It wrote where it had been at the fork into shared memory: the
+/// sender called that a lie, or found no room.
 #[test]
 fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
     let segment = segment(1, 1, 256);

@@ -112,8 +112,8 @@ fn an_event_loop_hears_every_lane() {
     sending.into_iter().for_each(|sender| drop(sender.join().unwrap()));
 }
 
-/// The lane's word is the same before and after: a client that takes a sender for each message did not wake the receiver
-/// from its second message on.
+/// The lane's word is the same before and after: a client that takes a sender for each message did
+/// not wake the receiver from its second message on.
 #[test]
 fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
     let lanes = Lanes::new(2, 1, 256).unwrap();
@@ -131,8 +131,8 @@ fn a_sender_that_came_sent_and_left_while_nobody_looked_is_heard() {
     }
 }
 
-/// The kernel takes 128 futexes at once; each receive failed then with EINVAL, and with none at all too.
-/// A way of waiting that waits for one bell.
+/// The kernel takes 128 futexes at once; each receive failed then with EINVAL, and with none at all
+/// too. A way of waiting that waits for one bell.
 #[derive(Debug, Default)]
 struct One;
 
@@ -199,7 +199,8 @@ fn the_end_comes_with_the_last_of_those_who_can_send_however_many_places_were_ta
     }
 }
 
-/// The other way round: each of its places had been left, so it was at its end, though another sender could be made.
+/// The other way round: each of its places had been left, so it was
+/// at its end, though another sender could be made.
 #[test]
 fn places_that_were_left_are_no_end_while_another_sender_can_be_made() {
     let (senders, mut gather) = doorbell::channel::senders(2, 4096).unwrap();

@@ -55,7 +55,8 @@ impl Raw {
         control.chain(ring).for_each(|at| self.payload(at).store(0, Ordering::Relaxed));
     }
 
-    /// The words that say who holds the ends of the first of two lanes: the sender's, and above it the receiver's.
+    /// The words that say who holds the ends of the first of two
+    /// lanes: the sender's, and above it the receiver's.
     pub(crate) fn attachments(&self) -> &AtomicU64 {
         self.payload(CONTROL + 256)
     }
@@ -138,7 +139,8 @@ fn scribble(raw: &Raw, dice: &mut Dice, Traffic { capacity, message }: Traffic) 
     word.store(value, Ordering::Relaxed);
 }
 
-/// So many writes are made at most while no victim does anything, or, where one hangs, so long is waited for it.
+/// So many writes are made at most while no victim does anything, or,
+/// where one hangs, so long is waited for it.
 const MOST_UNSEEN: u64 = 1000;
 const SOON: Duration = Duration::from_secs(1);
 
@@ -149,7 +151,8 @@ struct Tally {
     violations: AtomicU64,
 }
 
-/// Sends and receives over memory that is being scribbled on. Every outcome but a panic or a hang is good.
+/// Sends and receives over memory that is being scribbled on. Every
+/// outcome but a panic or a hang is good.
 fn suffer<W: Wait + Default>(
     connection: &Connection,
     (out, back): (u32, u32),
@@ -423,7 +426,8 @@ thread_local! {
     static ATTACHMENTS: Cell<Option<&'static AtomicU64>> = const { Cell::new(None) };
 }
 
-/// A way of waiting under which a new sender comes whenever nobody looks, as a hostile peer can have it.
+/// A way of waiting under which a new sender comes whenever nobody
+/// looks, as a hostile peer can have it.
 #[derive(Default)]
 struct Crowd {
     waits_after_the_deadline: u32,

@@ -20,8 +20,8 @@ fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
     (socket::host_over(ours, segment).unwrap(), joining.join().unwrap())
 }
 
-/// Returns when all that hung up before this was called has been told to the host of `segment`: its watcher hears them in
-/// turn.
+/// Returns when all that hung up before this was called has been told to the host of `segment`: its
+/// watcher hears them in turn.
 fn wait_for_earlier_hang_ups(segment: &Arc<Segment>) {
     let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
     let (host, joined) = meet(segment);
@@ -107,7 +107,8 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(Reason::HungUp)));
 }
 
-/// Its waiter slot was given away while it waited there: two waited for one token, and one of them slept on.
+/// Its waiter slot was given away while it waited there: two waited
+/// for one token, and one of them slept on.
 fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'static>() {
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
     let trusted = || {
@@ -145,7 +146,8 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     drop(seated);
     assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(first.peer().id())));
     assert_eq!(holders(), [0, other]);
-    // Nothing is left that kept the connection: there is no waiter slot any more, and what needs none goes on.
+    // Nothing is left that kept the connection: there is no waiter
+    // slot any more, and what needs none goes on.
     assert_eq!(seatless.wait_timeout(FOREVER).unwrap().map(u32::from), Some(1));
     assert_eq!(late.try_wait().map(u32::from), Some(1));
     assert_eq!(late.wait_timeout(Duration::from_millis(1)), Err(WaitError::HungUp));
@@ -158,7 +160,8 @@ fn a_bell_with_an_eventfd_slot_that_outlives_its_connection_keeps_the_slot() {
     a_bell_that_outlives_its_connection_keeps_its_slot::<Eventfd>();
 }
 
-/// It is the parent's number under which the child would take an end, and with the parent it would be given away.
+/// It is the parent's number under which the child would take an end,
+/// and with the parent it would be given away.
 #[test]
 fn a_forked_child_takes_no_end_on_a_segment_that_its_parent_joined() {
     let segment = segment(1, 1, 256);
@@ -242,8 +245,8 @@ fn a_peer_that_was_hung_up_on_does_not_count_among_the_living() {
     drop(two);
 }
 
-/// Two processes that share one segment and host on it handed out the same numbers; with one of two joiners of the same
-/// number went the ends of both.
+/// Two processes that share one segment and host on it handed out the same numbers; with one of two
+/// joiners of the same number went the ends of both.
 #[test]
 fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() {
     let segment = segment(2, 2, 64);

@@ -21,8 +21,8 @@ impl Other {
     }
 }
 
-/// Held by who forks this process or starts another, until that one has its end of the rendezvous alone: any other that got a
-/// copy would hide its death.
+/// Held by who forks this process or starts another, until that one has its end of the rendezvous
+/// alone: any other that got a copy would hide its death.
 static MEETING: Mutex<()> = Mutex::new(());
 
 /// Forks. 0 in the child.

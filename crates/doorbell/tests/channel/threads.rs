@@ -274,8 +274,8 @@ fn a_file_is_readable_exactly_while_there_is_something_to_receive() {
     assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
 }
 
-/// With a quarter of the ring queued and nearly an eighth held back, the longest record that still fits has no room: the
-/// sender waited for the receiver, and the receiver for bytes.
+/// With a quarter of the ring queued and nearly an eighth held back, the longest record that still
+/// fits has no room: the sender waited for the receiver, and the receiver for bytes.
 #[test]
 fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
     let (mut sender, mut receiver) = doorbell::channel::pair(256).unwrap();
@@ -293,7 +293,8 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
     assert!(receiver.wait_for_bytes(64, over).unwrap());
 }
 
-/// A ring for each message would pass every other test, for it wakes too often and never too seldom.
+/// A ring for each message would pass every other test, for it wakes
+/// too often and never too seldom.
 #[test]
 fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     use doorbell::channel::{Lanes, Receiver, Sender};
@@ -325,8 +326,8 @@ fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
     assert_eq!((counts.slept, counts.woken), (1, 1));
 }
 
-/// Of a ring of four megabytes no more is used than one, and two messages, by who receives before the next is sent. A burst has
-/// all of it, wherever the last one ended.
+/// Of a ring of four megabytes no more is used than one, and two messages, by who receives before
+/// the next is sent. A burst has all of it, wherever the last one ended.
 #[test]
 fn a_sender_whose_receiver_keeps_up_begins_a_large_ring_again_and_a_burst_fills_it_all_the_same() {
     const LENGTH: usize = 300_000;

@@ -28,7 +28,8 @@ fn line(number: u64) -> Line {
     Line([number; 8])
 }
 
-/// Sends batches of one to seven values, and takes them by turns one by one and as many as there are.
+/// Sends batches of one to seven values, and takes them by turns one
+/// by one and as many as there are.
 fn exchange<M, T>(sender: Sender<T>, receiver: Receiver<T>, value: fn(u64) -> M)
 where
     M: FromBytes + IntoBytes + Immutable + Copy + PartialEq + std::fmt::Debug + Send + 'static,

@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// Kills this process when a thread of it begins a sleep that a step of the wall clock would stretch or cut short.
+/// Kills this process when a thread of it begins a sleep that a step
+/// of the wall clock would stretch or cut short.
 fn forbid_sleeps_by_the_wall_clock() {
     use libc::{BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
     const LOAD: u16 = (BPF_LD | BPF_W | BPF_ABS) as u16;
@@ -18,8 +19,8 @@ fn forbid_sleeps_by_the_wall_clock() {
     let number = |call: libc::c_long| u32::try_from(call).unwrap();
     let realtime = u32::try_from(libc::CLOCK_REALTIME).unwrap();
     let mut filter = Vec::new();
-    // Each rule: is it this call, is there a time at all, and does that argument name the wall clock? Then kill. (glibc
-    // names it for sleeps without a time.)
+    // Each rule: is it this call, is there a time at all, and does that argument name the wall clock?
+    // Then kill. (glibc names it for sleeps without a time.)
     for (call, time, clock, code, value) in [
         (libc::SYS_futex, 3, 1, IF_SET, u32::try_from(libc::FUTEX_CLOCK_REALTIME).unwrap()),
         (libc::SYS_futex_waitv, 3, 4, IF_EQUAL, realtime),
@@ -46,7 +47,8 @@ fn forbid_sleeps_by_the_wall_clock() {
 pub(crate) fn wait_by_the_wall_clock() {
     forbid_sleeps_by_the_wall_clock();
     let (word, until) = (0_u32, libc::timespec { tv_sec: 1, tv_nsec: 0 });
-    // As glibc's `sem_timedwait` does it. SAFETY: a word and a time of this function's own, which is past.
+    // As glibc's `sem_timedwait` does it. SAFETY: a word and a time
+    // of this function's own, which is past.
     unsafe {
         let call = libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME;
         libc::syscall(libc::SYS_futex, &raw const word, call, 0, &raw const until, 0, u32::MAX);
@@ -87,8 +89,9 @@ pub(crate) fn wait_in_time() {
     leaving.join().unwrap();
 }
 
-/// A step of the wall clock cannot be tried without taking it from everybody on the machine. That nothing sleeps by it can.
-/// (`wait::IoUring` names no clock, and the kernel's own choice is not seen in its calls.)
+/// A step of the wall clock cannot be tried without taking it from everybody
+/// on the machine. That nothing sleeps by it can. (`wait::IoUring` names no
+/// clock, and the kernel's own choice is not seen in its calls.)
 #[test]
 fn no_wait_with_a_deadline_sleeps_by_the_wall_clock_which_may_be_set() {
     let caught = me_as("wait-by-the-wall-clock").status().unwrap();

@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// In a container, as it looks from inside: the first process of its PID namespace, and another user.
+/// In a container, as it looks from inside: the first process of its
+/// PID namespace, and another user.
 pub(crate) fn visit(path: &Path) {
     assert_eq!(std::process::id(), 1, "it has a PID namespace of its own");
     let connection = doorbell::rendezvous::Join::default().host(Users::Anyone).at(path).unwrap();
@@ -28,7 +29,8 @@ fn a_process_of_another_user_in_other_namespaces_is_met_rung_answers_and_is_told
     let path = directory.join("socket");
     // Whoever may write the socket may join.
     let host = socket::Host::bind_for(&path, Users::Anyone, 0o777).unwrap();
-    // Another user need not be allowed to walk to where this machine has its temporary files, nor this program.
+    // Another user need not be allowed to walk to where this machine
+    // has its temporary files, nor this program.
     let way = rustix::fs::open(&directory, OFlags::PATH, Mode::empty()).unwrap();
     let program = rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty()).unwrap();
     let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
@@ -39,11 +41,13 @@ fn a_process_of_another_user_in_other_namespaces_is_met_rung_answers_and_is_told
     if !as_root {
         doorbell_skipped::skip("only root can be another user");
     }
-    // SAFETY: system calls only, which are async-signal-safe; the one that waits touches no memory of the parent's.
+    // SAFETY: system calls only, which are async-signal-safe; the one
+    // that waits touches no memory of the parent's.
     unsafe {
         command.pre_exec(move || {
-            // The first process of the new PID namespace is the next that is forked. This one waits for it, with none of
-            // the descriptors, of which one tells the test that the program was started.
+            // The first process of the new PID namespace is the next that is
+            // forked. This one waits for it, with none of the descriptors,
+            // of which one tells the test that the program was started.
             let first = libc::fork();
             if first > 0 {
                 libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);

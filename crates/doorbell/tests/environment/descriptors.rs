@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many descriptors there are, and what becomes of those that are closed behind the library's back.
+//! How many descriptors there are, and what becomes of those that are
+//! closed behind the library's back.
 
 use super::*;
 
@@ -41,7 +42,8 @@ pub(crate) fn count_descriptors() {
     drop((pairs, bells, clone, file));
     assert_eq!(open_descriptors(), none);
 
-    // Between processes they are there beforehand: memory, one for each bell, socket and what else tells of a death.
+    // Between processes they are there beforehand: memory, one for
+    // each bell, socket and what else tells of a death.
     let segment = segment(3);
     let (bells, memory) = (6, 1);
     assert_eq!(open_descriptors(), none + memory + bells);
@@ -103,7 +105,8 @@ impl Drop for Helper {
     }
 }
 
-/// As a server that starts helpers: forks, closes everything in the child, and runs another program there.
+/// As a server that starts helpers: forks, closes everything in the
+/// child, and runs another program there.
 pub(crate) fn close_in_a_child() {
     let connection: Connection = inherited::join().unwrap();
     let mut requests: Receiver = Receiver::attach(&connection, 0).unwrap();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What surrounds two processes: users and namespaces, closed descriptors, clocks, memory cgroups, kinds of memory.
+//! What surrounds two processes: users and namespaces, closed
+//! descriptors, clocks, memory cgroups, kinds of memory.
 //!
-//! The other process is this test program again, started with a role; see `child`. What this machine does not let a test
-//! have, the test says.
+//! The other process is this test program again, started with a role; see `child`. What this
+//! machine does not let a test have, the test says.
 
 mod clocks;
 #[path = "../common/mod.rs"]
@@ -74,8 +75,8 @@ fn segment(lanes: u32) -> Arc<Segment> {
     Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap())
 }
 
-/// Moves what `command` starts into namespaces of its own; `flags` are those of unshare(2). Where this process is not
-/// root, into a user namespace too, in which it is.
+/// Moves what `command` starts into namespaces of its own; `flags` are those of unshare(2). Where
+/// this process is not root, into a user namespace too, in which it is.
 fn unshare(command: &mut Command, flags: libc::c_int) {
     let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let maps = [format!("0 {user} 1"), format!("0 {group} 1")];
@@ -100,7 +101,8 @@ fn of_libc(result: libc::c_int) -> std::io::Result<()> {
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Does `error` say that this process may not, or has as many as it may have? Anything else is a fault of the test's.
+/// Does `error` say that this process may not, or has as many as it
+/// may have? Anything else is a fault of the test's.
 fn is_not_allowed(error: &std::io::Error) -> bool {
     use libc::{EACCES, ENOSPC, EPERM, EROFS};
     matches!(error.raw_os_error(), Some(EPERM | EACCES | ENOSPC | EROFS))

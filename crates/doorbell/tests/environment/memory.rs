@@ -61,7 +61,8 @@ impl MemoryGroup {
 
     fn hold(&self, command: &mut Command) {
         let members = self.0.join("cgroup.procs");
-        // SAFETY: system calls only, which are async-signal-safe; the path takes no memory that is not there.
+        // SAFETY: system calls only, which are async-signal-safe; the
+        // path takes no memory that is not there.
         unsafe {
             command.pre_exec(move || {
                 let file = rustix::fs::open(members.as_path(), OFlags::WRONLY, Mode::empty())?;
@@ -125,7 +126,8 @@ fn a_sender_killed_by_its_full_memory_cgroup_is_told_of_behind_its_last_message(
     assert!(next > 0 && next << 16 < LITTLE, "{next} messages");
 }
 
-/// Makes a segment for which its memory cgroup is too small, says when it has it, and uses all of it.
+/// Makes a segment for which its memory cgroup is too small, says
+/// when it has it, and uses all of it.
 pub(crate) fn make_a_large_segment(populated: bool) {
     let memory = MemoryOptions { populated, ..MemoryOptions::default() };
     let segment = Segment::new(&Offer { payload: 4 * LITTLE, memory, ..Offer::default() }).unwrap();

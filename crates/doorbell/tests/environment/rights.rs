@@ -5,7 +5,8 @@ use super::*;
 use doorbell::service::{FolderState, folders};
 use rustix::process::{Gid, Uid};
 
-/// Not a test. The program blocks SIGTERM in all of its threads and reads it from a file; of the library's threads it knows nothing.
+/// Not a test. The program blocks SIGTERM in all of its threads and reads it from a file; of the
+/// library's threads it knows nothing.
 pub(crate) fn read_a_signal_from_a_file(path: &Path) {
     let set = |how: libc::c_int| {
         // SAFETY: the set is initialised before it is used, and valid for the calls.
@@ -17,7 +18,8 @@ pub(crate) fn read_a_signal_from_a_file(path: &Path) {
             libc::signalfd(-1, &raw const term, libc::SFD_CLOEXEC)
         }
     };
-    // The parent has it blocked for all, before any is there. This thread has it as other programs begin.
+    // The parent has it blocked for all, before any is there. This
+    // thread has it as other programs begin.
     set(libc::SIG_UNBLOCK);
     let mut service = doorbell::listen(path).unwrap();
     let connected = thread::scope(|scope| {
@@ -96,7 +98,8 @@ fn a_program_with_raised_rights_listens_where_its_starter_cannot_say() {
     }
     let (folder, program) = (scratch("starter"), scratch("raised"));
     fs::create_dir(&folder).unwrap();
-    // By another process: were the copy open for writing here, a sibling test that forks just then would carry it along.
+    // By another process: were the copy open for writing here, a
+    // sibling test that forks just then would carry it along.
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
     assert!(copied.unwrap().success());
     let play = |mode: u32| {

@@ -64,7 +64,8 @@ fn a_socket_file_left_by_a_dead_host_is_replaced() {
     socket::Host::bind(&path).unwrap();
 }
 
-/// Each found the stale file, and one removed the socket of the other, which listened where nobody could reach it.
+/// Each found the stale file, and one removed the socket of the
+/// other, which listened where nobody could reach it.
 #[test]
 fn of_many_who_replace_a_dead_hosts_file_one_does_and_can_be_reached() {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, socket as new_socket};
@@ -100,7 +101,8 @@ fn a_host_whose_path_was_taken_from_it_leaves_its_successors_alone() {
     assert!(!path.exists());
 }
 
-/// A machine may hold up a joiner for longer than a host waits for its next packet; the host hangs up, and was not asked twice.
+/// A machine may hold up a joiner for longer than a host waits for its next packet; the host hangs
+/// up, and was not asked twice.
 #[test]
 fn who_was_hung_up_on_because_it_was_late_comes_again() {
     let path = scratch("late");

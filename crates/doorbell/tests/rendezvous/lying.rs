@@ -82,7 +82,8 @@ fn more_memory_than_the_joiner_takes_is_refused() {
     ));
 }
 
-/// Whoever has such memory can punch a hole into it, sealed as it is; with the pool used up we die of SIGBUS.
+/// Whoever has such memory can punch a hole into it, sealed as it is;
+/// with the pool used up we die of SIGBUS.
 #[test]
 fn memory_in_huge_pages_is_refused_from_and_for_the_untrusted() {
     let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;

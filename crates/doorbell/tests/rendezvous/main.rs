@@ -83,7 +83,8 @@ fn child() {
 fn serve<W: Wait + Default>(connection: &Connection<Trusted>) {
     let mut bell: Bell<W> = connection.bell_waiting_by(TO_CHILD).unwrap();
     let answer: Bell = connection.bell_waiting_by(TO_PARENT).unwrap();
-    // The parent may have rung before this handle was made: one answer for it. A spare one does no harm.
+    // The parent may have rung before this handle was made: one
+    // answer for it. A spare one does no harm.
     answer.ring();
     while let Ok(rings) = bell.wait() {
         for _ in 0..rings.get() {
@@ -220,7 +221,8 @@ fn rings_made_before_a_death_are_heard_before_it_is_told() {
     }
 }
 
-/// The one instant at which a death could leave a sleeper behind for good: the peer took the duty to wake it.
+/// The one instant at which a death could leave a sleeper behind for
+/// good: the peer took the duty to wake it.
 #[test]
 fn a_peer_that_dies_between_taking_the_bits_and_waking_leaves_nobody_asleep() {
     let segment = segment();
@@ -234,7 +236,8 @@ fn a_successor_gets_the_slots_of_the_dead_and_rings_on() {
     let segment = segment();
     let mut bell: Bell<Eventfd> = segment.bell_waiting_by(TO_PARENT).unwrap();
     for generation in 0..5 {
-        // Two eventfd waiter slots at the child's bell: without the repair the third generation would find none.
+        // Two eventfd waiter slots at the child's bell: without the
+        // repair the third generation would find none.
         let (connection, child) = start("serve eventfd", &segment);
         assert_eq!(wait(&mut bell), Ok(1), "generation {generation}");
         connection.bell_waiting_by::<Futex>(TO_CHILD).unwrap().ring();
@@ -307,8 +310,8 @@ fn kill_a_hundred() {
     let mut descriptors = usize::MAX;
     let mut seed = 0x9e37_79b9_u32;
     for kill in 0..kills {
-        // What is opened once is open by then. The thread that told of the last death may still hold its connection: the
-        // least of several counts.
+        // What is opened once is open by then. The thread that told of the last death may still hold its
+        // connection: the least of several counts.
         if (5..12).contains(&kill) {
             descriptors = descriptors.min(open_descriptors());
         }
@@ -406,7 +409,8 @@ fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("doorbell-test-{}-{name}", std::process::id()))
 }
 
-/// Sockets with a time-out return EINTR after any handled signal; the stress met that as a failed rendezvous.
+/// Sockets with a time-out return EINTR after any handled signal; the
+/// stress met that as a failed rendezvous.
 #[test]
 fn a_signal_during_the_rendezvous_does_not_end_it() {
     use std::os::unix::thread::JoinHandleExt;
@@ -476,7 +480,8 @@ fn more_eventfds_than_one_packet_carries_are_taken_by_who_says_so() {
     }
 }
 
-/// A child that returned from its function instead of exiting removed the paths at which its parent lives on.
+/// A child that returned from its function instead of exiting removed
+/// the paths at which its parent lives on.
 #[test]
 fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     let directory = std::env::temp_dir().join(format!("doorbell-fork-{}", std::process::id()));

@@ -15,7 +15,8 @@ pub enum JoinError {
     Attach(AttachError),
     /// The log could not be handed over, or made, or mapped.
     Meet(RendezvousError),
-    /// The publisher's next admission over this connection is for another lane: join in the order of admission.
+    /// The publisher's next admission over this connection is for
+    /// another lane: join in the order of admission.
     OtherLane {
         /// The lane asked for.
         asked: u32,

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory of a log, as its publisher or as a subscriber maps it.
 ///
-/// Invariant: `base` is valid for `length` bytes, which are a [`LogHeader`] and, from [`LOG_RING`] on, `capacity` bytes;
-/// for writes only if this process made it. The file cannot shrink.
+/// Invariant: `base` is valid for `length` bytes, which are a [`LogHeader`] and, from [`LOG_RING`]
+/// on, `capacity` bytes; for writes only if this process made it. The file cannot shrink.
 #[derive(Debug)]
 pub(super) struct LogMemory {
     base: NonNull<u8>,
@@ -90,7 +90,8 @@ impl LogMemory {
         unsafe { self.base.cast().as_ref() }
     }
 
-    /// Publisher: copies a payload in. `offset` is a multiple of 8, and the record in which it lies is in the ring.
+    /// Publisher: copies a payload in. `offset` is a multiple of 8,
+    /// and the record in which it lies is in the ring.
     pub(super) fn write(&self, offset: u64, from: &[u8]) {
         // SAFETY: it lies in the log, which this process made and writes through this one handle.
         if self.is_in_one_piece(offset, from.len()) && unsafe { bulk::store(self.at(offset), from) } {
@@ -159,7 +160,8 @@ impl LogMemory {
 impl Log for LogMemory {
     #[inline(always)]
     fn word(&self, offset: u64) -> &AtomicU64 {
-        // SAFETY: in the ring whatever the offset, a multiple of 8 from a page; the mapping lives as long as `self`.
+        // SAFETY: in the ring whatever the offset, a multiple of 8
+        // from a page; the mapping lives as long as `self`.
         unsafe { &*self.at(offset & !7).cast::<AtomicU64>() }
     }
 

@@ -11,11 +11,13 @@ use doorbell_core::channel::broadcast::Here;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A message in the publisher's log, where it lies. Several may be held at once, until the subscriber is used the next time.
+/// A message in the publisher's log, where it lies. Several may be held at once, until the
+/// subscriber is used the next time.
 ///
-/// The log is the publisher's to write, whom the subscriber cannot stop: what has been read is good only if the message
-/// [is intact](Self::is_intact) afterwards. A publisher that [holds back](super::WhenSlow::HoldBack) for this subscriber leaves
-/// alone what is held, as long as the subscription lasts.
+/// The log is the publisher's to write, whom the subscriber cannot stop: what
+/// has been read is good only if the message [is intact](Self::is_intact)
+/// afterwards. A publisher that [holds back](super::WhenSlow::HoldBack) for this
+/// subscriber leaves alone what is held, as long as the subscription lasts.
 pub struct Published<'a, T: Trust> {
     log: &'a LogMemory,
     here: Here,
@@ -48,8 +50,8 @@ impl<'a, T: Trust> Published<'a, T> {
         self.copy_to(&mut copy).map(|_| copy)
     }
 
-    /// Copies the first bytes, as many as there are and fit. Returns how many; `None` if the message was overwritten, and what
-    /// is in `to` is nothing.
+    /// Copies the first bytes, as many as there are and fit. Returns how many; `None` if the
+    /// message was overwritten, and what is in `to` is nothing.
     pub fn copy_to(&self, to: &mut [u8]) -> Option<usize> {
         let fitting = to.len().min(self.len());
         self.log.read(self.here.payload(), &mut to[..fitting]);
@@ -58,8 +60,8 @@ impl<'a, T: Trust> Published<'a, T> {
 
     /// Where the message lies, for [`len`](Self::len) bytes, while the subscriber is borrowed.
     ///
-    /// The publisher may be writing there at this moment. Read with volatile or atomic accesses, and believe it only if
-    /// the message [is intact](Self::is_intact) afterwards.
+    /// The publisher may be writing there at this moment. Read with volatile or atomic accesses,
+    /// and believe it only if the message [is intact](Self::is_intact) afterwards.
     pub fn as_ptr(&self) -> *const u8 {
         self.log.at(self.here.payload())
     }
@@ -69,12 +71,13 @@ impl<'a> Published<'a, Trusted> {
     /// Its bytes, without a copy.
     ///
     /// # Safety
-    /// The subscriber was admitted with [`WhenSlow::HoldBack`](super::WhenSlow::HoldBack), and the publisher has not taken it for
-    /// gone.
+    /// The subscriber was admitted with [`WhenSlow::HoldBack`](super::WhenSlow::HoldBack), and the
+    /// publisher has not taken it for gone.
     pub unsafe fn bytes(&self) -> &'a [u8] {
-        // SAFETY: a message lies in the log in one piece (`Here`). A publisher that holds back writes there only when the
-        // subscriber has said that it is beyond, for which it must be used, of which 'a is a borrow. That it holds back is the
-        // caller's word; that it follows the protocol, the word of whoever trusts it.
+        // SAFETY: a message lies in the log in one piece (`Here`). A publisher that holds back writes there
+        // only when the subscriber has said that it is beyond, for which it must be used, of which
+        // 'a is a borrow. That it holds back is the caller's word; that it follows the protocol,
+        // the word of whoever trusts it.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len()) }
     }
 }
@@ -85,8 +88,9 @@ impl<T: Trust> fmt::Debug for Published<'_, T> {
     }
 }
 
-/// The messages that are there, in order, each where it lies. A publisher that holds back may be waiting for the room of those
-/// that were taken out, until the subscriber is used the next time. What is not taken out stays.
+/// The messages that are there, in order, each where it lies. A publisher that holds back may be
+/// waiting for the room of those that were taken out, until the subscriber is used the next time.
+/// What is not taken out stays.
 #[derive(Debug)]
 pub struct PublishedBatch<'a, T: Trust> {
     /// Found already.
@@ -107,7 +111,8 @@ impl<'a, T: Trust> Iterator for PublishedBatch<'a, T> {
 }
 
 impl<T: Trust, W: Wait> Subscriber<T, W> {
-    /// All messages that are there, and those that come while they are gone through, without a copy. Waits for the first.
+    /// All messages that are there, and those that come while they are gone through, without a
+    /// copy. Waits for the first.
     ///
     /// ```
     /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
@@ -135,8 +140,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         }
     }
 
-    /// As [`recv_batch`](Self::recv_batch), but waits no longer than until `deadline`; for ever if there is none. There is none in
-    /// it if none came.
+    /// As [`recv_batch`](Self::recv_batch), but waits no longer than until `deadline`; for ever if
+    /// there is none. There is none in it if none came.
     ///
     /// # Errors
     /// [`RecvError`].

@@ -28,14 +28,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// What happens when a message would overwrite one that a subscriber has not received. Chosen by the publisher for
-/// each subscriber.
+/// What happens when a message would overwrite one that a subscriber has not received. Chosen by
+/// the publisher for each subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenSlow {
-    /// The publisher waits, until its deadline. For subscribers it depends on and trusts to go on: one that stops holds
-    /// up all.
+    /// The publisher waits, until its deadline. For subscribers it depends on and trusts to go on:
+    /// one that stops holds up all.
     HoldBack,
-    /// The subscription ends: the subscriber is told [`RecvError::Dropped`](crate::channel::RecvError::Dropped),
+    /// The subscription ends: the subscriber is told
+    /// [`RecvError::Dropped`](crate::channel::RecvError::Dropped),
     /// the publisher [`Ended::Dropped`].
     Drop,
     /// The subscriber misses messages, and is told how many.
@@ -56,10 +57,12 @@ pub enum Ended {
     Violation(PeerViolation),
 }
 
-/// One message to many subscribers. Each has its own cursor and sees every message from its admission on.
+/// One message to many subscribers. Each has its own cursor and sees
+/// every message from its admission on.
 ///
-/// The log is written by the publisher alone: it is sealed so that no other process can ever map it writable. What a
-/// subscriber writes lies in the segment it shares with the publisher alone, so that none can disturb another.
+/// The log is written by the publisher alone: it is sealed so that no other process can ever map it
+/// writable. What a subscriber writes lies in the segment it shares with the publisher alone, so
+/// that none can disturb another.
 ///
 /// ```
 /// use doorbell::channel::broadcast::{Publisher, WhenSlow};
@@ -127,7 +130,8 @@ struct Place {
 }
 
 impl Publisher {
-    /// A log of at least `capacity` bytes, without subscribers. The longest message takes about three eighths of it.
+    /// A log of at least `capacity` bytes, without subscribers. The
+    /// longest message takes about three eighths of it.
     ///
     /// # Errors
     /// [`MapError`].
@@ -137,7 +141,8 @@ impl Publisher {
 }
 
 impl<W: Wait + Default> Publisher<W> {
-    /// As [`new`](Self::new), with a chosen [way of waiting](crate::wait) for subscribers that hold it back.
+    /// As [`new`](Self::new), with a chosen [way of
+    /// waiting](crate::wait) for subscribers that hold it back.
     ///
     /// # Errors
     /// [`MapError`].
@@ -164,8 +169,8 @@ impl<W: Wait + Default> Publisher<W> {
 }
 
 impl<W: Wait> Publisher<W> {
-    /// A subscriber in this process, which may be given to another thread. It receives what is published from now on, behind the
-    /// [history](Self::set_history).
+    /// A subscriber in this process, which may be given to another thread. It receives what is
+    /// published from now on, behind the [history](Self::set_history).
     ///
     /// # Errors
     /// [`JoinError`].
@@ -173,7 +178,8 @@ impl<W: Wait> Publisher<W> {
         self.subscribe_waiting_by(slow)
     }
 
-    /// As [`subscribe`](Self::subscribe), with a chosen [way of waiting](crate::wait) for the subscriber.
+    /// As [`subscribe`](Self::subscribe), with a chosen [way of
+    /// waiting](crate::wait) for the subscriber.
     ///
     /// # Errors
     /// As [`subscribe`](Self::subscribe).
@@ -221,9 +227,10 @@ impl<W: Wait> Publisher<W> {
         subscriber
     }
 
-    /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of the segment they share. It
-    /// receives what is published from now on, behind the [history](Self::set_history). Returns its number here. The connection may be dropped: the connection is kept
-    /// until the subscription ends.
+    /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of
+    /// the segment they share. It receives what is published from now on, behind the
+    /// [history](Self::set_history). Returns its number here. The connection may be dropped: the
+    /// connection is kept until the subscription ends.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -251,7 +258,8 @@ impl<W: Wait> Publisher<W> {
         lane_number: u32,
         slow: WhenSlow,
     ) -> Result<Begin, JoinError> {
-        // Nobody may publish for a long time. All are looked at when there are twice as many as stayed at the last look.
+        // Nobody may publish for a long time. All are looked at when
+        // there are twice as many as stayed at the last look.
         if self.places.len() >= self.look_at {
             self.look_at_all();
             self.look_at = (2 * self.places.len()).max(LANES);
@@ -279,8 +287,9 @@ impl<W: Wait> Publisher<W> {
         Ok(Begin { number, cursor, published })
     }
 
-    /// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the log still has: 0, if this is not
-    /// called. One that is held back for, or dropped, is as far behind from its beginning on.
+    /// Gives whoever subscribes from now on the last `most` messages first, or as many of them as
+    /// the log still has: 0, if this is not called. One that is held back for, or dropped, is
+    /// as far behind from its beginning on.
     ///
     /// ```
     /// use doorbell::channel::broadcast::{Publisher, WhenSlow};
@@ -300,13 +309,15 @@ impl<W: Wait> Publisher<W> {
     }
 
     /// Whether a signal that this thread handles ends a wait for a subscriber
-    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
+    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does
+    /// not if this is not called.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.interruptible = interruptible;
         self.places.iter_mut().for_each(|place| place.listener.set_interruptible(interruptible));
     }
 
-    /// How many subscribers there are, of whom some may have gone since the last look: at the least at every turn of the log.
+    /// How many subscribers there are, of whom some may have gone since the last look: at the least
+    /// at every turn of the log.
     pub fn subscribers(&self) -> usize {
         self.places.len()
     }
@@ -316,7 +327,8 @@ impl<W: Wait> Publisher<W> {
         broadcast::longest_message(self.log.capacity())
     }
 
-    /// Whose subscriptions ended since the last call, and how: the last 1024 of them. A subscriber's end never fails a publication.
+    /// Whose subscriptions ended since the last call, and how: the last 1024 of them. A
+    /// subscriber's end never fails a publication.
     pub fn ended(&mut self) -> Vec<(u64, Ended)> {
         self.look_at_all();
         std::mem::take(&mut self.ended).into()
@@ -336,19 +348,22 @@ impl<W: Wait> Publisher<W> {
         }
     }
 
-    /// As [`publish`](Self::publish), but waits no longer than until `deadline`; for ever if there is none.
+    /// As [`publish`](Self::publish), but waits no longer than until
+    /// `deadline`; for ever if there is none.
     ///
     /// # Errors
-    /// [`SendError::TimedOut`] if a subscriber held it back till then; [`SendError::TooLong`], [`SendError::Wait`].
+    /// [`SendError::TimedOut`] if a subscriber held it back till
+    /// then; [`SendError::TooLong`], [`SendError::Wait`].
     pub fn publish_deadline(&mut self, message: &[u8], deadline: Option<Deadline>) -> Result<(), SendError> {
         let floor = self.wait_for_room(message.len() as u64, deadline)?;
         self.put(floor, message.len() as u64, |log, at| log.write(at, message));
         Ok(())
     }
 
-    /// Publishes a message of `length` bytes that `write` makes where subscribers find it. Waits, before that, until `deadline`
-    /// while a subscriber that may do so holds it back; for ever if there is none. What `write` leaves out has the bytes that an
-    /// earlier message left there.
+    /// Publishes a message of `length` bytes that `write` makes where
+    /// subscribers find it. Waits, before that, until `deadline` while a
+    /// subscriber that may do so holds it back; for ever if there is none. What
+    /// `write` leaves out has the bytes that an earlier message left there.
     ///
     /// ```
     /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
@@ -402,7 +417,8 @@ impl<W: Wait> Publisher<W> {
         Ok(())
     }
 
-    /// Before which index nothing may be needed any more when a message of `length` bytes is published.
+    /// Before which index nothing may be needed any more when a
+    /// message of `length` bytes is published.
     fn floor_for(&self, length: u64) -> Result<u64, SendError> {
         let longest = self.longest();
         if length > longest {
@@ -414,7 +430,8 @@ impl<W: Wait> Publisher<W> {
         Ok(self.index.floor_for(length, &self.log)?)
     }
 
-    /// Publishes what `write` writes in the place of what lies before `floor`, which holds nobody back.
+    /// Publishes what `write` writes in the place of what lies before
+    /// `floor`, which holds nobody back.
     fn put(&mut self, floor: u64, length: u64, write: impl FnOnce(&LogMemory, u64)) {
         let before = self.index.tail();
         self.index.publish(floor, length, &self.log, |at| write(&self.log, at));
@@ -427,13 +444,15 @@ impl<W: Wait> Publisher<W> {
         }
     }
 
-    /// Before going back to the event loop: does anybody hold back a message of `length` bytes after all? If so, a file that
-    /// becomes readable when that subscriber has gone on, or gone; there may then be another who holds it back. For
-    /// epoll, poll, mio or tokio, level- or edge-triggered. `None` if nobody does, if publishing has an error to tell, or if
+    /// Before going back to the event loop: does anybody hold back a message of `length` bytes
+    /// after all? If so, a file that becomes readable when that subscriber has gone on, or
+    /// gone; there may then be another who holds it back. For epoll, poll, mio or tokio, level-
+    /// or edge-triggered. `None` if nobody does, if publishing has an error to tell, or if
     /// those who do went on a few times while this looked: try to publish again, and do not sleep.
     ///
-    /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a waiter slot for eventfds at the bell at which the
-    /// publisher waits for that subscriber, until the subscription ends. Never read from the file or write to it yourself.
+    /// Call it when [`try_publish`](Self::try_publish) found the log full. Takes a waiter slot for
+    /// eventfds at the bell at which the publisher waits for that subscriber, until the
+    /// subscription ends. Never read from the file or write to it yourself.
     ///
     /// ```
     /// use doorbell::channel::SendError;
@@ -489,7 +508,8 @@ impl<W: Wait> Publisher<W> {
         self.places.iter_mut().filter(can).map(|place| &mut place.listener)
     }
 
-    /// Somebody who holds back the floor from `floor`. Ends the subscriptions of those who went, lied, or are too slow.
+    /// Somebody who holds back the floor from `floor`. Ends the
+    /// subscriptions of those who went, lied, or are too slow.
     #[inline]
     fn blocker(&mut self, floor: u64) -> Option<usize> {
         let until_floor = floor.wrapping_sub(self.index.floor());
@@ -541,7 +561,8 @@ impl<W: Wait> Publisher<W> {
         }
     }
 
-    /// Wakes those who sleep at `bell`, if the index from `before` to now is what one of them waits for.
+    /// Wakes those who sleep at `bell`, if the index from `before` to
+    /// now is what one of them waits for.
     #[cold]
     fn wake(&self, bell: &Arc<BellState>, before: u64) {
         let now = self.index.tail();
@@ -589,7 +610,8 @@ impl<W: Wait> Publisher<W> {
     }
 }
 
-/// A message that is being made where subscribers will find it. See [`Publisher::publish_in_place`].
+/// A message that is being made where subscribers will find it. See
+/// [`Publisher::publish_in_place`].
 #[derive(Debug)]
 pub struct Draft<'a> {
     log: &'a LogMemory,
@@ -619,8 +641,8 @@ fn may_go_on(lane: &Lane, subscriber: &Partner, seen: u64, floor: u64) -> bool {
 }
 
 impl Place {
-    /// Says that the publisher wants to be woken when this subscriber has gone on to `floor`. Before it arms:
-    /// `Subscriber::release` reads it behind its fence.
+    /// Says that the publisher wants to be woken when this subscriber has gone on to `floor`.
+    /// Before it arms: `Subscriber::release` reads it behind its fence.
     fn want(&self, floor: u64) {
         fault::point();
         self.lane.control().room_wanted.store(floor.wrapping_sub(1), Ordering::Relaxed);

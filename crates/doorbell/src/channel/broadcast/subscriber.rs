@@ -22,8 +22,9 @@ use rustix::fd::BorrowedFd;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-/// One subscription to a [`Publisher`](super::Publisher), whose log is mapped read-only. Messages are copied out of it, or read
-/// where they lie ([`recv_batch`](Self::recv_batch)). In an event loop, use [`file`](Self::file) and [`listen`](Self::listen).
+/// One subscription to a [`Publisher`](super::Publisher), whose log is mapped read-only. Messages
+/// are copied out of it, or read where they lie ([`recv_batch`](Self::recv_batch)). In an event
+/// loop, use [`file`](Self::file) and [`listen`](Self::listen).
 #[derive(Debug)]
 pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
     log: LogMemory,
@@ -43,8 +44,9 @@ pub struct Subscriber<T: Trust = Untrusted, W: Wait = Adaptive> {
 }
 
 impl<T: Trust> Subscriber<T> {
-    /// Subscribes at the peer of `connection`, which calls [`Publisher::admit`](super::Publisher::admit) with the same
-    /// `lane` of the segment they share. The connection may be dropped.
+    /// Subscribes at the peer of `connection`, which calls
+    /// [`Publisher::admit`](super::Publisher::admit) with the same `lane` of the segment they
+    /// share. The connection may be dropped.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -54,8 +56,9 @@ impl<T: Trust> Subscriber<T> {
 }
 
 impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
-    /// As [`join`](Subscriber::join), with a chosen [way of waiting](crate::wait), and a log of up to `most` bytes instead of the
-    /// [`MOST_MEMORY`](crate::rendezvous::MOST_MEMORY) that are taken from a publisher who is not trusted.
+    /// As [`join`](Subscriber::join), with a chosen [way of waiting](crate::wait), and a log of up
+    /// to `most` bytes instead of the [`MOST_MEMORY`](crate::rendezvous::MOST_MEMORY) that are
+    /// taken from a publisher who is not trusted.
     ///
     /// # Errors
     /// [`JoinError`].
@@ -98,14 +101,16 @@ impl<T: Trust, W: Wait + Default> Subscriber<T, W> {
 }
 
 impl<T: Trust, W: Wait> Subscriber<T, W> {
-    /// Whether a signal that this thread handles ends a wait ([`WaitError::Interrupted`](crate::WaitError::Interrupted)).
+    /// Whether a signal that this thread handles ends a wait
+    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)).
     /// It does not if this is not called.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
     }
 
-    /// Receives the next message into `to`, if there is one. Returns how many messages were missed directly before it. What
-    /// was in `to` is lost also if there is none: one may be overwritten while it is copied.
+    /// Receives the next message into `to`, if there is one. Returns how many messages were missed
+    /// directly before it. What was in `to` is lost also if there is none: one may be
+    /// overwritten while it is copied.
     ///
     /// # Errors
     /// [`RecvError`].
@@ -149,8 +154,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         }
     }
 
-    /// Receives the next message into `to`, whose content it replaces. Waits while there is none. Returns how many
-    /// messages were missed directly before it.
+    /// Receives the next message into `to`, whose content it replaces. Waits while there is none.
+    /// Returns how many messages were missed directly before it.
     ///
     /// # Errors
     /// [`RecvError`].
@@ -163,8 +168,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         }
     }
 
-    /// As [`recv_into`](Self::recv_into), but waits no longer than until `deadline`; for ever if there is none. `None`
-    /// if no message came.
+    /// As [`recv_into`](Self::recv_into), but waits no longer than until `deadline`; for ever if
+    /// there is none. `None` if no message came.
     ///
     /// # Errors
     /// [`RecvError`].
@@ -205,8 +210,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         }
     }
 
-    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is something to receive.
-    /// As [`Receiver::file`](crate::channel::Receiver::file).
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is
+    /// something to receive. As [`Receiver::file`](crate::channel::Receiver::file).
     ///
     /// # Errors
     /// [`WaitError::NoWaiterSlot`].
@@ -215,8 +220,9 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         self.listener.file()
     }
 
-    /// Before going back to the event loop: is there something to receive after all? Makes the file unreadable if not,
-    /// until there is. As [`Receiver::listen`](crate::channel::Receiver::listen).
+    /// Before going back to the event loop: is there something to receive after all? Makes the file
+    /// unreadable if not, until there is. As
+    /// [`Receiver::listen`](crate::channel::Receiver::listen).
     ///
     /// ```
     /// use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
@@ -282,8 +288,8 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
         &mut self.listener
     }
 
-    /// Is there really something to receive, or an end to be told? That a publisher has come looks the same to a waiter
-    /// until this was called.
+    /// Is there really something to receive, or an end to be told? That a publisher has come looks
+    /// the same to a waiter until this was called.
     fn settle(&mut self) -> bool {
         let word = &self.lane.control().sender;
         self.dropped
@@ -407,7 +413,8 @@ impl NextInPlace<'_> {
     }
 }
 
-/// Did we miss messages because the publisher ended the subscription? It says so before it writes over what we had not read.
+/// Did we miss messages because the publisher ended the subscription? It says so before it writes
+/// over what we had not read.
 fn is_dropped(lost: u64, control: &Control) -> bool {
     lost > 0 && control.dropped.load(Ordering::Relaxed) != 0
 }

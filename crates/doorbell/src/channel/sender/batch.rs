@@ -9,8 +9,8 @@ use crate::peer::Trust;
 use crate::wait::Wait;
 
 impl<T: Trust, W: Wait> Sender<T, W> {
-    /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring comes once, when the
-    /// batch is dropped.
+    /// A batch: what is pushed into it is seen at once by a receiver that is awake, and the ring
+    /// comes once, when the batch is dropped.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
@@ -43,7 +43,8 @@ impl<T: Trust, W: Wait> Batch<'_, T, W> {
         self.sender.push(message)
     }
 
-    /// Adds a message. While there is no room it rings and waits until `deadline`; for ever if there is none.
+    /// Adds a message. While there is no room it rings and waits
+    /// until `deadline`; for ever if there is none.
     ///
     /// # Errors
     /// [`SendError`].

@@ -40,29 +40,34 @@ use std::time::Duration;
 /// | wait in an event loop | [`file`](Self::file) and [`listen`](Self::listen) |
 /// | drop the message, and count | [`send_or_drop`](Self::send_or_drop) |
 ///
-/// A message may be empty. The longest takes three eighths of the ring ([`longest`](Self::longest)).
+/// A message may be empty. The longest takes three eighths of the ring
+/// ([`longest`](Self::longest)).
 ///
 /// # What happens when …
 ///
-/// **… nobody receives yet?** Messages wait in the ring. When it is full, a deadline ends with [`SendError::NoReceiver`]; without
-/// one a send between threads says so at once, and one between processes waits for the process to come
-/// ([`has_receiver`](Self::has_receiver)).
+/// **… nobody receives yet?** Messages wait in the ring. When it is full, a deadline ends with
+/// [`SendError::NoReceiver`]; without one a send between threads says so at once, and one between
+/// processes waits for the process to come ([`has_receiver`](Self::has_receiver)).
 ///
-/// **… the receiver leaves or dies?** The next send returns [`SendError::Closed`] or [`SendError::PeerGone`]; so does a
-/// send that waits for room. When another receiver attaches, sending works again.
+/// **… the receiver leaves or dies?** The next send returns
+/// [`SendError::Closed`] or [`SendError::PeerGone`]; so does a send that
+/// waits for room. When another receiver attaches, sending works again.
 ///
-/// **… this sender is dropped?** The receiver gets all messages and then [`RecvError::Closed`](super::RecvError::Closed).
+/// **… this sender is dropped?** The receiver gets all messages and then
+/// [`RecvError::Closed`](super::RecvError::Closed).
 ///
-/// **… a process forks?** The end stays the parent's: both would write the same bytes. Dropping the child's copy does
-/// nothing. Take a child's ends in the child.
+/// **… a process forks?** The end stays the parent's: both would write the same bytes. Dropping the
+/// child's copy does nothing. Take a child's ends in the child.
 #[derive(Debug)]
 pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
-    /// How far we have sent, and how far the receiver is known to have released. In memory of our own: what others write there is
-    /// taken over once it was checked.
+    /// How far we have sent, and how far the receiver is known to have released. In memory of our
+    /// own: what others write there is taken over once it was checked.
     pub(super) index: lane::Sender,
-    /// Left out only while the receiver runs one on our processor before it sleeps; taken back before this end is left.
+    /// Left out only while the receiver runs one on our processor before it sleeps; taken back
+    /// before this end is left.
     fence: Fence,
-    /// The word at the lane that says we are there, from `on` to the drop, in the process that took it.
+    /// The word at the lane that says we are there, from `on` to the
+    /// drop, in the process that took it.
     end: End,
     /// As we know the receiver. Looked at before each message.
     receiver: Partner,
@@ -79,7 +84,8 @@ pub struct Sender<T: Trust = Untrusted, W: Wait = Adaptive> {
 }
 
 impl<T: Trust, W: Wait> Sender<T, W> {
-    /// The longest message this channel takes, in bytes. A message takes its length in the ring, rounded up to eight, and eight more.
+    /// The longest message this channel takes, in bytes. A message takes its length in the ring,
+    /// rounded up to eight, and eight more.
     ///
     /// ```
     /// let (sender, _receiver) = doorbell::channel(4096)?;
@@ -90,7 +96,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         self.index.longest()
     }
 
-    /// Has anybody taken the receiving end who has not left or died since? Until then messages wait in the ring.
+    /// Has anybody taken the receiving end who has not left or died
+    /// since? Until then messages wait in the ring.
     ///
     /// ```
     /// let (sender, receiver) = doorbell::channel(4096)?;
@@ -221,8 +228,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Ok(())
     }
 
-    /// Sends `message` if there is room, else drops it and counts that where the receiver can see it
-    /// ([`Receiver::dropped`](super::Receiver::dropped)). Returns whether it was sent.
+    /// Sends `message` if there is room, else drops it and counts that where the receiver can see
+    /// it ([`Receiver::dropped`](super::Receiver::dropped)). Returns whether it was sent.
     ///
     /// ```
     /// let (mut sender, receiver) = doorbell::channel(64)?;
@@ -249,8 +256,9 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Writes `message` where a receiver that is awake finds it, and wakes nobody: [`ring`](Self::ring) does, and a push that finds
-    /// the channel full. No fence, no system call. For receivers that poll, and for bursts.
+    /// Writes `message` where a receiver that is awake finds it, and wakes nobody:
+    /// [`ring`](Self::ring) does, and a push that finds the channel full. No fence, no system
+    /// call. For receivers that poll, and for bursts.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
@@ -280,8 +288,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         Ok(())
     }
 
-    /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last ring. At most one fence and
-    /// one load if it does not; nothing if nothing was pushed.
+    /// Wakes the receiver if it sleeps and waits for no more than what was pushed since the last
+    /// ring. At most one fence and one load if it does not; nothing if nothing was pushed.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel(4096)?;
@@ -305,7 +313,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         self.ring();
     }
 
-    /// Tells of all that was published since the receiver was told last, and of what was sent without a fence since then.
+    /// Tells of all that was published since the receiver was told last, and of what was sent
+    /// without a fence since then.
     #[cold]
     #[inline(never)]
     fn announce(&mut self) {
@@ -327,7 +336,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Room for a message of up to `most` bytes that is written in place. Waits while there is none.
+    /// Room for a message of up to `most` bytes that is written in
+    /// place. Waits while there is none.
     ///
     /// ```
     /// let (mut sender, mut receiver) = doorbell::channel::pair(4096)?;
@@ -412,7 +422,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// Whether a signal that this thread handles ends a wait for room
-    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)). It does not if this is not called.
+    /// ([`WaitError::Interrupted`](crate::WaitError::Interrupted)).
+    /// It does not if this is not called.
     ///
     /// ```
     /// use doorbell::WaitError;

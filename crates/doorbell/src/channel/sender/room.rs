@@ -20,11 +20,11 @@ use rustix::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 impl<T: Trust, W: Wait> Sender<T, W> {
-    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is room. For epoll, poll, mio
-    /// or tokio, level- or edge-triggered.
+    /// A file that becomes readable after [`listen`](Self::listen) returned false, when there is
+    /// room. For epoll, poll, mio or tokio, level- or edge-triggered.
     ///
-    /// Takes a waiter slot for eventfds at the bell at which the sender waits, for good. Never read from the file or write to it
-    /// yourself.
+    /// Takes a waiter slot for eventfds at the bell at which the sender waits, for good. Never read
+    /// from the file or write to it yourself.
     ///
     /// ```
     /// use rustix::event::epoll;
@@ -42,10 +42,12 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         self.listener.file()
     }
 
-    /// Before going back to the event loop: is there room for a message of `length` bytes after all, or something to be told
-    /// of the receiver? Makes the file unreadable if not, until there is. Rings for what was pushed.
+    /// Before going back to the event loop: is there room for a message of `length` bytes after
+    /// all, or something to be told of the receiver? Makes the file unreadable if not, until
+    /// there is. Rings for what was pushed.
     ///
-    /// Call it when [`try_send`](Self::try_send) found the channel full, and go back to the event loop only after `false`.
+    /// Call it when [`try_send`](Self::try_send) found the channel full, and go back to the event
+    /// loop only after `false`.
     ///
     /// ```
     /// use doorbell::channel::SendError;
@@ -110,7 +112,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         RoomFor { sender: self, length: length as u64 }
     }
 
-    /// Room for nearly every message: nothing has happened to the receiver or this process, and so much is open in one piece.
+    /// Room for nearly every message: nothing has happened to the receiver or this process, and so
+    /// much is open in one piece.
     #[inline(always)]
     pub(super) fn room_now(&self, most: usize) -> Option<lane::Room> {
         if self.receiver.may_have_gone(&self.lane.control().receiver) {
@@ -139,7 +142,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// As `try_room`, for one who will come again: the receiver may sleep over what was pushed and not rung.
+    /// As `try_room`, for one who will come again: the receiver may
+    /// sleep over what was pushed and not rung.
     pub(super) fn room_or_full(&mut self, most: u64) -> Result<lane::Room, SendError> {
         let room = self.try_room(most)?;
         room.ok_or_else(|| {
@@ -185,8 +189,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         }
     }
 
-    /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it arms: `RingReader::release`
-    /// reads it behind its fence.
+    /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it
+    /// arms: `RingReader::release` reads it behind its fence.
     fn want_room(&self, most: u64) -> u64 {
         let wanted = self.index.wanted(most);
         fault::point();
@@ -194,7 +198,8 @@ impl<T: Trust, W: Wait> Sender<T, W> {
         wanted
     }
 
-    /// For the `ready` of a wait: has the receiver released beyond `wanted`, or has something happened to it?
+    /// For the `ready` of a wait: has the receiver released beyond
+    /// `wanted`, or has something happened to it?
     fn may_go_on(&self, wanted: u64) -> bool {
         self.index.may_go_on(wanted, &self.lane) || self.receiver.may_have_gone(&self.lane.control().receiver)
     }

@@ -154,8 +154,8 @@ impl Sender<Trusted> {
         sender
     }
 
-    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this process, forked
-    /// children.
+    /// As [`attach`](Self::attach), on a segment whose other users are all trusted: threads of this
+    /// process, forked children.
     ///
     /// ```
     /// use doorbell::channel::{Lanes, Receiver, Sender};

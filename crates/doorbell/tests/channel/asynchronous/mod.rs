@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ends that tokio tasks await: with real traffic from other processes, dropped in the middle of a wait, with dying peers,
-//! on a runtime with one thread and on one with several.
+//! Ends that tokio tasks await: with real traffic from other processes, dropped in the middle of a
+//! wait, with dying peers, on a runtime with one thread and on one with several.
 #![allow(unexpected_cfgs, reason = "`ci/sanitize` sets it")]
 
 mod cancelled;
@@ -23,14 +23,15 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::task::coop::unconstrained;
 
-/// Runs `task` on a runtime of one thread and on one of two, each time as a task of the runtime. A task that is never woken,
-/// or never gives way to others, is a hang that is found.
+/// Runs `task` on a runtime of one thread and on one of two, each time as a task of the runtime. A
+/// task that is never woken, or never gives way to others, is a hang that is found.
 fn on_both_runtimes<F>(task: impl Fn() -> F + Send + Clone + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let mut runtimes = vec![Builder::new_current_thread()];
-    // The thread sanitizer does not see into the locks of std by which the threads of the other pass tasks on.
+    // The thread sanitizer does not see into the locks of std by
+    // which the threads of the other pass tasks on.
     #[cfg(not(thread_sanitizer))]
     runtimes.push(Builder::new_multi_thread());
     for mut runtime in runtimes {
@@ -48,7 +49,8 @@ where
     }
 }
 
-/// Polls `future` once and drops it if it is not done: in the middle of its wait, not because the task's turn is over.
+/// Polls `future` once and drops it if it is not done: in the middle
+/// of its wait, not because the task's turn is over.
 async fn try_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(unconstrained(future));
     poll_fn(|cx| {

@@ -45,7 +45,8 @@ fn is_refused_without_a_runtime(end: impl doorbell::Awaitable) {
     assert!(made.is_err(), "no runtime to register with");
 }
 
-/// Making it looked for the room of an empty message, and ended the subscriptions that were in its way.
+/// Making it looked for the room of an empty message, and ended the
+/// subscriptions that were in its way.
 #[test]
 fn a_publisher_that_is_made_to_be_awaited_ends_no_subscription() {
     on_both_runtimes(|| async {
@@ -87,8 +88,8 @@ fn what_a_task_slept_is_counted_for_those_who_look() {
     });
 }
 
-/// A wait before which the file was not yet watched was counted twice, and one that ended with an error made one with the
-/// next.
+/// A wait before which the file was not yet watched was counted twice, and one that ended with an
+/// error made one with the next.
 #[test]
 fn a_sleep_is_counted_once_and_an_error_ends_a_wait() {
     on_both_runtimes(|| async {

@@ -38,7 +38,8 @@ fn a_gather_is_a_stream_that_ends_when_all_senders_have_left() {
     });
 }
 
-/// The end of the last one was told again and again: who wrote it down and went on never came to the end.
+/// The end of the last one was told again and again: who wrote it
+/// down and went on never came to the end.
 #[test]
 fn a_stream_tells_once_that_a_sender_was_killed_then_ends_and_goes_on_with_the_next() {
     async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {

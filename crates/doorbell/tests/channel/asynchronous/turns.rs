@@ -110,7 +110,8 @@ async fn done_in_one_poll(mut once: impl AsyncFnMut()) -> u32 {
     done.get()
 }
 
-/// One untrusted client that never stopped sending stopped a runtime: no other task, and no time-out around it, had its turn.
+/// One untrusted client that never stopped sending stopped a runtime: no other task, and no
+/// time-out around it, had its turn.
 #[test]
 fn whoever_always_has_something_gives_way_at_every_end() {
     use doorbell::{AsyncDuplex, AsyncService, Notify};

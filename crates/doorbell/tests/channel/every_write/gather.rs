@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) fn send(connection: &Connection, number: u64) {
-    // Of a predecessor that died after its last message nobody waits to be told, and its lane may be its own for a moment.
+    // Of a predecessor that died after its last message nobody waits
+    // to be told, and its lane may be its own for a moment.
     let begun = Instant::now();
     let mut sender: Sender<_, Futex> = loop {
         match Sender::attach_waiting_by(connection, 0) {
@@ -47,7 +48,8 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
                 gather
             });
             let (mut heard, mut told, mut received) = (0, false, sent);
-            // Until it has ended, and then until one more message of the other has come: what it left lies before that.
+            // Until it has ended, and then until one more message of
+            // the other has come: what it left lies before that.
             let mut ended = None;
             loop {
                 let last = ended.is_some();
@@ -78,8 +80,8 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
                     break;
                 }
             }
-            // One that died after its last message may have left its lane before, and that is all there is to tell. All
-            // others must be told of, however long that takes.
+            // One that died after its last message may have left its lane before, and that is all there is to
+            // tell. All others must be told of, however long that takes.
             let died = ended.is_some_and(|status| !status.success());
             loop {
                 let patience = if died && !told && heard < ROUNDS { FOREVER } else { Duration::ZERO };

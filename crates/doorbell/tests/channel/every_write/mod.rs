@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A process that dies at its first write to shared memory, and another at its second, and so on through all of them. Each
-//! time the survivor gets what was whole, is told, and goes on with a successor.
+//! A process that dies at its first write to shared memory, and another
+//! at its second, and so on through all of them. Each time the survivor
+//! gets what was whole, is told, and goes on with a successor.
 
 mod bell;
 mod broadcast;
@@ -14,13 +15,15 @@ use std::os::unix::process::ExitStatusExt;
 
 /// Messages or rings of one life: so many that a ring of 64 bytes is wrapped twice and found full.
 const ROUNDS: u64 = 4;
-/// The bytes of a message of which a ring of 64 bytes takes two, and of one of which a ring of 256 takes three.
+/// The bytes of a message of which a ring of 64 bytes takes two, and
+/// of one of which a ring of 256 takes three.
 const SHORT: usize = 16;
 const LONG: usize = 72;
 /// The number of a successor, which no write has.
 const NEVER: u64 = u64::MAX;
 
-/// What the child does whose role is `verb`: aborts at its write number `number`, if it comes so far.
+/// What the child does whose role is `verb`: aborts at its write
+/// number `number`, if it comes so far.
 pub(crate) fn play(connection: &Connection, verb: &str, number: u64) {
     fault::die_at(number);
     match verb {
@@ -38,9 +41,10 @@ pub(crate) fn play(connection: &Connection, verb: &str, number: u64) {
     }
 }
 
-/// Deals with a child that dies at write 0, with one that dies at write 1, and so on, each on a segment of its own, of
-/// which `keep` takes what outlives the child, and then with its successor on the same segment. `deal` meets one child, whose
-/// number it is told, and returns how many rounds came of it; it must be all of a child that survives.
+/// Deals with a child that dies at write 0, with one that dies at write 1, and so on, each on a
+/// segment of its own, of which `keep` takes what outlives the child, and then with its successor
+/// on the same segment. `deal` meets one child, whose number it is told, and returns how many
+/// rounds came of it; it must be all of a child that survives.
 fn at_every_write<K>(
     role: &str,
     least: u64,
@@ -59,7 +63,8 @@ fn at_every_write_on<K>(
     mut deal: impl FnMut(&mut K, &Connection, u64, &mut Other) -> u64,
 ) {
     let mut number = 0;
-    // How many writes a life has depends on how often it had to wait: one survivor is not the last number.
+    // How many writes a life has depends on how often it had to wait:
+    // one survivor is not the last number.
     let mut survivors_in_a_row = 0;
     while survivors_in_a_row < 5 {
         let segment = segment(2, 2, capacity);
