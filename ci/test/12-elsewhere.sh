@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.."
 . ci/common
 ci/install/compilers oldest aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu x86_64-unknown-linux-musl \
     i686-unknown-linux-gnu
+# Sources in C are compiled for them too.
+ci/install/processors
 libraries=(--package doorbell-core --package doorbell --package doorbell-ffi)
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if rustc "+$oldest" --version 2>/dev/null; then
