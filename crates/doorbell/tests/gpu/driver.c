@@ -5,10 +5,14 @@
 // that of the thread that takes a context (test_driver_script), else of the environment (DOORBELL_TEST_DRIVER):
 //   late_us      a host function is called so late          never        kernels do not end
 //   fail         kernels end with this error                lost_us      the device is lost so long after its context was made
+//   kill         a kernel kills the process
+//   after        never, fail and kill are of the kernels behind so many of a context's alone
+//   above_us     and of those alone that are to work for longer
 //   offset_ns    the device's clock is so far ahead         drift_ppm    and so much faster        step_ns  and goes in such steps
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +22,7 @@
 
 enum { OK = 0, INVALID = 1, NO_DEVICE = 100, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILED = 719 };
 enum kind { KERNEL, RECORD, WAIT, HOST, WAIT_VALUE, WRITE_VALUE };
-struct context { long late_us, never, fail, lost_us, offset_ns, drift_ppm, step_ns; int64_t made, flags; volatile int failed; };
+struct context { long late_us, never, fail, lost_us, kill, after, above_us, offset_ns, drift_ppm, step_ns; int64_t made, flags; long begun; volatile int failed; };
 struct record { volatile int done; };
 struct event { struct context *context; int sleeps; struct record *now; };
 struct op { struct op *next; enum kind kind; const char *kernel; uint64_t a[6]; struct event *event; long number; void (*call)(void *); void *argument; };
@@ -49,9 +53,15 @@ static void rest(void) { sched_yield(); }
 static void sleep_until(int64_t end) { struct timespec t = { end / 1000000000L, end % 1000000000L }; while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0)) ; }
 
 static void kernel(struct context *c, struct op *op) {
-    if (c->fail) { c->failed = c->fail; return; }
-    while (c->never && !wrong(c)) usleep(1000);
-    if (!strcmp(op->kernel, "work")) {
+    int work = !strcmp(op->kernel, "work");
+    if (__sync_add_and_fetch(&c->begun, 1) > c->after && (!c->above_us || (work && (long)op->a[0] > c->above_us * 1000))) {
+        if (c->kill) raise(SIGKILL);
+        if (c->fail) { c->failed = c->fail; return; }
+        // By this name of its thread a test sees that it has come to that.
+        if (c->never) pthread_setname_np(pthread_self(), "never ends");
+        while (c->never && !wrong(c)) usleep(1000);
+    }
+    if (work) {
         volatile uint64_t *stamps = (void *)op->a[1]; uint64_t start = timer(c), t = start;
         if (op->a[0] > 200000) sleep_until(now() + op->a[0] - 100000);
         while ((t = timer(c)) - start < op->a[0]) rest();
@@ -109,8 +119,8 @@ int cuDeviceGetPCIBusId(char *id, int n, int d) { (void)d; snprintf(id, n, "none
 int cuDevicePrimaryCtxSetFlags_v2(int d, unsigned f) { (void)d; default_flags = f; return OK; }
 int cuDevicePrimaryCtxRetain(void **c, int d) {
     (void)d; struct context *n = calloc(1, sizeof *n); const char *text = *script ? script : getenv("DOORBELL_TEST_DRIVER");
-    long *p = &n->late_us; const char *names[] = { "late_us", "never", "fail", "lost_us", "offset_ns", "drift_ppm", "step_ns" };
-    for (int i = 0; i < 7; i++) p[i] = word(text, names[i]);
+    long *p = &n->late_us; const char *names[] = { "late_us", "never", "fail", "lost_us", "kill", "after", "above_us", "offset_ns", "drift_ppm", "step_ns" };
+    for (int i = 0; i < 10; i++) p[i] = word(text, names[i]);
     n->made = now(); n->flags = default_flags; *c = n; return OK;
 }
 int cuDevicePrimaryCtxRelease_v2(int d) { (void)d; return OK; }

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use crate::stage::{Stage, records};
+use serde_json::Value;
 
 /// The driver made for tests, compiled once.
 fn library() -> &'static Path {
@@ -221,6 +222,35 @@ fn a_kernel_that_fails_or_never_ends_fails_or_hangs_its_trial_and_no_other() {
     let never = command.output().unwrap();
     assert_eq!(never.status.code(), Some(1));
     assert_ne!(records(&never)[0]["outcome"]["kind"], "done");
+}
+
+/// What goes wrong went wrong from the first kernel on: no way had measured anything by then.
+#[test]
+fn a_kernel_that_goes_wrong_in_the_middle_ends_its_way_by_name_and_the_one_beside_it_is_measured() {
+    for (what, kind, says) in [
+        ("never=1", "hung", "operates"),
+        ("fail=719", "failed", "CUDA_ERROR_LAUNCH_FAILED"),
+        ("kill=1", "failed", "was killed by signal 9"),
+    ] {
+        let stage = Stage::new();
+        // Behind the exchange of words and the warm-up, of the two ways that one process measures.
+        let script = format!("{what} after=11 above_us=100");
+        let output = gpu(&stage, &script, "gpu-stream-auto gpu-launch --kernel 200us --blocks 2 --time 20ms");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{what}: {said}");
+        let (broken, whole): (Vec<Value>, Vec<Value>) = records(&output)
+            .into_iter()
+            .partition(|record| record["configuration"]["subject"] == "gpu-stream-auto");
+        assert_eq!(broken.len(), 1, "{what}: it is not tried again: {broken:?}");
+        let outcome = &broken[0]["outcome"];
+        assert_eq!(outcome["kind"], kind, "{what}: {outcome}");
+        assert!(outcome.to_string().contains(says), "{what}: {outcome}");
+        assert_eq!(whole.len(), 2, "{what}: {whole:?}");
+        for record in &whole {
+            assert_eq!(record["outcome"]["kind"], "done", "{what}: {record}");
+            assert!(record["tally"]["seen"].as_u64().unwrap() > 0, "{what}: {record}");
+        }
+    }
 }
 
 #[test]
