@@ -82,12 +82,14 @@ pub(crate) fn run(
             if role.index() == 0 && one.control.interrupted.load(Relaxed) != 0 {
                 break;
             }
+            // Before it waits to begin: in the one before it would count as one that makes its
+            // report, which may take long.
+            now[role.index()].store(place, Release);
             if role.index() == 0 {
                 begin(go, place + 1);
             } else if !follow(go, place) {
                 break;
             }
-            now[role.index()].store(place, Release);
             let OpenedSides { roles, links, .. } = &one.sides;
             let role = roles[role.index()];
             let side = Side::new(role, order.clock, configuration.clone(), one.control, one.payload);

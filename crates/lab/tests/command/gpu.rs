@@ -253,6 +253,22 @@ fn a_kernel_that_goes_wrong_in_the_middle_ends_its_way_by_name_and_the_one_besid
     }
 }
 
+/// The side that had nothing to do in it counted as one that makes its report, for which there are a hundred seconds more.
+#[test]
+fn a_way_that_hangs_with_others_to_follow_hangs_no_later_than_the_last() {
+    let stage = Stage::new();
+    let output = gpu(
+        &stage,
+        "never=1 after=11 above_us=100",
+        "gpu-stream-block --kernel 200us,300us --blocks 1 --time 20ms",
+    );
+    let records = records(&output);
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|record| record["outcome"]["kind"] == "hung"), "{records:?}");
+    // In the one that follows, from when on it waits for that to begin.
+    assert_eq!(records[0]["outcome"]["last_seen"][1]["step"], "starting", "{records:?}");
+}
+
 #[test]
 fn without_a_driver_every_way_is_skipped_with_the_reason_and_what_to_do() {
     let stage = Stage::new();
