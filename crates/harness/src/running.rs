@@ -9,7 +9,7 @@ use super::order::{REPORT, Report};
 use super::part::Role;
 use super::shares::Shares;
 use super::tracer::Tracer;
-use super::watchdog::Watchdog;
+use super::watchdog::{Look, Watchdog};
 use crate::site::Word;
 use doorbell_machine::pinned::together;
 use doorbell_results::record::LastSeen;
@@ -172,6 +172,7 @@ impl RunningSides {
             if asked {
                 interrupted = true;
                 watched_sides.controls.iter().for_each(|control| control.interrupted.store(1, Relaxed));
+                watchdog.interrupted(Duration::from_nanos(watched_sides.gap_ns));
             }
             if called && let Some(tracer) = &mut tracer {
                 if let Err(error) = tracer.catch() {
@@ -207,15 +208,13 @@ impl RunningSides {
                 if let Some(tracer) = &mut tracer {
                     tracer.look();
                 }
-                let (places, now) = (watched_sides.places(), Instant::now());
-                if watched_sides.control().is_some_and(|control| shares.starve(control, now)) {
-                    watchdog.starved(now);
-                }
-                let reports = (0..2).any(|side| open[side] && places.1[side].0 == Step::Reports as u32);
-                if watchdog.hangs(places, reports, now) {
-                    let last_seen = watched_sides.last_seen();
+                let (place, now) = (watched_sides.places(), Instant::now());
+                let starves = watched_sides.control().is_some_and(|control| shares.starve(control, now));
+                let reports = (0..2).any(|side| open[side] && place.1[side].0 == Step::Reports as u32);
+                let found = watchdog.look(Look { place, reports, starves }, now);
+                if let Some(report) = found.report(|| watched_sides.last_seen()) {
                     self.end();
-                    return Ok(Home::Ended(Report::Hung { last_seen, at: None }));
+                    return Ok(Home::Ended(report));
                 }
             }
         }

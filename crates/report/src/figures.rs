@@ -249,13 +249,7 @@ impl<'result> Figures<'result> {
                         .map(|violation| format!("{}: {}", violation.rule, violation.evidence))
                         .collect(),
                 ),
-                Outcome::Hung { last_seen } => (
-                    "hung",
-                    last_seen
-                        .iter()
-                        .map(|last| format!("the {} {} at number {}", last.side, last.step, last.sequence))
-                        .collect(),
-                ),
+                Outcome::Hung { last_seen } => ("hung", last_seen.iter().map(ToString::to_string).collect()),
                 Outcome::Failed { cause } => ("failed", vec![cause.clone()]),
             };
             // Told once with its number, if trials of the same configuration ended alike.

@@ -35,7 +35,7 @@ use crate::order::{REPORT, Report};
 use crate::run_dir::RunDir;
 use crate::side::{SideReport, pin};
 use crate::site::Site;
-use crate::watchdog::Watchdog;
+use crate::watchdog::{Look, Watchdog};
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::Clock;
@@ -244,6 +244,7 @@ impl RunningReceivers {
             if ready.get(3) == Some(&true) {
                 interrupted = true;
                 table.control.interrupted.store(1, Relaxed);
+                watchdog.interrupted(Duration::from_nanos(table.part.interval_ns));
             }
             if ready[0] {
                 let mut buffer = [0; 1 << 16];
@@ -277,9 +278,10 @@ impl RunningReceivers {
             {
                 return Ok(Report::Failed { cause, at: None });
             }
-            let places = progress(table);
-            if watchdog.hangs(places, places.0 == Step::Reports as u32, Instant::now()) {
-                return Ok(Report::Hung { last_seen: last_seen(table), at: None });
+            let place = progress(table);
+            let look = Look { place, reports: place.0 == Step::Reports as u32, starves: false };
+            if let Some(report) = watchdog.look(look, Instant::now()).report(|| last_seen(table)) {
+                return Ok(report);
             }
         }
     }

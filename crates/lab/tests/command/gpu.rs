@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use crate::stage::{Stage, records};
+use crate::stage::{Stage, records, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The driver made for tests, compiled once.
@@ -267,6 +268,38 @@ fn a_way_that_hangs_with_others_to_follow_hangs_no_later_than_the_last() {
     assert!(records.iter().all(|record| record["outcome"]["kind"] == "hung"), "{records:?}");
     // In the one that follows, from when on it waits for that to begin.
     assert_eq!(records[0]["outcome"]["last_seen"][1]["step"], "starting", "{records:?}");
+}
+
+/// Whether some thread of `process` is the device's in a kernel that never ends.
+fn never_ends(process: i32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| std::fs::read(task.path().join("comm")).ok()).any(|name| name == b"never ends\n")
+}
+
+/// A way that spins in vain kept its run for 48 s beside others that wanted the CPUs, and an interrupt did not help.
+#[test]
+fn an_interrupt_ends_a_run_whose_kernel_never_ends_and_keeps_what_was_measured() {
+    let ended_by_it = || {
+        let stage = Stage::new();
+        let words = "gpu gpu-stream-spin gpu-launch --kernel 200us --blocks 1 --time 20ms --quiet --output -";
+        let mut command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
+        command.env("DOORBELL_CUDA_LIBRARY", library());
+        command.env("DOORBELL_TEST_DRIVER", "never=1 after=11 above_us=100");
+        let child = command.spawn().unwrap();
+        wait_until("a kernel that never ends", || stage.trial_processes().into_iter().any(never_ends));
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+        let records = records(&output);
+        let spins = |record: &&Value| record["configuration"]["subject"] == "gpu-stream-spin";
+        let broken = records.iter().find(spins).expect("the way that hung");
+        broken["outcome"]["cause"]
+            .as_str()
+            .is_some_and(|cause| cause.contains("interrupted, and nobody moved"))
+    };
+    // Where this test is kept from its CPU meanwhile, it hangs as long as without an interrupt.
+    assert!((0..20).any(|_| ended_by_it()));
 }
 
 #[test]

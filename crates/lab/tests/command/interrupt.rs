@@ -303,6 +303,38 @@ fn pairs_fan_outs_and_tasks_of_which_somebody_died_or_stood_still_end_with_one_a
     }
 }
 
+/// An interrupt was heard by the sides alone: one that stood still kept its run for as long as
+/// without.
+#[test]
+fn an_interrupt_ends_a_trial_of_which_a_side_stands_still() {
+    for verb in [
+        "ping futex --gap 0 --time 600s",
+        "pairs futex --budget 600s",
+        "fanout futex -n 3 --rounds 30000 --interval 10ms",
+        "tasks process-futex -n 10 --time 600s",
+    ] {
+        let ended_by_it = || {
+            let stage = Stage::new();
+            let words = format!("{verb} --blocks 1 -q --output -");
+            let child = stage.doorbell(&words.split(' ').collect::<Vec<_>>()).spawn().unwrap();
+            wait_until("a side", || {
+                let sides = stage.sides(pid(&child));
+                sides.iter().for_each(|side| signal(*side, Signal::STOP));
+                !sides.is_empty()
+            });
+            signal(pid(&child), Signal::INT);
+            let output = child.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(130), "{verb}: {said}");
+            let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            stage.wait_until_empty();
+            result["records"].to_string().contains("interrupted, and nobody moved")
+        };
+        // A side that is stopped as it begins is told of the interrupt by nobody: then it hangs.
+        assert!((0..20).any(|_| ended_by_it()), "{verb}");
+    }
+}
+
 #[test]
 fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
     let stage = Stage::new();

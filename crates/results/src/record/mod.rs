@@ -2,6 +2,7 @@
 //! What one trial leaves: a lossless histogram per series, counters and warnings; never a bare mean.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -183,6 +184,12 @@ pub struct LastSeen {
     pub step: String,
     /// The sequence number it was at.
     pub sequence: u64,
+}
+
+impl fmt::Display for LastSeen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} {} at number {}", self.side, self.step, self.sequence)
+    }
 }
 
 /// Notifications counted by sequence number.
