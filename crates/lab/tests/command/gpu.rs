@@ -270,6 +270,23 @@ fn a_way_that_hangs_with_others_to_follow_hangs_no_later_than_the_last() {
     assert_eq!(records[0]["outcome"]["last_seen"][1]["step"], "starting", "{records:?}");
 }
 
+/// Nobody is called behind a kernel that failed, and these ways were called hung.
+#[test]
+fn a_device_that_fails_is_named_by_the_ways_that_wait_for_a_host_function_too() {
+    let stage = Stage::new();
+    let ways = "gpu-host-eventfd gpu-host-futex gpu-host-bell";
+    let output = gpu(&stage, "fail=719 after=11", &format!("{ways} --kernel 200us --blocks 1 --time 20ms"));
+    let records = records(&output);
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(record["outcome"]["kind"], "failed", "{record}");
+        assert!(
+            record["outcome"]["cause"].as_str().unwrap().contains("CUDA_ERROR_LAUNCH_FAILED"),
+            "{record}"
+        );
+    }
+}
+
 /// Whether some thread of `process` is the device's in a kernel that never ends.
 fn never_ends(process: i32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();

@@ -8,9 +8,11 @@ use crate::mechanism::Fault;
 use doorbell::gpu::driver::{Driver, Handle};
 use doorbell::gpu::{Event, GpuError, Spin, Waiter};
 use doorbell::{Bell, raw::BellState};
+use doorbell_harness::deadline::relative;
 use doorbell_results::machine::clock::Clock;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::thread::futex;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -349,6 +351,13 @@ impl Bench {
         unsafe { self.driver.stream_synchronize(self.stream) }.map_err(fault)
     }
 
+    /// Has the driver say so if a kernel has failed, which then writes nothing and calls nobody any
+    /// more.
+    fn is_well(&self) -> Result<(), Fault> {
+        // SAFETY: the event is ours.
+        unsafe { self.driver.is_done(self.event) }.map(drop).map_err(fault)
+    }
+
     /// Spins until `word` is `value`.
     fn look(&self, word: &AtomicU32, value: u32) -> Result<(), Fault> {
         let began = Instant::now();
@@ -360,11 +369,9 @@ impl Bench {
                 }
                 std::hint::spin_loop();
             }
-            // A kernel that failed writes nothing any more: the driver knows.
             if began.elapsed() > asked + ASK {
                 asked = began.elapsed();
-                // SAFETY: the event is ours.
-                unsafe { self.driver.is_done(self.event) }.map_err(fault)?;
+                self.is_well()?;
             }
             if began.elapsed() > PATIENCE {
                 return Err(Fault::new("the kernel", format!("it did not answer within {PATIENCE:?}")));
@@ -481,16 +488,34 @@ impl Bench {
                 }
             }
             Wait::Adaptive => drop(self.waiter.wait(&self.event(), None).map_err(fault)?),
+            // Behind a kernel that failed nobody is called: each of these sleeps no longer than
+            // until the driver is to be asked.
             Wait::HostEventfd => {
-                let mut count = [0; 8];
-                rustix::io::read(&self.woken.file, &mut count).map_err(Fault::of("read"))?;
+                let file = &self.woken.file;
+                loop {
+                    match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&relative(ASK))) {
+                        Ok(0) => self.is_well()?,
+                        Ok(_) => break,
+                        Err(Errno::INTR) => {}
+                        Err(errno) => return Err(Fault::new("poll", errno)),
+                    }
+                }
+                rustix::io::read(file, &mut [0; 8]).map_err(Fault::of("read"))?;
             }
             Wait::HostFutex => {
-                while self.woken.word.swap(0, SeqCst) == 0 {
-                    let _ = futex::wait(&self.woken.word, futex::Flags::PRIVATE, 0, None);
+                let word = &self.woken.word;
+                while word.swap(0, SeqCst) == 0 {
+                    let slept = futex::wait(word, futex::Flags::PRIVATE, 0, Some(&relative(ASK)));
+                    if slept == Err(Errno::TIMEDOUT) {
+                        self.is_well()?;
+                    }
                 }
             }
-            Wait::HostBell => drop(self.bell.wait().map_err(Fault::of("Bell::wait"))?),
+            Wait::HostBell => {
+                while self.bell.wait_timeout(ASK).map_err(Fault::of("Bell::wait_timeout"))?.is_none() {
+                    self.is_well()?;
+                }
+            }
             Wait::WriteValue => self.look(&self.page.from.0, self.number)?,
             Wait::Flag => {
                 let value = if self.way.start == Start::Graph { 1 } else { self.number };

@@ -119,10 +119,10 @@ pub(super) const ALL: &[Way] = &[
         schedule: Auto,
         start: Launch,
         wait: Wait::HostEventfd,
-        calls: "cuLaunchHostFunc behind the kernel, and read(2) of an eventfd: the GPU's interrupt \
-                wakes a thread of the driver's, which writes it and wakes the waiter.",
-        costs: "Two wake-ups for each kernel, the driver's thread and the waiter, and a write and a \
-                read of the eventfd.",
+        calls: "cuLaunchHostFunc behind the kernel, and poll(2) and read(2) of an eventfd: the \
+                GPU's interrupt wakes a thread of the driver's, which writes it and wakes the waiter.",
+        costs: "Two wake-ups for each kernel, the driver's thread and the waiter, and a write, a poll \
+                and a read of the eventfd.",
     },
     Way {
         name: "gpu-host-futex",
