@@ -19,7 +19,8 @@ use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 /// How long each way is measured behind each kernel, in all blocks together, unless told otherwise; and so many kernels a block at least.
 const WINDOW: Duration = Duration::from_millis(250);
 const FEWEST_KERNELS: u32 = 5;
-/// What tells how to wait here, in half a minute: a way of each kind, behind kernels that are short, as long as a spin may be, and long.
+/// What tells how to wait here: a way of each kind, behind kernels that are short, as long as a
+/// spin may be, and long.
 const FIRST: [&str; 11] = [
     "gpu-stream-spin",
     "gpu-stream-block",
@@ -41,8 +42,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Arguments of `doorbell gpu`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell gpu                                          how to wait here, in half a minute\n  \
-    doorbell gpu all                                      every way, behind kernels of 0 to 10 ms, in three minutes\n  \
+    doorbell gpu                                          how to wait here\n  \
+    doorbell gpu all                                      every way, behind kernels of 0 to 10 ms\n  \
     doorbell gpu --rate 2k/s --kernel 300us               2,000 kernels a second of 300 µs each: cores and latency of each way\n  \
     doorbell gpu gpu-stream-spin gpu-adaptive --kernel 1ms   two ways beside each other\n  \
     doorbell gpu gpu-event-spin gpu-adaptive --kernel 1ms --streams 1,8   eight threads that wait at once\n  \

@@ -254,7 +254,8 @@ fn a_kernel_that_goes_wrong_in_the_middle_ends_its_way_by_name_and_the_one_besid
     }
 }
 
-/// The side that had nothing to do in it counted as one that makes its report, for which there are a hundred seconds more.
+/// The side that had nothing to do in it counted as one that makes its report, for which there are
+/// a hundred seconds more.
 #[test]
 fn a_way_that_hangs_with_others_to_follow_hangs_no_later_than_the_last() {
     let stage = Stage::new();
@@ -293,7 +294,8 @@ fn never_ends(process: i32) -> bool {
     tasks.filter_map(|task| std::fs::read(task.path().join("comm")).ok()).any(|name| name == b"never ends\n")
 }
 
-/// A way that spins in vain kept its run for 48 s beside others that wanted the CPUs, and an interrupt did not help.
+/// A way that spins in vain kept its run for 48 s beside others that wanted the CPUs, and an
+/// interrupt did not help.
 #[test]
 fn an_interrupt_ends_a_run_whose_kernel_never_ends_and_keeps_what_was_measured() {
     let ended_by_it = || {
@@ -317,6 +319,16 @@ fn an_interrupt_ends_a_run_whose_kernel_never_ends_and_keeps_what_was_measured()
     };
     // Where this test is kept from its CPU meanwhile, it hangs as long as without an interrupt.
     assert!((0..20).any(|_| ended_by_it()));
+}
+
+/// "In half a minute": that had been measured with fewer blocks than a run has.
+#[test]
+fn the_help_promises_no_time_that_no_gpu_has_shown() {
+    let output = Stage::new().doorbell(&["gpu", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("how to wait here"), "{help}");
+    assert!(!["half a minute", "three minutes"].iter().any(|time| help.contains(time)), "{help}");
 }
 
 #[test]
