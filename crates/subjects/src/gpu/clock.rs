@@ -45,7 +45,9 @@ impl Ahead {
         self.least.midpoint(self.most)
     }
 
-    /// Steps of the timer may make it less than nothing.
+    /// How far the middle may be off, but for a step of the timer. Where steps make more of what is
+    /// at least than of what is at most, it is less than that; taken with its sign, exchanges that
+    /// contradict each other by more would make a bound of less than nothing.
     fn half(self) -> f64 {
         (self.most - self.least).abs() / 2.0
     }
@@ -150,5 +152,17 @@ mod tests {
             }
         }
         assert_eq!(Relation::of(&[], &exchanges(1_000_000, 0, 0.0, 1)), None);
+    }
+
+    #[test]
+    fn exchanges_that_contradict_each_other_are_no_clocks_that_are_known_well() {
+        let mut set = exchanges(1_000_000_000, 0, 0.0, 1);
+        let jumps = 50_000;
+        set[100..].iter_mut().for_each(|exchange| {
+            exchange.seen += jumps;
+            exchange.missed = exchange.missed.map(|missed| missed + jumps);
+        });
+        let relation = Relation::of(&set, &set).unwrap();
+        assert!(relation.bound_ns > jumps as f64 / 3.0, "{relation:?}");
     }
 }
