@@ -44,8 +44,9 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Topic {
     name: String,
-    /// What it is: `mechanism`, `operation`, `kind of task`, `fan-out`, `load`, `figure`, `count`, `primitive cost`, `warning`, `rule`, `finding`,
-    /// `stage`, `cause`, `need`, `percentile`, `placement`, `part of a run`, `verdict`, `condition`, `column`.
+    /// What it is: `mechanism`, `operation`, `kind of task`, `verb`, `fan-out`, `load`, `figure`,
+    /// `count`, `primitive cost`, `warning`, `rule`, `finding`, `stage`, `cause`, `need`,
+    /// `percentile`, `placement`, `part of a run`, `verdict`, `condition`, `column`.
     kind: &'static str,
     summary: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -109,7 +110,15 @@ fn gpu_ways() -> Vec<Topic> {
         ];
         Topic { parts, sources: gpu::SOURCES, ..plain(way.name, "way to wait for a GPU", way.summary) }
     };
-    gpu::all().iter().map(topic).collect()
+    let all = plain(
+        "gpu",
+        "verb",
+        "What a wake-up between CPU and GPU costs, by every way to wait for a kernel and to \
+         start one. `doorbell list` shows the ways; each is explained by its name.",
+    );
+    let parts = vec![Part { head: "How it is measured", text: gpu::MEASURED }];
+    let all = Topic { parts, sources: gpu::SOURCES, ..all };
+    std::iter::once(all).chain(gpu::all().iter().map(topic)).collect()
 }
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
@@ -322,9 +331,19 @@ mod tests {
         for relation in doorbell_results::machine::topology::Relation::ALL {
             assert!(!find(relation.name(), &topics).is_empty(), "{}", relation.name());
         }
-        for name in
-            ["p50", "p99.9", "CPU", "gap", "block", "same L3", "unpinned", "primitive cost", "configuration"]
-        {
+        // Nothing was called `gpu`, of which the ways alone were explained.
+        for name in [
+            "gpu",
+            "p50",
+            "p99.9",
+            "CPU",
+            "gap",
+            "block",
+            "same L3",
+            "unpinned",
+            "primitive cost",
+            "configuration",
+        ] {
             assert!(explained(name), "{name}");
         }
     }
