@@ -28,7 +28,8 @@ pub const RESULT: &str = "RESULT.json";
 pub fn repeat(result: &ResultFile) -> String {
     if let Some(Question::Check(check)) = &result.plan.question {
         let mut words = ["doorbell", "check"].map(str::to_owned).to_vec();
-        words.push(format!("--baseline={}", inert(&check.baseline.file)));
+        let baselines = std::iter::once(&check.baseline).chain(&check.more);
+        words.extend(baselines.map(|baseline| format!("--baseline={}", inert(&baseline.file))));
         let conditions = check.conditions.iter().filter(|known| condition(&known.text).is_ok());
         words.extend(conditions.map(|known| format!("--fail-if={}", inert(&known.text))));
         return command(&words);
@@ -71,7 +72,7 @@ mod tests {
         let baseline = Baseline::of("$(x)\r'".to_owned(), &result);
         let mut conditions = ["p50>+5%", "lost>0"].map(|text| condition(text).unwrap()).to_vec();
         conditions[1].text = "; rm".to_owned();
-        result.plan.question = Some(Question::Check(Check { baseline, conditions }));
+        result.plan.question = Some(Question::Check(Check { baseline, more: Vec::new(), conditions }));
         assert_eq!(repeat(&result), r"doorbell check '--baseline=$(x)\u{d}'\''' '--fail-if=p50>+5%'");
     }
 }

@@ -10,7 +10,7 @@ use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_verdict::check::check;
-use doorbell_verdict::compare::{RELEVANT, apart, compare, unlike};
+use doorbell_verdict::compare::{RELEVANT, apart, compare_with_runs, unlike};
 use doorbell_verdict::gate::gate;
 use doorbell_verdict::pick::pick;
 use doorbell_verdict::provisional::provisional;
@@ -168,6 +168,15 @@ fn open_if(open: bool) -> Status {
     if open { Status::Inconclusive } else { Status::Answered }
 }
 
+fn title(check: &Check) -> String {
+    let baseline = check.baseline.title();
+    match check.more.len() {
+        0 => baseline,
+        1 => format!("{baseline} and one more run"),
+        more => format!("{baseline} and {more} more runs"),
+    }
+}
+
 fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let baseline = others.iter().find(|other| question.baseline.is(other));
     let baseline = baseline.ok_or_else(|| NoAnswer::NoBaseline(question.baseline.title()))?;
@@ -182,10 +191,20 @@ fn checked(question: &Check, candidate: &ResultFile, others: &[&ResultFile]) -> 
         Limited::More(_, more) => Some(more),
         _ => None,
     });
-    let comparison = compare(baseline, candidate, limits.fold(RELEVANT, f64::min));
+    let more = question.more.iter().map(|run| {
+        let found = others.iter().copied().find(|other| run.is(other));
+        found.ok_or_else(|| NoAnswer::NoBaseline(run.title()))
+    });
+    let more = more.collect::<Result<Vec<&ResultFile>, NoAnswer>>()?;
+    for run in &more {
+        if let Some(reason) = apart(run, baseline).or_else(|| unlike(run, baseline)) {
+            return Err(NoAnswer::Unlike(reason));
+        }
+    }
+    let comparison = compare_with_runs(baseline, &more, candidate, limits.fold(RELEVANT, f64::min));
     let checked = check(&comparison, candidate, &question.conditions);
     let status = checked.status(baseline.partial);
-    let mut subsections = check_view::subsections(&checked, &question.conditions, &question.baseline.title());
+    let mut subsections = check_view::subsections(&checked, &question.conditions, &title(question));
     if let Some(first) = subsections.first_mut().filter(|_| baseline.partial) {
         // In the sentence itself, so that programs are told too.
         first.title = format!(
@@ -236,7 +255,7 @@ mod tests {
         assert!(failed.reason.starts_with("FAIL  p99.9"), "{failed:?}");
 
         let baseline = Baseline::of("main.json".to_owned(), &result(None));
-        let check = Check { baseline, conditions: vec![condition("p50>+5%").unwrap()] };
+        let check = Check { baseline, more: Vec::new(), conditions: vec![condition("p50>+5%").unwrap()] };
         let unanswered = verdict(&result(Some(Question::Check(check))), &[]);
         assert_eq!(unanswered.status, Status::Inconclusive);
         assert!(unanswered.reason.contains("held against made up (main.json)"), "{unanswered:?}");
@@ -263,6 +282,7 @@ mod tests {
         baseline.machine.processor.model_name = Some("EPYC".to_owned());
         let check = Check {
             baseline: Baseline::of("main.json".to_owned(), &baseline),
+            more: Vec::new(),
             conditions: vec![condition("p50>+5%").unwrap()],
         };
         let mut candidate = result(Some(Question::Check(check)));
@@ -285,7 +305,7 @@ mod tests {
             assert!(words.contains("Baseline: EPYC; here: Xeon."), "{form}");
             assert!(words.contains("Measured under: quota (0.10 CPUs)."), "{form}");
         }
-        let compared = compare(&baseline, &candidate, RELEVANT);
+        let compared = compare_with_runs(&baseline, &[], &candidate, RELEVANT);
         let conclusion = crate::comparison::conclusion(&compared);
         assert!(
             conclusion.contains("Baseline: EPYC; candidate: Xeon. Candidate: Measured under: quota"),
@@ -320,6 +340,7 @@ mod tests {
         baseline.started_at_unix_ns -= 1;
         let check = Check {
             baseline: Baseline::of("main.json".to_owned(), &baseline),
+            more: Vec::new(),
             conditions: vec![condition("p50>+5%").unwrap()],
         };
         let checked = result(Some(Question::Check(check)));

@@ -133,8 +133,19 @@ pub fn compare<'result>(
     candidate: &'result ResultFile,
     relevant: f64,
 ) -> Comparison<'result> {
+    compare_with_runs(baseline, &[], candidate, relevant)
+}
+
+/// As [`compare`], where there are `more` runs of the baseline's plan, at other times: where these are four or more, what took turns is
+/// held against the mean of all, within what they show to differ from run to run ([`across`](super::across)).
+pub fn compare_with_runs<'result>(
+    baseline: &'result ResultFile,
+    more: &[&ResultFile],
+    candidate: &'result ResultFile,
+    relevant: f64,
+) -> Comparison<'result> {
     let refused = apart(baseline, candidate).or_else(|| unlike(baseline, candidate));
-    judged([baseline, candidate], refused, relevant, ERROR, When::Apart)
+    judged(more, [baseline, candidate], refused, relevant, ERROR, When::Apart)
 }
 
 /// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
@@ -147,7 +158,7 @@ pub fn compare_beside<'result>(
     looks: usize,
 ) -> Comparison<'result> {
     let error = ERROR / looks.max(1) as f64;
-    judged([baseline, candidate], apart(baseline, candidate), relevant, error, When::Beside(turns))
+    judged(&[], [baseline, candidate], apart(baseline, candidate), relevant, error, When::Beside(turns))
 }
 
 /// What two programs that were measured beside each other took turns by.
@@ -190,6 +201,7 @@ fn in_turn(pairs: &[[Sample; 2]], error: f64) -> Vec<Option<Apart>> {
 }
 
 fn judged<'result>(
+    more: &[&ResultFile],
     files: [&'result ResultFile; 2],
     refused: Option<String>,
     relevant: f64,
@@ -215,6 +227,7 @@ fn judged<'result>(
     let (pairs, unmatched) = matched(&first, &second, files[1].partial);
     let measured: Vec<Pair> = pairs.into_iter().filter_map(Pair::of).collect();
     let both = slices::both(
+        more,
         files,
         [&first[..], &second[..]],
         measured.iter().map(|pair| pair.variants.map(|variant| variant.configuration)),

@@ -26,11 +26,15 @@ use doorbell_results::record::{ResultFile, read};
     doorbell check --baseline main --format junit               the same for a build server\n  \
     doorbell check --baseline main --fail-if 'p99>+5%' --fail-if 'futex:p50>+2%' --fail-if 'lost>0'\n  \
     doorbell check --baseline main.json --fail-if 'p99.9>100us' --blocks 60\n  \
-    doorbell check --baseline main.json --from branch.json       what was measured before")]
+    doorbell check --baseline main.json --from branch.json       what was measured before\n  \
+    doorbell check --baseline a --baseline b --baseline c --baseline d --baseline e\n  \
+                                                                five runs show what differs from run to run")]
 pub struct Args {
-    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for standard input
-    #[arg(long, value_name = "RESULT")]
-    pub(super) baseline: PathBuf,
+    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for standard
+    /// input. Given again it names further runs of that plan on this machine, at other times; five in all
+    /// show what differs from run to run, which else is assumed
+    #[arg(long, value_name = "RESULT", required = true)]
+    pub(super) baseline: Vec<PathBuf>,
     /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms, lost>0, late>0; may be given
     /// more than once
     #[arg(long, value_parser = condition, value_name = "CONDITION", default_value = "p50>+5%")]
@@ -44,37 +48,46 @@ pub struct Args {
 /// Runs `doorbell check`.
 pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let from = args.source.from.as_deref();
-    if from.is_some_and(|path| path.as_os_str() == "-") && args.baseline.as_os_str() == "-" {
+    let named = args.baseline.iter().map(PathBuf::as_path).chain(from);
+    if named.filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
-    let baseline = kept::find(&args.baseline)?;
+    let found = args.baseline.iter().map(|named| kept::find(named)).collect::<Result<Vec<_>, _>>()?;
     let there = |path: &std::path::Path| path.canonicalize().ok();
-    if args
-        .run
-        .output
-        .as_deref()
-        .is_some_and(|output| there(output).is_some() && there(output) == there(&baseline))
-    {
+    let output = args.run.output.as_deref().and_then(there);
+    if let Some(baseline) = found.iter().find(|found| output.is_some() && output == there(found)) {
         let named = baseline.display();
         return Err(Usage(format!(
             "{named} is the baseline, which would be gone; name another file with --output"
         ))
         .into());
     }
-    let baseline = if from.is_some() { read::read(&baseline)? } else { plan_file::of_a_result(&baseline)? };
+    let (first, more) = found.split_first().ok_or_else(|| Usage("a check needs a --baseline".to_owned()))?;
+    let baseline = if from.is_some() { read::read(first)? } else { plan_file::of_a_result(first)? };
     concerned(&args.fail_if, &baseline)?;
-    let mut candidate = match args.source.figures(&Repeat { args: &args, baseline: &baseline }, terminal)? {
+    let more: Vec<ResultFile> = more.iter().map(|path| read::read(path)).collect::<Result<_, _>>()?;
+    let question = question(&args, &baseline, &more)?;
+    let repeat = Repeat { args: &args, baseline: &baseline, question: &question };
+    let mut candidate = match args.source.figures(&repeat, terminal)? {
         Figures::Of(result) => result,
         Figures::None(exit) => return Ok(exit),
     };
-    args.source.deliver(&args.run, terminal, &mut candidate, &question(&args, &baseline), &[&baseline])
+    let others: Vec<&ResultFile> = std::iter::once(&baseline).chain(&more).collect();
+    args.source.deliver(&args.run, terminal, &mut candidate, &question, &others)
 }
 
-fn question(args: &Args, baseline: &ResultFile) -> Question {
-    Question::Check(Check {
-        baseline: Baseline::of(args.baseline.display().to_string(), baseline),
-        conditions: args.fail_if.clone(),
-    })
+fn question(args: &Args, baseline: &ResultFile, more: &[ResultFile]) -> Result<Question, Usage> {
+    let files = args.baseline.iter().zip(std::iter::once(baseline).chain(more));
+    let mut runs: Vec<Baseline> = Vec::new();
+    for (path, result) in files {
+        if runs.iter().any(|run| run.is(result)) {
+            let twice = path.display();
+            return Err(Usage(format!("{twice} is a run that was named before: name another --baseline")));
+        }
+        runs.push(Baseline::of(path.display().to_string(), result));
+    }
+    let baseline = runs.remove(0);
+    Ok(Question::Check(Check { baseline, more: runs, conditions: args.fail_if.clone() }))
 }
 
 /// Every condition is about something that the baseline has.
@@ -102,6 +115,7 @@ fn concerned(conditions: &[Condition], baseline: &ResultFile) -> Result<(), Usag
 struct Repeat<'run> {
     args: &'run Args,
     baseline: &'run ResultFile,
+    question: &'run Question,
 }
 
 impl Experiment for Repeat<'_> {
@@ -112,12 +126,12 @@ impl Experiment for Repeat<'_> {
         &self.args.run
     }
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan> {
-        plan(self.args, self.baseline, machine)
+        plan(self, machine)
     }
 }
 
 /// The baseline's plan, on this machine.
-fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result<Plan> {
+fn plan(Repeat { args, baseline, question }: &Repeat, machine: &Machine) -> anyhow::Result<Plan> {
     if !args.run.load.is_empty() {
         return Err(Usage(
             "the load is the baseline's; measure another baseline for another load".to_owned(),
@@ -147,6 +161,6 @@ fn plan(args: &Args, baseline: &ResultFile, machine: &Machine) -> anyhow::Result
     // They were for the question that it was measured for.
     plan.looks.clear();
     plan.seed = args.run.seed();
-    plan.question = Some(question(args, baseline));
+    plan.question = Some((*question).clone());
     Ok(plan)
 }

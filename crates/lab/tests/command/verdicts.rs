@@ -297,6 +297,54 @@ fn a_check_repeats_the_baselines_own_plan_and_ends_by_its_conditions() {
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed));
 }
 
+/// Of one run nobody knows what differs from run to run; five show it.
+#[test]
+fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
+    let stage = Stage::new();
+    let path = |name: &str| stage.path().join(name).to_str().unwrap().to_owned();
+    let measured = path("measured.json");
+    let ping = "ping futex eventfd pipe --gap 0 --placement same-core --time 30ms --blocks 10 -q -o";
+    let ping: Vec<&str> = ping.split(' ').chain([measured.as_str()]).collect();
+    let made = run(&stage, &ping);
+    assert!(made.status.success(), "{}", complaint(&made));
+    let result = read::read(Path::new(&measured)).unwrap();
+    // A run of its own time, in which eventfd takes so many times as long, and nothing else differs.
+    let plant = |number: u64, eventfd: f64| {
+        let mut run = result.clone();
+        run.started_at_unix_ns -= (20 - number) * 1_000_000_000;
+        run.primitives.clear();
+        for record in &mut run.records {
+            (record.outcome, record.attempts) = (Outcome::Done, 1);
+            record.warnings.clear();
+            let factor = if record.configuration.subject == "eventfd" { eventfd } else { 1.0 };
+            for slice in &mut record.slices {
+                slice.middle_ns = 4000.0 * factor * (1.0 + 0.001 * f64::from(slice.turn % 5));
+            }
+        }
+        let file = path(&format!("{number}.json"));
+        fs::write(&file, to_json(&run)).unwrap();
+        file
+    };
+    let differs: Vec<String> =
+        (0..5).map(|number| plant(number, 1.0 + 0.04 * (number as f64 - 2.0))).collect();
+    let alike: Vec<String> = (5..10).map(|number| plant(number, 1.0)).collect();
+    let slower = plant(10, 1.1);
+    let check = |baselines: &[String]| {
+        let named = baselines.iter().flat_map(|file| ["--baseline", file]);
+        run(&stage, &["check"].into_iter().chain(named).chain(["--from", &slower]).collect::<Vec<_>>())
+    };
+    let worse = check(&alike);
+    assert_eq!(worse.status.code(), Some(3), "{}{}", text(&worse), complaint(&worse));
+    let said = format!("Worse than {} and 4 more runs: ", alike[0]);
+    assert!(verdict(&text(&worse)).starts_with(&said), "{}", text(&worse));
+    assert_eq!(check(&alike[..1]).status.code(), Some(3), "against one of them");
+    let open = check(&differs);
+    assert_eq!(open.status.code(), Some(4), "{}{}", text(&open), complaint(&open));
+    let twice = check(&[&alike[..1], &alike[..1]].concat());
+    assert_eq!(twice.status.code(), Some(2), "{}", complaint(&twice));
+    assert!(complaint(&twice).contains("was named before"), "{}", complaint(&twice));
+}
+
 /// A check once repeated what the baseline said, and that may be to overwrite a device by a name that is another's now.
 #[test]
 fn a_check_repeats_nothing_that_transfers_blocks_whatever_the_file_says() {

@@ -143,6 +143,9 @@ pub enum Which {
 pub struct Check {
     /// What it is held against.
     pub baseline: Baseline,
+    /// Further runs of its plan, which show what differs from run to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Baseline>,
     /// When it fails.
     pub conditions: Vec<Condition>,
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Two runs whose configurations took turns in slices.
 
-use crate::across::{Kind, Run, across};
+use crate::across::{ByPair, Kind, Run, across};
 use crate::by_block::{companions, levels};
 use crate::slices::{Apart, Levels};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
@@ -12,60 +12,107 @@ use std::rc::Rc;
 
 /// One configuration of both runs.
 pub(super) struct Both {
-    /// All levels of the baseline and of the candidate.
-    levels: [Rc<Levels>; 2],
-    /// Its place in them.
-    things: [usize; 2],
-    /// The places of what took turns in both runs without having been asked for.
-    companions: Rc<[[usize; 2]]>,
+    /// In the runs of the baseline, the last of which is the one that figures are shown of; none in one
+    /// that has it not.
+    before: Vec<Option<Place>>,
+    after: Place,
     kind: Kind,
 }
 
-impl Both {
-    /// What it takes in each, nanoseconds.
-    pub(super) fn levels_ns(&self) -> Option<[f64; 2]> {
-        let of = |side: usize| self.levels[side].level(self.things[side]);
-        Some([of(0)?, of(1)?])
+/// Where a configuration is found among all levels of one run.
+struct Place {
+    levels: Rc<Levels>,
+    thing: usize,
+    /// The places of what took turns in all runs without having been asked for.
+    companions: Rc<[usize]>,
+}
+
+impl Place {
+    fn class(&self) -> usize {
+        self.levels.class(self.thing)
+    }
+
+    fn by_pair(&self) -> &ByPair {
+        self.levels.of_thing(self.thing)
+    }
+
+    fn level_ns(&self) -> Option<f64> {
+        self.levels.level(self.thing)
     }
 }
 
-/// What each of `configurations` took in both runs; none of what did not take turns in both. Slices of two programs that took turns
-/// with each other are, if `in_one`, those of one run.
+impl Both {
+    fn baseline(&self) -> Option<&Place> {
+        self.before.last()?.as_ref()
+    }
+
+    /// What it takes in each, nanoseconds.
+    pub(super) fn levels_ns(&self) -> Option<[f64; 2]> {
+        Some([self.baseline()?.level_ns()?, self.after.level_ns()?])
+    }
+}
+
+/// One run, and where its configurations are found.
+struct Measured {
+    levels: Option<Rc<Levels>>,
+    configurations: Vec<Configuration>,
+    /// The place of its first configuration.
+    first: usize,
+    companions: Rc<[usize]>,
+}
+
+impl Measured {
+    fn place(&self, configuration: &Configuration) -> Option<Place> {
+        let place = self.configurations.iter().position(|own| own == configuration)?;
+        let thing = self.first + place;
+        let levels = self.levels.as_ref().filter(|levels| levels.pairs(thing) > 0)?;
+        Some(Place { levels: Rc::clone(levels), thing, companions: Rc::clone(&self.companions) })
+    }
+}
+
+/// What each of `configurations` took in both runs, and in `more` runs of the baseline; none of what did not take turns in both. Slices of
+/// two programs that took turns with each other are, if `in_one`, those of one run.
 pub(super) fn both<'a>(
+    more: &[&ResultFile],
     files: [&ResultFile; 2],
     variants: [&[Variant<'a>]; 2],
     configurations: impl Iterator<Item = [&'a Configuration; 2]>,
     in_one: bool,
 ) -> Vec<Option<Both>> {
-    let of = |side: usize| -> Vec<&Variant> { variants[side].iter().collect() };
-    let all = if in_one {
-        let levels = levels(&[of(0), of(1)].concat(), &[]).map(Rc::new);
-        [levels.clone(), levels]
+    let in_all = |companion: &Configuration| {
+        let has = |file: &&ResultFile| companions(&file.beside).contains(&companion);
+        more.iter().chain(&files).all(has)
+    };
+    let shared: Vec<&Configuration> =
+        companions(&files[0].beside).into_iter().filter(|companion| in_all(companion)).collect();
+    let measured = |file: &ResultFile, variants: &[Variant], levels: Option<Rc<Levels>>, first: usize| {
+        let all = companions(&file.beside);
+        let places = shared.iter().filter_map(|companion| all.iter().position(|other| other == companion));
+        Measured {
+            levels,
+            configurations: variants.iter().map(|variant| variant.configuration.clone()).collect(),
+            first,
+            companions: places.map(|place| variants.len() + place).collect(),
+        }
+    };
+    let alone = |file: &ResultFile, variants: &[Variant]| {
+        let levels = levels(&variants.iter().collect::<Vec<_>>(), &file.beside).map(Rc::new);
+        measured(file, variants, levels, 0)
+    };
+    let [baseline, candidate] = if in_one {
+        let all: Vec<&Variant> = variants[0].iter().chain(variants[1]).collect();
+        let levels = levels(&all, &[]).map(Rc::new);
+        // Those of the candidate stand behind those of the baseline.
+        let first = [0, variants[0].len()];
+        [0, 1].map(|side| measured(files[side], variants[side], levels.clone(), first[side]))
     } else {
-        [0, 1].map(|side| levels(&of(side), &files[side].beside).map(Rc::new))
+        [0, 1].map(|side| alone(files[side], variants[side]))
     };
-    // Those of the candidate stand behind those of the baseline.
-    let first = [0, if in_one { variants[0].len() } else { 0 }];
-    let [before, after] = files.map(|file| companions(&file.beside));
-    let shared = before.iter().enumerate().filter_map(|(place, companion)| {
-        let other = after.iter().position(|other| other == companion)?;
-        Some([variants[0].len() + place, variants[1].len() + other])
-    });
-    let shared: Rc<[[usize; 2]]> = shared.collect();
-    let thing = |side: usize, configuration: &Configuration| {
-        let place = variants[side].iter().position(|variant| variant.configuration == configuration)?;
-        let place = first[side] + place;
-        let levels = all[side].as_ref().filter(|levels| levels.pairs(place) > 0)?;
-        Some((Rc::clone(levels), place))
-    };
+    let more: Vec<Measured> = more.iter().map(|file| alone(file, &file.variants())).collect();
     let row = |[first, second]: [&'a Configuration; 2]| {
-        let ((before, baseline), (after, candidate)) = (thing(0, first)?, thing(1, second)?);
-        Some(Both {
-            levels: [before, after],
-            things: [baseline, candidate],
-            companions: Rc::clone(&shared),
-            kind: kind(first, variants[0]),
-        })
+        let (before, after) = (baseline.place(first)?, candidate.place(second)?);
+        let before = more.iter().map(|run| run.place(first)).chain([Some(before)]);
+        Some(Both { before: before.collect(), after, kind: kind(first, variants[0]) })
     };
     configurations.map(row).collect()
 }
@@ -84,32 +131,26 @@ fn kind(configuration: &Configuration, variants: &[Variant]) -> Kind {
 
 /// How much longer the second takes, of runs at different times: what sets it apart from all others of its class.
 pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
-    let mut classes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut classes: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
     for (place, row) in rows.iter().enumerate() {
-        classes.entry(row.levels[0].class(row.things[0])).or_default().push(place);
+        classes.entry(row.baseline().map(Place::class)).or_default().push(place);
     }
     let mut found = vec![None; rows.len()];
     for places in classes.into_values() {
-        let row = rows[places[0]];
-        let of_class = |companion: &&[usize; 2]| {
-            let same = |side: usize| {
-                let class = |thing: usize| row.levels[side].class(thing);
-                class(companion[side]) == class(row.things[side])
-            };
-            same(0) && same(1)
+        let after: Vec<&Place> = places.iter().map(|place| &rows[*place].after).collect();
+        let runs = rows[places[0]].before.len();
+        let of_run = |run: usize| places.iter().map(|place| rows[*place].before[run].as_ref()).collect();
+        // Of a run that lacks some nothing is taken.
+        let before: Vec<Vec<&Place>> = (0..runs).filter_map(of_run).collect();
+        let of_class = |companion: &usize| {
+            let same =
+                |run: &Vec<&Place>| run[0].levels.class(run[0].companions[*companion]) == run[0].class();
+            before.iter().chain([&after]).all(same)
         };
-        let companions: Vec<&[usize; 2]> = row.companions.iter().filter(of_class).collect();
-        let run = |side: usize| {
-            let levels = &row.levels[side];
-            let own = places.iter().map(|place| rows[*place].things[side]);
-            let all = own.chain(companions.iter().map(|companion| companion[side]));
-            Run {
-                things: all.map(|thing| levels.of_thing(thing)).collect(),
-                resemblance: levels.resemblance(row.things[side], row.things[side]),
-            }
-        };
+        let companions: Vec<usize> = (0..after[0].companions.len()).filter(of_class).collect();
         let share = error * places.len() as f64 / rows.len() as f64;
-        let aparts = across(&[run(0)], &run(1), rows[places[0]].kind, share);
+        let baseline: Vec<Run> = before.iter().map(|places| run(places, &companions)).collect();
+        let aparts = across(&baseline, &run(&after, &companions), rows[places[0]].kind, share);
         for (place, apart) in places.into_iter().zip(aparts) {
             found[place] = apart;
         }
@@ -117,19 +158,29 @@ pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
     found
 }
 
+/// What stood at `places` of one run and its `companions`.
+fn run<'a>(places: &[&'a Place], companions: &[usize]) -> Run<'a> {
+    let first = places[0];
+    let beside = companions.iter().map(|companion| first.companions[*companion]);
+    let own = places.iter().map(|place| place.by_pair());
+    Run {
+        things: own.chain(beside.map(|thing| first.levels.of_thing(thing))).collect(),
+        resemblance: first.levels.resemblance(first.thing, first.thing),
+    }
+}
+
 /// How much longer the second takes, of runs whose pairs of one number were measured beside each other.
 pub(super) fn beside(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
-    let of = |row: &&Both| [0, 1].map(|side| row.levels[side].of_thing(row.things[side]).clone());
     let each = error / rows.len().max(1) as f64;
-    let known = Levels::known(rows.iter().flat_map(of).collect());
-    (0..rows.len())
-        .map(|row| {
-            let Both { levels: [before, after], things: [first, second], .. } = rows[row];
-            // In one run they share turns, by which it is known what resembles what.
-            match Rc::ptr_eq(before, after) {
-                true => before.apart(*first, *second, each),
-                false => known.apart(2 * row, 2 * row + 1, each),
-            }
-        })
-        .collect()
+    let places = rows.iter().map(|row| Some([row.baseline()?, &row.after]));
+    let Some(places) = places.collect::<Option<Vec<[&Place; 2]>>>() else { return vec![None; rows.len()] };
+    let known = Levels::known(places.iter().flatten().map(|place| place.by_pair().clone()).collect());
+    let apart = |(row, [before, after]): (usize, &[&Place; 2])| {
+        // In one run they share turns, by which it is known what resembles what.
+        match Rc::ptr_eq(&before.levels, &after.levels) {
+            true => before.levels.apart(before.thing, after.thing, each),
+            false => known.apart(2 * row, 2 * row + 1, each),
+        }
+    };
+    places.iter().enumerate().map(apart).collect()
 }
