@@ -5,11 +5,13 @@ pub mod costs;
 pub mod export;
 pub mod show;
 pub mod starter;
+pub mod verify;
 pub mod whatif;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::common::{Exit, RunArgs, Terminal, command_line, machine_here};
@@ -46,7 +48,8 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace show t.json --edge A                  why are the slowest wake-ups of the first edge slow?
   \
     doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n  \
-    doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n\n\
+    doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n  \
+    doorbell trace whatif t.json --edge A pin=0,0 --verify -- ./server    and does it come true?\n\n\
     Needs root, or CAP_BPF with CAP_PERFMON, or a tracefs this user may write. The program is left alone: nobody attaches to\n  \
     it. Exit status 4 where neither engine can be had."
 )]
@@ -185,7 +188,9 @@ fn record(
     recorder.follow_children_of(starter.task())?;
     recorder.start()?;
     let shown = args.command[0].to_string_lossy().into_owned();
-    let start = starter.start(args.command.clone());
+    let mut command = Command::new(&args.command[0]);
+    command.args(&args.command[1..]);
+    let start = starter.start(command);
     let mut child = start.map_err(|cause| Failure::Start { command: shown.clone(), cause })?;
     let process = i32::try_from(child.id()).unwrap_or(i32::MAX);
     // What cannot be asked is taken for ended: nobody waits for it.

@@ -9,6 +9,7 @@ mod mechanism;
 mod pin;
 mod record;
 mod spin;
+pub mod verify;
 
 use std::time::Duration;
 

@@ -352,6 +352,21 @@ fn in_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
+/// `process` and those that it made, and those that they made, as far as they are there.
+pub fn processes_of(process: i32) -> Vec<i32> {
+    let mut all = vec![process];
+    let mut next = 0;
+    while let Some(process) = all.get(next).copied() {
+        next += 1;
+        for task in threads(process).unwrap_or_default() {
+            let path = format!("/proc/{process}/task/{task}/children");
+            let text = doorbell_files::kernel(path).unwrap_or_default();
+            all.extend(text.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        }
+    }
+    all
+}
+
 fn threads(process: i32) -> Option<Vec<i32>> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     Some(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Starts a command from a thread whose children are followed from their first instruction on.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -11,20 +10,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 #[derive(Debug)]
 pub struct Starter {
     task: i32,
-    order: Sender<Vec<OsString>>,
+    order: Sender<Command>,
     started: Receiver<io::Result<Child>>,
 }
 
 impl Starter {
     pub fn new() -> io::Result<Self> {
         let (say, task) = channel();
-        let (order, ordered) = channel::<Vec<OsString>>();
+        let (order, ordered) = channel::<Command>();
         let (tell, started) = channel();
         std::thread::Builder::new().name("starter".to_owned()).spawn(move || {
             // Whoever does not listen any more needs nothing started.
             let _ = say.send(rustix::thread::gettid().as_raw_nonzero().get());
-            if let Ok(words) = ordered.recv() {
-                let _ = tell.send(spawn(&words));
+            if let Ok(command) = ordered.recv() {
+                let _ = tell.send(spawn(command));
             }
         })?;
         let task = task.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -36,19 +35,14 @@ impl Starter {
         self.task
     }
 
-    /// Starts the command of these words.
-    pub fn start(self, words: Vec<OsString>) -> io::Result<Child> {
-        self.order.send(words).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    /// Starts the command.
+    pub fn start(self, command: Command) -> io::Result<Child> {
+        self.order.send(command).map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.started.recv().map_err(|_| io::ErrorKind::BrokenPipe)?
     }
 }
 
-fn spawn(words: &[OsString]) -> io::Result<Child> {
-    let Some((program, arguments)) = words.split_first() else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let mut command = Command::new(program);
-    command.args(arguments);
+fn spawn(mut command: Command) -> io::Result<Child> {
     // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
     // JUSTIFICATION: this command ignores the signal for itself (`signals::of_limits`), and nothing safe gives a child its default back.
     unsafe {

@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::costs;
+use super::{costs, verify};
 use crate::cli::common::{Exit, Terminal, machine_here};
 use crate::cli::kept;
-use crate::cli::out;
+use crate::cli::out::{self, aside};
+use crate::cli::signals;
 use crate::cli::usage::Usage;
+use doorbell_harness::trace::program::RecordError;
 use doorbell_report::style::Style;
 use doorbell_report::what_if;
 use doorbell_results::anatomy::program::{Edge, MachineCosts};
@@ -16,7 +18,8 @@ use doorbell_results::quantity::{refused, span};
 use doorbell_results::record::{ResultFile, read};
 use doorbell_subjects::mechanism::{self, Waits};
 use doorbell_verdict::identity::alike;
-use doorbell_verdict::what_if::{Change, listed, program, what_if};
+use doorbell_verdict::what_if::verify::{Across, Held};
+use doorbell_verdict::what_if::{Change, WhatIf, listed, program, what_if};
 
 /// Arguments of `doorbell trace whatif`.
 #[derive(Debug, clap::Args)]
@@ -28,9 +31,12 @@ use doorbell_verdict::what_if::{Change, listed, program, what_if};
     EXAMPLES\n  \
     doorbell trace whatif t.json --edge A spin=18us\n  \
     doorbell trace whatif t.json --edge A pin=0,0 --costs pairs.json\n  \
-    doorbell trace whatif t.json --edge B spin=50us --hand-over 240ns --sleep-cost 5us\n\n\
+    doorbell trace whatif t.json --edge B spin=50us --hand-over 240ns --sleep-cost 5us\n  \
+    doorbell trace whatif t.json --edge A pin=0,0 --verify -- ./server\n  \
+    doorbell trace whatif t.json --edge A spin=18us --verify --with SPIN_US=18 -- ./server\n\n\
     What a wake-up costs on this machine is measured once, in some ten seconds, unless it is given. Where the record cannot\n  \
-    know, no figure is given and the reason is; exit status 4.")]
+    know, no figure is given and the reason is; exit status 4.\n\n\
+    With --verify the exit status is 0 where the prediction held, 3 where it did not, and 4 where the runs do not tell.")]
 pub struct Args {
     /// The result of `doorbell trace`: a file, a baseline, or - for standard input
     #[arg(value_name = "RESULT")]
@@ -50,6 +56,8 @@ pub struct Args {
     /// And the CPU time of waker and waiter for one sleep and its wake-up
     #[arg(long, value_name = "TIME", value_parser = span, requires = "hand_over")]
     sleep_cost: Option<Duration>,
+    #[command(flatten)]
+    verify: verify::Verification,
 }
 
 /// `spin=18us`, `pin=0,0`, `mechanism=futex`, `batch=200us`.
@@ -76,6 +84,9 @@ fn change(text: &str) -> Result<Change, String> {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
+    if args.verify.verify {
+        args.verify.check(&args.change)?;
+    }
     let result = read::read(&kept::find(&args.result)?)?;
     let costs = match (&args.costs, args.hand_over.zip(args.sleep_cost)) {
         (Some(named), _) => doorbell_verdict::what_if::costs(&read::read(&kept::find(named)?)?),
@@ -87,7 +98,56 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     };
     let found = costs.and_then(|costs| what_if(&result, &args.edge, &args.change, &costs));
     out::say(&what_if::told(&args.edge, &args.change, &found, &Style::of_stdout()));
-    Ok(if found.is_ok() { Exit::Done } else { Exit::Unfit })
+    match found {
+        Err(_) => Ok(Exit::Unfit),
+        Ok(_) if !args.verify.verify => Ok(Exit::Done),
+        Ok(predicted) => verified(args, &result, &predicted, terminal),
+    }
+}
+
+/// Holds the prediction against runs of the command.
+fn verified(
+    args: &Args,
+    result: &ResultFile,
+    predicted: &WhatIf,
+    terminal: &Terminal,
+) -> anyhow::Result<Exit> {
+    let place = |edges: usize| (0..edges).find(|place| is_called(*place, &args.edge));
+    let found = program(result).and_then(|program| Some((program, place(program.edges.len())?)));
+    let Some((program, place)) = found else { return Ok(Exit::Unfit) };
+    let edge = Across::of(&program.edges[place]);
+    let machine = machine_here();
+    if !alike(&machine, &result.machine) {
+        let message = "it was recorded on another machine, and what comes here says nothing of what was predicted for that one";
+        return Err(Usage(message.to_owned()).into());
+    }
+    let found = match edge.single(program) {
+        Err(several) => Err(several),
+        Ok(()) => {
+            let stop = signals::listen()?;
+            let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
+            let blocks = verify::blocks(&args.verify, &args.change, &edge, &machine, terminal.quiet, stop);
+            let blocks = match blocks {
+                Err(error) if error.is::<RecordError>() => {
+                    aside!("doorbell: {error}");
+                    return Ok(Exit::Unfit);
+                }
+                blocks => blocks?,
+            };
+            let Some(blocks) = blocks else { return Ok(Exit::Interrupted) };
+            doorbell_verdict::what_if::verify::verify(predicted, &args.change, &blocks)
+        }
+    };
+    out::say(&what_if::verified(&args.change, &found, &Style::of_stdout()));
+    Ok(match found.map(|verified| verified.held()) {
+        Ok(Held::Yes) => Exit::Done,
+        Ok(Held::No) => Exit::Regression,
+        Ok(Held::Unsure) | Err(_) => Exit::Unfit,
+    })
+}
+
+fn is_called(place: usize, letter: &str) -> bool {
+    Edge::letter(place).eq_ignore_ascii_case(letter)
 }
 
 /// What is known of the machine: with the record, from an earlier measurement, or from one that is made now.
@@ -96,7 +156,7 @@ fn known(
     result: &ResultFile,
     terminal: &Terminal,
 ) -> anyhow::Result<Result<MachineCosts, doorbell_verdict::what_if::Refusal>> {
-    let place = |edges: usize| (0..edges).find(|place| Edge::letter(*place).eq_ignore_ascii_case(&args.edge));
+    let place = |edges: usize| (0..edges).find(|place| is_called(*place, &args.edge));
     let Some(program) = program(result) else { return Ok(Ok(MachineCosts::default())) };
     let mut needed = vec!["futex"];
     if let (Change::Mechanism(_) | Change::Pin(_), Some(place)) = (&args.change, place(program.edges.len())) {

@@ -20,6 +20,7 @@ pub(super) fn play(kind: &str) -> Vec<(String, u64)> {
     match kind {
         "futex" => futex(ROUNDS),
         "for-ever" => futex(u32::MAX),
+        "changed" => changed(),
         "condition-variable" => condition_variable(),
         "eventfd" => eventfd(false),
         "eventfd-epoll" => eventfd(true),
@@ -125,6 +126,43 @@ fn futex(rounds: u32) -> Vec<(String, u64)> {
         futex_wake(&word, 1);
     };
     pair(waits, notifies, rounds)
+}
+
+/// What a changed run's environment has more.
+pub(super) const CHANGED: &str = "DOORBELL_PLANTED_CHANGED";
+
+/// As `futex`, and of a changed run first until the waiter may run on one CPU alone. Says of each
+/// run by itself which kind it was, and on how many CPUs its waiter might run in the end.
+fn changed() -> Vec<(String, u64)> {
+    let is_changed = std::env::var(CHANGED).is_ok();
+    let allowed = || {
+        let set = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).count()
+    };
+    let (word, over) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+    let (other, ends) = (Arc::clone(&word), Arc::clone(&over));
+    let waiter = named_thread("waiter", move || {
+        let mut rounds = 0;
+        while rounds < ROUNDS {
+            futex_wait(&other, other.load(SeqCst), None);
+            rounds += u32::from(!is_changed || allowed() == 1);
+        }
+        ends.store(true, SeqCst);
+        allowed()
+    });
+    let waker = named_thread("waker", move || {
+        while !over.load(SeqCst) {
+            nap();
+            word.fetch_add(1, SeqCst);
+            futex_wake(&word, 1);
+        }
+    });
+    let cpus = waiter.join().unwrap();
+    waker.join().unwrap();
+    let runs = std::path::PathBuf::from(std::env::var(super::COUNTS).unwrap()).with_extension("runs");
+    let mut runs = std::fs::File::options().append(true).create(true).open(runs).unwrap();
+    writeln!(runs, "{is_changed} {}", cpus == 1).unwrap();
+    Vec::new()
 }
 
 fn condition_variable() -> Vec<(String, u64)> {

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A prediction held against what came: runs of the program as it is and with the change, in turn.
+//!
+//! SUMMARY: each block has a run of either kind, and what is compared is compared within a block,
+//! so that what drifts from block to block is in neither. The interval of what came is Student's
+//! over the blocks; a prediction holds where the error cannot be greater than what is allowed, with
+//! the prediction's own interval in it.
+
+use super::costs::listed;
+use super::{Change, WhatIf, Within};
+use crate::statistics::reach;
+use doorbell_results::anatomy::program::{By, Edge, File, Object, Program, Threads, Wait, Waker};
+use doorbell_results::record::{Histogram, Series};
+
+/// Errors that do not matter: of a median as a share of it, of CPU time as a share of what both
+/// threads take, and of wake-ups as a share of those that there were. Trials with planted and real
+/// programs were off by about so much.
+const ALLOWED: [(Figure, f64); 3] = [(Figure::P50, 0.25), (Figure::Cpu, 0.10), (Figure::Wakes, 0.10)];
+/// How sure an interval is.
+const SURE: f64 = 0.95;
+
+/// An edge by what is the same in each run of its program: an object's address is not, nor is a
+/// descriptor's number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Across {
+    waker: Waker,
+    waiter: String,
+    wait: Wait,
+    by: By,
+    file: Option<File>,
+}
+
+/// What a run of the program showed of an edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// The median from waking to running; none where nobody was woken.
+    pub p50_ns: Option<f64>,
+    /// Wake-ups a second.
+    pub wakes: f64,
+    /// CPU time of waker and waiter together, as cores.
+    pub cpu: f64,
+    /// How long it took, if the program ended by itself.
+    pub lasted_ns: Option<f64>,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    /// The median from waking to running, nanoseconds.
+    P50,
+    /// CPU time of waker and waiter, cores.
+    Cpu,
+    /// Wake-ups a second.
+    Wakes,
+}
+
+/// Whether a prediction held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    Yes,
+    No,
+    /// What came differs too much from run to run to say so.
+    Unsure,
+}
+
+/// One figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compared {
+    pub figure: Figure,
+    /// In the runs without the change.
+    pub now: f64,
+    pub predicted: Within,
+    /// With the change.
+    pub came: Within,
+    /// By what share the prediction is too low.
+    pub error: Within,
+    pub held: Held,
+}
+
+/// What came of a prediction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    pub blocks: usize,
+    pub compared: Vec<Compared>,
+    /// The median in the record and in the runs without the change, if they are not the same.
+    pub stale: Option<[f64; 2]>,
+    /// How long a run took without the change and with it, nanoseconds, where each ended by itself,
+    /// and as how many times as long.
+    pub lasted: Option<([f64; 2], Within)>,
+}
+
+/// Why nothing can be held against the prediction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unverified {
+    /// A name is that of so many threads: which of them is meant is not known in another run.
+    Several { name: String, threads: u64 },
+    /// Some runs without the change have no such edge.
+    Gone,
+    /// Some runs with the change have none.
+    GoneWithChange,
+}
+
+impl Across {
+    pub fn of(edge: &Edge) -> Self {
+        let file = match &edge.mechanism.object {
+            Object::File { file: File::Socket { family, .. }, .. } => {
+                Some(File::Socket { family: family.clone(), address: None })
+            }
+            Object::File { file, .. } => Some(file.clone()),
+            Object::Futex { .. } | Object::None => None,
+        };
+        let (waker, waiter) = (edge.waker.clone(), edge.waiter.clone());
+        Self { waker, waiter, wait: edge.mechanism.wait, by: edge.mechanism.by, file }
+    }
+
+    /// Whether each of its names is that of one thread of `program`, and else of how many.
+    pub fn single(&self, program: &Program) -> Result<(), Unverified> {
+        let names = self.threads();
+        let allowed = match &names[..] {
+            [one, other] if one == other => 2,
+            _ => 1,
+        };
+        let several = program
+            .threads
+            .iter()
+            .find(|threads| names.contains(&threads.name.as_str()) && threads.count > allowed);
+        several.map_or(Ok(()), |Threads { name, count, .. }| {
+            Err(Unverified::Several { name: name.clone(), threads: *count })
+        })
+    }
+
+    /// The names of its waiter and, if it is the program's, of its waker.
+    pub fn threads(&self) -> Vec<&str> {
+        let waker = match &self.waker {
+            Waker::Thread { name } => Some(name.as_str()),
+            Waker::Outside { .. } | Waker::Kernel => None,
+        };
+        std::iter::once(self.waiter.as_str()).chain(waker).collect()
+    }
+
+    /// Whether an edge of another run is this one; with `instead` by another mechanism.
+    fn is(&self, edge: &Edge, instead: Option<&str>) -> bool {
+        match instead {
+            Some(mechanism) => {
+                let same = (&self.waker, &self.waiter) == (&edge.waker, &edge.waiter);
+                same && listed(&edge.mechanism) == Some(mechanism)
+            }
+            None => *self == Self::of(edge),
+        }
+    }
+}
+
+impl Run {
+    /// What `program` showed of the edge, with `change` made if there is one.
+    pub fn of(program: &Program, edge: &Across, change: Option<&Change>, ended: bool) -> Self {
+        let instead = match change {
+            Some(Change::Mechanism(name)) => Some(name.as_str()),
+            _ => None,
+        };
+        let mut took = Histogram::untouched();
+        let mut wakes = 0;
+        for one in program.edges.iter().filter(|one| edge.is(one, instead)) {
+            wakes += one.wakes;
+            if let Ok(counters) = one.took.counters() {
+                took.add_counters(&counters);
+            }
+        }
+        let lasted = (program.recorded_ns as f64).max(1.0);
+        let names = edge.threads();
+        let both = program.threads.iter().filter(|threads| names.contains(&threads.name.as_str()));
+        Self {
+            p50_ns: (wakes > 0).then(|| Series::from(&took).p50_ns),
+            wakes: wakes as f64 * 1e9 / lasted,
+            cpu: both.map(|threads| threads.ran_ns as f64).sum::<f64>() / lasted,
+            lasted_ns: ended.then_some(lasted),
+        }
+    }
+}
+
+/// Holds `predicted` of `change` against blocks of a run without it and a run with it.
+pub fn verify(predicted: &WhatIf, change: &Change, blocks: &[[Run; 2]]) -> Result<Verified, Unverified> {
+    let before = || blocks.iter().map(|[before, _]| before);
+    let medians: Option<Vec<f64>> = before().map(|run| run.p50_ns).collect();
+    let medians = medians.ok_or(Unverified::Gone)?;
+    let then = predicted.p50_now_ns;
+    let drift = over(&shares(&medians, |_| then));
+    let stale = held(drift, allowed(Figure::P50)) == Held::No;
+    let mut compared = Vec::new();
+    // What a spinning waiter is handed leaves no event, and of a batch only its end does.
+    let is_seen = matches!(change, Change::Pin(_) | Change::Mechanism(_));
+    if is_seen {
+        let came: Option<Vec<f64>> = blocks.iter().map(|[_, after]| after.p50_ns).collect();
+        let came = came.ok_or(Unverified::GoneWithChange)?;
+        let errors = |median: f64| shares(&came, |_| median);
+        compared.push(figure(Figure::P50, &medians, predicted.p50_ns, &came, errors));
+    } else {
+        let came: Vec<f64> = blocks.iter().map(|[_, after]| after.wakes).collect();
+        let now: Vec<f64> = before().map(|run| run.wakes).collect();
+        let left = 1.0 - predicted.spared;
+        let per_s = mean(&now) * left;
+        let errors = |_: f64| came.iter().zip(&now).map(|(came, now)| came / now.max(1.0) - left).collect();
+        let per_s = Within { value: per_s, low: per_s, high: per_s };
+        compared.push(figure(Figure::Wakes, &now, per_s, &came, errors));
+    }
+    let now: Vec<f64> = before().map(|run| run.cpu).collect();
+    let came: Vec<f64> = blocks.iter().map(|[_, after]| after.cpu).collect();
+    let plus = |more: f64| (mean(&now) + more).max(0.0);
+    let Within { value, low, high } = predicted.cpu;
+    let expected = Within { value: plus(value), low: plus(low), high: plus(high) };
+    let errors = |cores: f64| {
+        // Within its block: what both runs of it had beside them is in neither.
+        let more = cores - mean(&now);
+        shares(&came, |block| (now[block] + more).max(LEAST_CORES))
+    };
+    compared.push(figure(Figure::Cpu, &now, expected, &came, errors));
+    let all_ended: Option<Vec<[f64; 2]>> =
+        blocks.iter().map(|[before, after]| Some([before.lasted_ns?, after.lasted_ns?])).collect();
+    let lasted = all_ended.filter(|all| !all.is_empty()).map(|all| {
+        let ratios: Vec<f64> = all.iter().map(|[before, after]| after / before).collect();
+        let side = |side: usize| mean(&all.iter().map(|both| both[side]).collect::<Vec<_>>());
+        ([side(0), side(1)], over(&ratios))
+    });
+    let stale = stale.then(|| [then, mean(&medians)]);
+    Ok(Verified { blocks: blocks.len(), compared, stale, lasted })
+}
+
+impl Verified {
+    /// Whether all of the prediction held.
+    pub fn held(&self) -> Held {
+        let any = |held| self.compared.iter().any(|compared| compared.held == held);
+        match (self.stale, any(Held::No), any(Held::Unsure)) {
+            (Some(_), ..) => Held::Unsure,
+            (None, true, _) => Held::No,
+            (None, false, true) => Held::Unsure,
+            (None, false, false) => Held::Yes,
+        }
+    }
+}
+
+/// CPU time below which no share of it is told: a millionth of a core.
+const LEAST_CORES: f64 = 1e-6;
+
+/// By what share of what was expected of its block each value is greater.
+fn shares(values: &[f64], expected: impl Fn(usize) -> f64) -> Vec<f64> {
+    let share = |(block, value): (usize, &f64)| value / expected(block).max(f64::MIN_POSITIVE) - 1.0;
+    values.iter().enumerate().map(share).collect()
+}
+
+/// One figure; `errors` says by how much each block differs from a predicted value.
+fn figure(
+    figure: Figure,
+    now: &[f64],
+    predicted: Within,
+    came: &[f64],
+    errors: impl Fn(f64) -> Vec<f64>,
+) -> Compared {
+    let [value, least, most] = [predicted.value, predicted.high, predicted.low].map(|of| over(&errors(of)));
+    let error = Within { value: value.value, low: value.low.min(least.low), high: value.high.max(most.high) };
+    let held = held(error, allowed(figure));
+    Compared { figure, now: mean(now), predicted, came: over(came), error, held }
+}
+
+fn allowed(figure: Figure) -> f64 {
+    ALLOWED.iter().find(|(of, _)| *of == figure).map_or(0.0, |(_, allowed)| *allowed)
+}
+
+fn held(error: Within, allowed: f64) -> Held {
+    let Within { value, low, high } = error;
+    let beyond = (low > 0.0 && value >= allowed) || (high < 0.0 && value <= -allowed);
+    match () {
+        () if low >= -allowed && high <= allowed => Held::Yes,
+        () if beyond => Held::No,
+        () => Held::Unsure,
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The mean with its interval; of one value, and of none, without ends.
+fn over(values: &[f64]) -> Within {
+    let value = mean(values);
+    if values.len() < 2 {
+        return Within { value, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    }
+    let freedom = values.len() as f64 - 1.0;
+    let squares: f64 = values.iter().map(|one| (one - value).powi(2)).sum();
+    let half = reach(SURE, freedom) * (squares / freedom / values.len() as f64).sqrt();
+    Within { value, low: value - half, high: value + half }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doorbell_results::anatomy::program::Mechanism;
+    use doorbell_results::record::sample;
+
+    fn run(p50_us: f64, wakes: f64, cpu: f64) -> Run {
+        Run { p50_ns: Some(p50_us * 1e3), wakes, cpu, lasted_ns: None }
+    }
+
+    /// 30 µs now, 2 ± 0.1 if pinned, for a tenth of a core less.
+    fn pinned() -> WhatIf {
+        WhatIf {
+            wakes: 1000,
+            spared: 0.0,
+            p50_now_ns: 30_000.0,
+            p50_ns: Within { value: 2000.0, low: 1900.0, high: 2100.0 },
+            cpu: Within { value: -0.1, low: -0.1, high: -0.1 },
+            busy: 0.1,
+        }
+    }
+
+    /// Four blocks of runs with this median and CPU time, which differ by a hundredth.
+    fn blocks(before: [f64; 2], after: [f64; 2]) -> Vec<[Run; 2]> {
+        let of = |[p50, cpu]: [f64; 2], by: f64| run(p50 * by, 1000.0, cpu * by);
+        [0.99, 1.0, 1.0, 1.01].map(|by| [of(before, by), of(after, by)]).to_vec()
+    }
+
+    const PIN: Change = Change::Pin([0, 0]);
+
+    fn found(after: [f64; 2]) -> Verified {
+        verify(&pinned(), &PIN, &blocks([30.0, 0.5], after)).unwrap()
+    }
+
+    #[test]
+    fn a_prediction_holds_where_what_came_is_within_what_is_allowed() {
+        let verified = found([2.1, 0.41]);
+        assert_eq!(verified.held(), Held::Yes, "{verified:?}");
+        let [p50, cpu] = &verified.compared[..] else { panic!("{verified:?}") };
+        assert_eq!(
+            (p50.figure, p50.held, cpu.figure, cpu.held),
+            (Figure::P50, Held::Yes, Figure::Cpu, Held::Yes)
+        );
+        assert!((p50.error.value - 0.05).abs() < 0.01 && p50.error.high < 0.15, "{p50:?}");
+        assert!((cpu.predicted.value - 0.4).abs() < 1e-9 && (cpu.came.value - 0.41).abs() < 1e-9);
+        assert_eq!((verified.stale, verified.lasted), (None, None));
+    }
+
+    #[test]
+    fn it_fails_where_what_came_is_surely_beyond_and_is_open_where_runs_differ_too_much() {
+        assert_eq!(found([3.0, 0.41]).held(), Held::No);
+        assert_eq!(found([2.0, 0.5]).held(), Held::No, "a tenth of a core was to be saved");
+        let mut wide = blocks([30.0, 0.5], [2.0, 0.4]);
+        wide[0][1] = run(5.0, 1000.0, 0.4);
+        assert_eq!(verify(&pinned(), &PIN, &wide).unwrap().held(), Held::Unsure);
+        let one = &blocks([30.0, 0.5], [2.0, 0.4])[..1];
+        assert_eq!(verify(&pinned(), &PIN, one).unwrap().held(), Held::Unsure, "one block says nothing");
+    }
+
+    #[test]
+    fn a_record_of_another_state_of_the_program_is_not_held_against_it() {
+        let verified = verify(&pinned(), &PIN, &blocks([10.0, 0.5], [6.0, 0.4])).unwrap();
+        assert!(verified.stale.is_some_and(|[then, now]| then == 30_000.0 && now < 10_100.0));
+        assert_eq!(verified.held(), Held::Unsure, "{verified:?}");
+    }
+
+    #[test]
+    fn of_a_spin_the_wake_ups_that_are_left_are_compared_for_a_hand_over_leaves_no_event() {
+        let predicted = WhatIf { spared: 0.9, ..pinned() };
+        let spun = |wakes: f64| {
+            let mut blocks = blocks([30.0, 0.5], [30.0, 0.4]);
+            blocks.iter_mut().for_each(|[_, after]| *after = Run { wakes, p50_ns: None, ..*after });
+            verify(&predicted, &Change::Spin(std::time::Duration::from_micros(18)), &blocks).unwrap()
+        };
+        let verified = spun(120.0);
+        assert_eq!(verified.compared[0].figure, Figure::Wakes);
+        assert!((verified.compared[0].predicted.value - 100.0).abs() < 1e-6, "{verified:?}");
+        assert_eq!(verified.held(), Held::Yes);
+        assert_eq!(spun(500.0).held(), Held::No);
+    }
+
+    #[test]
+    fn how_long_programs_took_that_ended_is_told() {
+        let mut ended = blocks([30.0, 0.5], [2.0, 0.4]);
+        for [before, after] in &mut ended {
+            (before.lasted_ns, after.lasted_ns) = (Some(2e9), Some(1e9));
+        }
+        let (both, ratio) = verify(&pinned(), &PIN, &ended).unwrap().lasted.unwrap();
+        assert_eq!((both, ratio.value, ratio.high), ([2e9, 1e9], 0.5, 0.5));
+        ended[1][0].p50_ns = None;
+        assert_eq!(verify(&pinned(), &PIN, &ended), Err(Unverified::Gone));
+    }
+
+    fn edge(waiter: &str, wait: Wait, object: Object) -> Edge {
+        let series = Series::from(&sample::histogram(2000.0, 100));
+        Edge {
+            waker: Waker::Thread { name: "waker".to_owned() },
+            waiter: waiter.to_owned(),
+            mechanism: Mechanism { wait, object, by: By::Call },
+            wakes: 100,
+            ran_out: 0,
+            rescued: 0,
+            slept: series.clone(),
+            took: series,
+            sequence: None,
+            slowest: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_edge_is_found_in_another_run_whatever_the_address_and_the_descriptor() {
+        let futex = |address| edge("waiter", Wait::Futex, Object::Futex { address });
+        let eventfd = |fd| Object::File { file: File::Eventfd, fd: Some(fd) };
+        let threads = |name: &str, count| Threads {
+            name: name.to_owned(),
+            count,
+            ran_ns: 250_000_000,
+            wakes: 100,
+            asked_in_vain: 0,
+        };
+        let program = Program {
+            recorded_ns: 1_000_000_000,
+            threads: vec![threads("waker", 1), threads("waiter", 1), threads("other", 3)],
+            edges: vec![
+                futex(0x10),
+                futex(0x20),
+                edge("other", Wait::Futex, Object::None),
+                edge("waiter", Wait::Read, eventfd(7)),
+            ],
+            ..Program::default()
+        };
+        let across = Across::of(&futex(0x7000));
+        let run = Run::of(&program, &across, None, true);
+        assert_eq!((run.wakes, run.cpu, run.lasted_ns), (200.0, 0.5, Some(1e9)));
+        assert!(run.p50_ns.is_some_and(|p50| p50 > 1000.0), "{run:?}");
+        let changed = Change::Mechanism("eventfd".to_owned());
+        assert_eq!(Run::of(&program, &across, Some(&changed), false).wakes, 100.0);
+        assert_eq!(across.single(&program), Ok(()));
+        let several = Unverified::Several { name: "other".to_owned(), threads: 3 };
+        assert_eq!(Across::of(&program.edges[2]).single(&program), Err(several));
+        let gone = Across::of(&edge("waiter", Wait::Epoll, eventfd(7)));
+        assert_eq!(Run::of(&program, &gone, None, false).p50_ns, None);
+    }
+}
