@@ -85,7 +85,12 @@ fn graph(program: &Program, counts: &Counts, most: usize) -> Subsection {
 
 fn first_line(program: &Program, counts: &Counts) -> String {
     let threads = program.threads.iter().fold(0_u64, |all, threads| all.saturating_add(threads.count));
-    let seconds = program.recorded_ns as f64 / 1e9;
+    let seconds = program.wall_ns() as f64 / 1e9;
+    let slices = program.lasted_ns.map(|_| {
+        let share = 100.0 * program.recorded_ns as f64 / (program.wall_ns() as f64).max(1.0);
+        format!("recorded {} % of ", three(share))
+    });
+    let slices = slices.unwrap_or_default();
     let lost = match counts.lost_events {
         0 => "no event lost".to_owned(),
         lost => {
@@ -93,9 +98,9 @@ fn first_line(program: &Program, counts: &Counts) -> String {
         }
     };
     let Cost { recorder_ns, wake_ns, .. } = program.cost;
-    let share = |ns: f64| 100.0 * ns / (program.recorded_ns as f64).max(1.0);
+    let share = |ns: f64| 100.0 * ns / (program.wall_ns() as f64).max(1.0);
     format!(
-        "{}: {} wake-ups/s, {}, {seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
+        "{}: {} wake-ups/s, {}, {slices}{seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
         program.name,
         rate(program.wakes, program.recorded_ns),
         counted(threads, "thread"),
@@ -108,6 +113,11 @@ fn first_line(program: &Program, counts: &Counts) -> String {
 /// What else the record shows.
 fn notes(program: &Program) -> Vec<String> {
     let mut notes: Vec<String> = program.cut_short.iter().map(|why| format!("Cut short: {why}.")).collect();
+    if program.lasted_ns.is_some() {
+        notes.push(
+            "Recorded in slices: rates and CPU time are those of the slices, and waits that one of them cut are left out.".to_owned(),
+        );
+    }
     let herd = |herd: &Herd| {
         format!(
             "Herd: {} of {} each woke {} threads on average, {} among them.",
@@ -358,6 +368,23 @@ pub(super) mod tests {
             "futex 0x…040",
             "Herd: 10 calls of main",
             "and 2",
+        ] {
+            assert!(flat.contains(told), "{told}: {text}");
+        }
+    }
+
+    #[test]
+    fn of_a_program_recorded_in_slices_the_first_line_has_the_share_and_rates_are_those_of_the_slices() {
+        let mut result = made(vec![edge(Waker::Kernel, "worker", futex(0x40))]);
+        let program = result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap();
+        program.lasted_ns = Some(20_000_000_000);
+        let text = screen(&result, &Style { width: 80, color: false, unicode: true });
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for told in [
+            "server: 1,500 wake-ups/s, 6 threads, recorded 10",
+            "% of 20.0 s",
+            "recording took 0.2 % of a CPU",
+            "Recorded in slices",
         ] {
             assert!(flat.contains(told), "{told}: {text}");
         }

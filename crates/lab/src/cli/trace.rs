@@ -27,7 +27,7 @@ use doorbell_results::anatomy::program::{Engine, Program};
 use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
-use doorbell_results::quantity::span;
+use doorbell_results::quantity::{percent, refused, span};
 use doorbell_results::record::result::SCHEMA_VERSION;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Environment, Outcome, Record, ResultFile, Subject, Tally};
@@ -44,6 +44,7 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace -- ./server --threads 4        record a command until it ends\n  \
     doorbell trace --time 5s -- ./server          or for five seconds; the command goes on\n  \
     doorbell trace -p 4711 --time 10s             record a program that runs already\n  \
+    doorbell trace -p 4711 --time 60s --duty 10%  or a tenth of the time, to cost it less\n  \
     doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
     doorbell trace show t.json --edge A                  why are the slowest wake-ups of the first edge slow?
   \
@@ -73,6 +74,9 @@ pub struct Args {
     /// How long [default: 10s of a program that runs already, a command until it ends]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
+    /// Record this share of the time only, in slices of a fifth of a second at the most; by bpf
+    #[arg(long, value_parser = duty, value_name = "SHARE")]
+    duty: Option<f64>,
     /// What records: a program in the kernel (bpf), or the kernel's trace events (tracefs), which cost the program more and also show its other
     /// system calls [default: bpf where it can be had]
     #[arg(long, value_name = "ENGINE", value_parser = engine())]
@@ -105,6 +109,15 @@ enum Step {
     Show(show::Args),
     /// Write a recorded program for a flame graph, or for Perfetto
     Export(export::Args),
+}
+
+/// `10%`, as a share.
+fn duty(text: &str) -> Result<f64, String> {
+    match percent(text)? {
+        ppm @ 1..1_000_000 => Ok(f64::from(ppm) / 1e6),
+        1_000_000 => Err("all of the time is recorded without --duty".to_owned()),
+        _ => Err(refused(format_args!("'{text}' is no share of the time"), &["10%", "0.5%"])),
+    }
 }
 
 fn engine() -> impl clap::builder::TypedValueParser<Value = Engine> {
@@ -176,12 +189,16 @@ fn record(
     if let Some(why) = recorder.not_bpf() {
         aside!("doorbell: recording by trace events, which cost the program more: {why}");
     }
+    let time = if starter.is_none() { Some(args.time.unwrap_or(WINDOW)) } else { args.time };
+    if let Some(share) = args.duty {
+        recorder.in_slices(share, time)?;
+    }
     let Some(starter) = starter else {
         let first = recorder.follow(&args.pid)?;
         recorder.start()?;
         let gone = || args.pid.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
         let named = args.pid.first().and_then(|pid| doorbell_files::kernel(format!("/proc/{pid}/comm")).ok());
-        let mut recorded = recorder.record(&first, Some(args.time.unwrap_or(WINDOW)), gone, stop)?;
+        let mut recorded = recorder.record(&first, time, gone, stop)?;
         name(&mut recorded.anatomy, named.unwrap_or_default().trim_end(), args.pid.len());
         return Ok(recorded);
     };
@@ -195,7 +212,7 @@ fn record(
     let process = i32::try_from(child.id()).unwrap_or(i32::MAX);
     // What cannot be asked is taken for ended: nobody waits for it.
     let ended = || !matches!(child.try_wait(), Ok(None));
-    let mut recorded = recorder.record(&[(process, process)], args.time, ended, stop)?;
+    let mut recorded = recorder.record(&[(process, process)], time, ended, stop)?;
     let file =
         Path::new(&shown).file_name().map_or(shown.clone(), |name| name.to_string_lossy().into_owned());
     name(&mut recorded.anatomy, &file, 1);
@@ -248,7 +265,7 @@ fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) ->
         load: None,
         environment: Environment {
             started_at_unix_ns,
-            wall_ns: program.recorded_ns,
+            wall_ns: program.wall_ns(),
             cpus: machine.topology.online.clone(),
             ..Environment::default()
         },

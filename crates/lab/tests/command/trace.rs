@@ -12,7 +12,7 @@ use std::sync::PoisonError;
 
 use doorbell_harness::trace::Tracefs;
 use doorbell_harness::trace::bpf::Bpf;
-use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Wait, Waker};
+use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Sequence, Wait, Waker};
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -540,6 +540,51 @@ impl Drop for Played {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+#[test]
+fn a_share_of_the_time_is_recorded_in_slices_by_bpf_alone() {
+    with_each_engine(|engine| {
+        let stage = Stage::new();
+        let counted = stage.path().join("counts");
+        let program = Played::start("for-ever", &counted);
+        let (number, file) = (program.0.id().to_string(), Recording::file(&stage));
+        let file = file.to_str().unwrap();
+        let record = |duty| {
+            let words = ["trace", "-q", "--engine", engine, "-p", &number, "--time", "2s", "--duty", duty];
+            stage.doorbell(&[&words[..], &["-o", file]].concat()).output().unwrap()
+        };
+        assert!(complaint(&record("100%")).contains("without --duty"));
+        let output = record("25%");
+        if engine == "tracefs" {
+            assert_eq!(output.status.code(), Some(4), "{}", complaint(&output));
+            assert!(complaint(&output).contains("BPF alone"), "{}", complaint(&output));
+            return;
+        }
+        assert!(output.status.success(), "{}", complaint(&output));
+        // A machine that stands still meanwhile lets no slice see much.
+        wait_until("slices with wake-ups in them", || {
+            let result = read::read(Path::new(file)).unwrap();
+            let program = result.records[0].anatomy.as_ref().unwrap().program.as_ref().unwrap();
+            program.wakes > 100 || !record("25%").status.success()
+        });
+        let recording = Recording::read(stage, &counted);
+        let Program { recorded_ns, lasted_ns, sequences, .. } = &recording.program;
+        assert!(lasted_ns.is_some_and(|lasted_ns| lasted_ns > *recorded_ns), "{recorded_ns} {lasted_ns:?}");
+        let [all, right] = recording.wakes("waiter", |edge| called(edge, Wait::Futex, |_| true));
+        assert!(all > 20 && right as f64 >= 0.99 * all as f64, "{right} of {all}: {:#?}", recording.short());
+        // What was between two slices is in no wait: together they are no longer than the slices.
+        let lasted =
+            |one: &Sequence| one.slept_ns.iter().chain(&one.took_ns).chain(&one.awake_ns).sum::<u64>();
+        assert!(sequences.iter().all(|one| lasted(one) <= *recorded_ns), "{recorded_ns}");
+        let (status, text) = said(&recording, &["show", "FILE"]);
+        assert!(status == Some(0) && text.contains("% of "), "{text}");
+        let chrome = ["trace", "export", "chrome", Recording::file(&recording.stage).to_str().unwrap()]
+            .map(str::to_owned);
+        let chrome: Vec<&str> = chrome.iter().map(String::as_str).collect();
+        let output = recording.stage.doorbell(&chrome).output().unwrap();
+        assert!(complaint(&output).contains("in slices"), "{}", complaint(&output));
+    });
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub struct Program {
     pub engine: Engine,
     /// How long it was recorded, nanoseconds.
     pub recorded_ns: u64,
+    /// How long that lasted, nanoseconds, where it was recorded in slices; counts and CPU times are those of the slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasted_ns: Option<u64>,
     /// Why recording ended before it was to, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
@@ -338,7 +341,7 @@ pub struct Convoy {
 }
 
 /// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It has no gap but for what
-/// was lost.
+/// was lost; of slices the next begins where the one before it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Sequence {
@@ -361,6 +364,13 @@ pub struct Sequence {
     /// where the recorder did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waker_ran_ns: Vec<Option<u64>>,
+}
+
+impl Program {
+    /// How long all lasted, slices and what was between them, nanoseconds.
+    pub fn wall_ns(&self) -> u64 {
+        self.lasted_ns.unwrap_or(self.recorded_ns)
+    }
 }
 
 impl Sequence {

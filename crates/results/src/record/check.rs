@@ -189,7 +189,7 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
     } else if counts.any(|count| count >= COUNTS)
         || [calls, events].iter().any(|count| *count >= COUNTS)
         || ran.any(|ns| ns >= LONGEST_NS)
-        || [recorder_ns, program.recorded_ns].iter().any(|ns| *ns >= LONGEST_NS)
+        || [recorder_ns, program.recorded_ns, program.wall_ns()].iter().any(|ns| *ns >= LONGEST_NS)
         || ![call_ns, wake_ns].iter().all(|ns| (0.0..1e9).contains(ns))
         || !program.machine_costs.as_ref().is_none_or(affordable)
     {

@@ -6,13 +6,14 @@
 //! asks in vain is not seen.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::call::{Call, Does};
 use super::files::Files;
 use super::graph::{Ended, Graph, Pending, Weaver, Woken as Waking};
 use super::seen::Context;
 use super::slowest::{Chosen, Telling};
-use super::{Known, name};
+use super::{Known, name, ns};
 use crate::trace::bpf::record::{BY_TIMER, IN_INTERRUPT, IN_SOFTIRQ, RAN_OUT, Told, UNTOLD, Woken, read};
 use crate::trace::bpf::{Bpf, BpfCounts, BpfError, Whom};
 use doorbell_results::anatomy::Wake;
@@ -30,6 +31,8 @@ pub(super) struct ByBpf {
     /// What had been counted when recording began, and of incomplete sleeps when it ended.
     before: BpfCounts,
     incomplete: u64,
+    /// Wake-ups that were not in one slice from beginning to end.
+    cut: u64,
     records: Records,
     /// Descriptors that were looked for, and wakers.
     sought: HashSet<(i32, i32)>,
@@ -50,6 +53,17 @@ struct Records {
     last: HashMap<i32, usize>,
     /// The wake-ups after which their thread ended.
     ended: HashSet<usize>,
+    /// Times without a gap, in order; none where there is one only.
+    slices: Vec<Slice>,
+}
+
+/// A time without a gap.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    /// The place of its first wake-up.
+    first: usize,
+    since: u64,
+    end: u64,
 }
 
 /// The call in which a waker has woken these.
@@ -66,6 +80,7 @@ impl ByBpf {
             bpf: Bpf::load(children)?,
             before: BpfCounts::default(),
             incomplete: 0,
+            cut: 0,
             records: Records::default(),
             sought: HashSet::new(),
             outside: HashSet::new(),
@@ -83,12 +98,17 @@ impl ByBpf {
     }
 
     pub(super) fn start(&mut self) -> Result<(), BpfError> {
-        self.bpf.start()
+        self.bpf.start()?;
+        self.records.slices.push(Slice { first: self.records.woken.len(), since: now(), end: u64::MAX });
+        Ok(())
     }
 
     pub(super) fn stop(&mut self) -> Result<(), BpfError> {
         // Events stop one after the other, and wakings that are not seen any more are not missed.
         self.incomplete = self.bpf.counts()?.incomplete;
+        if let Some(slice) = self.records.slices.last_mut() {
+            slice.end = now();
+        }
         self.bpf.stop();
         Ok(())
     }
@@ -102,14 +122,23 @@ impl ByBpf {
             }
         });
         self.before = self.bpf.counts()?;
+        self.records.slices.clear();
         Ok(woken)
     }
 
     pub(super) fn take(&mut self, known: &mut Known) {
-        let Self { bpf, records, sought, outside, .. } = self;
+        let Self { bpf, records, sought, outside, cut, .. } = self;
+        let slice = records.slices.last().copied();
         let mut look = HashSet::new();
         bpf.drain(|bytes| {
             let Some(told) = read(bytes) else { return };
+            if let Told::Woken(one) = &told
+                && slice.is_some_and(|slice| one.slept < slice.since || one.waking > slice.end)
+            {
+                // Whatever it did between two slices, this was not one sleep.
+                *cut += 1;
+                return;
+            }
             match &told {
                 Told::Woken(one) => {
                     let ends = [(one.process, call_of(one)), (one.waker_process, waker_call_of(one))];
@@ -170,14 +199,20 @@ impl ByBpf {
         (self.records.woken.len() + self.records.left.len()) as u64
     }
 
+    /// How long it recorded, nanoseconds.
+    pub(super) fn recorded(&self) -> u64 {
+        let lengths = self.records.slices.iter().map(|slice| slice.end.saturating_sub(slice.since));
+        lengths.fold(0, u64::saturating_add)
+    }
+
     pub(super) fn lost(&self) -> Result<u64, BpfError> {
         Ok(self.bpf.counts()?.lost.saturating_sub(self.before.lost))
     }
 
     /// Who woke whom.
-    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
-        let incomplete = self.incomplete.saturating_sub(self.before.incomplete);
-        self.records.graph(first, files, incomplete)
+    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files, share: f64) -> Graph {
+        let incomplete = self.incomplete.saturating_sub(self.before.incomplete) + self.cut;
+        self.records.graph(first, files, incomplete, share)
     }
 
     /// The wake-ups that were chosen, with the places of their edges.
@@ -188,7 +223,7 @@ impl ByBpf {
 
 impl Records {
     fn enter(&mut self, told: Told) {
-        let Self { woken, left, threads, parents, last, ended } = self;
+        let Self { woken, left, threads, parents, last, ended, .. } = self;
         match told {
             Told::Woken(one) => {
                 if let Some((_, _, ran)) = threads.get_mut(&one.task) {
@@ -216,10 +251,13 @@ impl Records {
         }
     }
 
-    fn graph(&self, first: &[(i32, i32)], files: &Files, incomplete: u64) -> Graph {
+    fn graph(&self, first: &[(i32, i32)], files: &Files, incomplete: u64, share: f64) -> Graph {
         let mut weaver = Weaver::new(first, true, files);
         for (task, (process, first, last)) in &self.threads {
-            weaver.ran(*task, *process, last.wrapping_sub(*first));
+            let ran = last.wrapping_sub(*first);
+            // The kernel counts it between slices too.
+            let ran = if share < 1.0 { (ran as f64 * share) as u64 } else { ran };
+            weaver.ran(*task, *process, ran);
         }
         for (process, parent) in &self.parents {
             weaver.process_of(*process, *parent);
@@ -246,7 +284,9 @@ impl Records {
         for (place, one) in order {
             if let Some(last) = before.insert(one.task, (place, one)) {
                 let acted = acted(last, &woke_last);
-                settle(weaver, last.1, acted || went_on(last.1, one), &leavings);
+                let (slice, next) = (self.slice(last.0), self.slice(place));
+                let went_on = acted || (slice == next && went_on(last.1, one));
+                settle(weaver, last.1, went_on, &leavings, slice);
             }
             let Some(call) = waker_call_of(one).filter(|_| context(one) == Context::Task) else { continue };
             if !self.threads.contains_key(&one.waker) {
@@ -267,7 +307,15 @@ impl Records {
             now.woken.push(one.task);
         }
         calling.iter().for_each(|(waker, calling)| told(weaver, *waker, calling));
-        before.values().for_each(|last| settle(weaver, last.1, acted(*last, &woke_last), &leavings));
+        before.values().for_each(|last| {
+            settle(weaver, last.1, acted(*last, &woke_last), &leavings, self.slice(last.0));
+        });
+    }
+
+    /// The number of the slice in which the wake-up in a place was recorded, and its end.
+    fn slice(&self, place: usize) -> (usize, u64) {
+        let number = self.slices.partition_point(|slice| slice.first <= place);
+        (number, number.checked_sub(1).map_or(u64::MAX, |number| self.slices[number].end))
     }
 
     fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
@@ -336,10 +384,16 @@ fn went_on(last: &Woken, next: &Woken) -> bool {
     other || next.done.saturating_sub(last.done) > u64::from(own)
 }
 
-fn settle(weaver: &mut Weaver, one: &Woken, went_on: bool, leavings: &HashMap<i32, Vec<u64>>) {
+fn settle(
+    weaver: &mut Weaver,
+    one: &Woken,
+    went_on: bool,
+    leavings: &HashMap<i32, Vec<u64>>,
+    (slice, end): (usize, u64),
+) {
     let left = leavings.get(&one.waker).and_then(|times| {
         let place = times.partition_point(|at| *at < one.waking);
-        times.get(place)
+        times.get(place).filter(|at| **at <= end)
     });
     let waking = Waking {
         // The waker was quicker than the leaving was told.
@@ -354,9 +408,21 @@ fn settle(weaver: &mut Weaver, one: &Woken, went_on: bool, leavings: &HashMap<i3
         waker_ran: left.map(|at| at - one.waking),
     };
     let ended = if one.how & RAN_OUT != 0 { Ended::RanOut } else { Ended::Unseen };
-    let pending =
-        Pending { slept: one.slept, came: one.came.max(waking.at), woken: waking, call: call_of(one), ended };
+    let pending = Pending {
+        slept: one.slept,
+        came: one.came.max(waking.at),
+        woken: waking,
+        call: call_of(one),
+        ended,
+        slice,
+    };
     weaver.settled(one.task, &pending, None, went_on);
+}
+
+/// By the clock of the programs in the kernel.
+fn now() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    ns(Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0)))
 }
 
 /// How long a thread has run, as the kernel counts it.
@@ -384,7 +450,7 @@ mod tests {
         let threads = HashMap::from([(10, (10, 0, 0)), (11, (10, 0, 0))]);
         let mut records = Records { threads, ..Records::default() };
         std::iter::once(Told::Woken(one)).chain(after).for_each(|told| records.enter(told));
-        let graph = records.graph(&[(10, 10), (11, 10)], &Files::default(), 0);
+        let graph = records.graph(&[(10, 10), (11, 10)], &Files::default(), 0, 1.0);
         graph.edges.iter().map(|(_, times)| times.rescued).sum()
     }
 
@@ -399,6 +465,33 @@ mod tests {
         let name = String::new();
         let again = Told::Born { task: 10, process: 10, parent: 1, name };
         assert_eq!(rescued(vec![Told::Ended { task: 10, ran: 7 }, again]), 1, "its number is another's now");
+    }
+
+    /// What it did between two slices is not known: that its next wait is another says nothing.
+    #[test]
+    fn a_thread_is_not_taken_to_have_gone_on_between_two_slices() {
+        let rescued = |slices: Vec<Slice>| {
+            let ran_out = |at: u64, call, word| Woken {
+                how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
+                task: 10,
+                process: 10,
+                waker_call: -1,
+                slept: at,
+                waking: at + 1000,
+                came: at + 2000,
+                ..waits(call, word, 5)
+            };
+            let threads = HashMap::from([(10, (10, 0, 8000))]);
+            let mut records = Records { threads, slices, ..Records::default() };
+            records.enter(Told::Woken(ran_out(1000, FUTEX, 0x70)));
+            records.enter(Told::Woken(ran_out(9000, FUTEX, 0x80)));
+            let graph = records.graph(&[(10, 10)], &Files::default(), 0, 0.5);
+            let rescued: u64 = graph.edges.iter().map(|(_, times)| times.rescued).sum();
+            (rescued, graph.threads[&10].passed.iter().map(|one| one.slice).collect::<HashSet<_>>().len())
+        };
+        let slice = |first, end| Slice { first, since: 0, end };
+        assert_eq!(rescued(vec![slice(0, 20_000)]), (1, 1));
+        assert_eq!(rescued(vec![slice(0, 5000), slice(1, 20_000)]), (0, 2));
     }
 
     const FUTEX: i32 = libc::SYS_futex as i32;

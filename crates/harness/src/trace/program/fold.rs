@@ -167,6 +167,10 @@ fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], cloc
     // How long it was awake after the last is not known: the record ends there.
     for pair in passed.windows(2).take(PASSED) {
         let [one, next] = pair else { continue };
+        // What it did between two slices is not known either.
+        if one.slice != next.slice {
+            continue;
+        }
         sequence.edge.push(u32::try_from(place_of[one.edge]).unwrap_or(u32::MAX));
         sequence.slept_ns.push(ns(one.waking.saturating_sub(one.slept)));
         sequence.took_ns.push(ns(one.came.saturating_sub(one.waking)));

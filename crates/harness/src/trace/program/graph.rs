@@ -58,6 +58,8 @@ pub struct Passed {
     pub told: u64,
     /// How long the waker stayed on its CPU after that.
     pub waker_ran: Option<u64>,
+    /// The number of the time without a gap in which it was recorded.
+    pub slice: usize,
 }
 
 /// What a thread did while it was recorded.
@@ -113,6 +115,7 @@ pub(super) struct Pending {
     pub(super) came: u64,
     pub(super) call: Option<Call>,
     pub(super) ended: Ended,
+    pub(super) slice: usize,
 }
 
 /// How a wait ended.
@@ -439,7 +442,8 @@ impl<'a> Weaver<'a> {
             return;
         }
         self.graph.wakes += 1;
-        thread.pending = Some(Pending { slept, woken, came: at, call: thread.call, ended: Ended::Unseen });
+        thread.pending =
+            Some(Pending { slept, woken, came: at, call: thread.call, ended: Ended::Unseen, slice: 0 });
     }
 
     /// Settles by what `task` was woken, now that it makes its next call, or sleeps again, or all
@@ -466,14 +470,14 @@ impl<'a> Weaver<'a> {
                 self.graph.edges.len() - 1
             }
         };
-        let Pending { slept, woken, came, .. } = *pending;
+        let Pending { slept, woken, came, slice, .. } = *pending;
         let times = &mut self.graph.edges[edge].1;
         times.wakes.push([woken.at.saturating_sub(slept), came.saturating_sub(woken.at)]);
         times.ran_out += u64::from(ended);
         times.rescued += u64::from(ended && went_on);
         if let Some(thread) = self.threads.get_mut(&task) {
             let Woken { at: waking, told, waker_ran, .. } = woken;
-            thread.passed.push(Passed { edge, slept, waking, came, told, waker_ran });
+            thread.passed.push(Passed { edge, slept, waking, came, told, waker_ran, slice });
         }
     }
 

@@ -18,6 +18,7 @@ pub mod fold;
 pub mod graph;
 mod price;
 pub mod seen;
+mod slices;
 mod slowest;
 mod tracefs;
 
@@ -29,6 +30,7 @@ use self::bpf::ByBpf;
 use self::files::Files;
 use self::graph::{Graph, Who};
 use self::price::{Pair, Price};
+use self::slices::Slices;
 use self::slowest::Telling;
 use self::tracefs::ByTracefs;
 use super::bpf::{BpfError, Whom};
@@ -78,6 +80,9 @@ pub enum RecordError {
     /// What recording costs could not be tried out.
     #[error("cannot try out what recording costs: {0}")]
     Price(std::io::Error),
+    /// Trace events go on costing the program while they are not recorded.
+    #[error("in slices records BPF alone, which costs the program nothing between them{0}")]
+    Slices(String),
 }
 
 /// What is known of the program beside its wake-ups.
@@ -105,6 +110,8 @@ pub struct Recorder {
     clock: Clock,
     price: Price,
     known: Known,
+    /// When to record; none where that is always.
+    slices: Option<Slices>,
 }
 
 /// How a recording went.
@@ -152,7 +159,14 @@ impl Recorder {
         let instance = &by.instance;
         let price = price::price(&pair, |on| if on { instance.start() } else { instance.stop() })?;
         by.forget()?;
-        Ok(Self { by: By::Tracefs(Box::new(by)), not_bpf, clock, price, known: Known::default() })
+        Ok(Self {
+            by: By::Tracefs(Box::new(by)),
+            not_bpf,
+            clock,
+            price,
+            known: Known::default(),
+            slices: None,
+        })
     }
 
     fn by_bpf(pair: &Pair, children: bool) -> Result<Self, BpfError> {
@@ -179,7 +193,18 @@ impl Recorder {
             clock: Clock::MONOTONIC,
             price,
             known: Known::default(),
+            slices: None,
         })
+    }
+
+    /// Records the share `share` of the time, in slices; `time` is how long all lasts, if that is known.
+    pub fn in_slices(&mut self, share: f64, time: Option<Duration>) -> Result<(), RecordError> {
+        if let By::Tracefs(_) = &self.by {
+            let why = self.not_bpf.as_ref().map(|why| format!(": {why}"));
+            return Err(RecordError::Slices(why.unwrap_or_default()));
+        }
+        self.slices = Some(Slices::new(share, time, fastrand::u64(..)));
+        Ok(())
     }
 
     /// Why it records by trace events, where nobody asked for them.
@@ -230,10 +255,17 @@ impl Recorder {
         Ok(())
     }
 
+    /// Begins; where it records in slices the first comes later.
     pub fn start(&mut self) -> Result<(), RecordError> {
+        if self.slices.is_some() { Ok(()) } else { self.turn(true) }
+    }
+
+    fn turn(&mut self, on: bool) -> Result<(), RecordError> {
         match &mut self.by {
-            By::Tracefs(tracefs) => tracefs.instance.start()?,
-            By::Bpf(bpf) => bpf.start()?,
+            By::Tracefs(tracefs) if on => tracefs.instance.start()?,
+            By::Tracefs(tracefs) => tracefs.instance.stop()?,
+            By::Bpf(bpf) if on => bpf.start()?,
+            By::Bpf(bpf) => bpf.stop()?,
         }
         Ok(())
     }
@@ -251,9 +283,19 @@ impl Recorder {
         self.known.processes.extend(first.iter().map(|(_, process)| *process));
         let (mut look_at, mut step) = (FIRST_LOOK, FIRST_LOOK);
         let mut cut_short = None;
+        let mut on = self.slices.is_none();
         let ended = loop {
-            std::thread::sleep(EVERY);
+            let next = self.slices.map(|slices| slices.at(begun.elapsed()));
+            let until = next.map_or(EVERY, |(_, until)| until.saturating_sub(begun.elapsed()));
+            std::thread::sleep(EVERY.min(until));
+            if let Some(slices) = self.slices
+                && slices.at(begun.elapsed()).0 != on
+            {
+                on = !on;
+                self.turn(on)?;
+            }
             let over = ended();
+            // Before the next slice begins, all of this one is taken out.
             self.take()?;
             if begun.elapsed() >= look_at {
                 self.known.look();
@@ -274,14 +316,18 @@ impl Recorder {
             }
         };
         self.known.look();
-        match &mut self.by {
-            By::Tracefs(tracefs) => tracefs.instance.stop()?,
-            By::Bpf(bpf) => bpf.stop()?,
+        if on {
+            self.turn(false)?;
         }
-        let recorded = begun.elapsed();
+        let lasted_ns = ns(begun.elapsed());
         self.take()?;
+        let recorded_ns = match (&self.by, self.slices) {
+            (By::Bpf(bpf), Some(_)) => bpf.recorded().min(lasted_ns),
+            _ => lasted_ns,
+        };
         let recorder_ns = ns(cpu_time().saturating_sub(spent));
-        let (graph, events, lost, engine) = self.graph(first)?;
+        let share = recorded_ns as f64 / lasted_ns.max(1) as f64;
+        let (graph, events, lost, engine) = self.graph(first, share)?;
         let calls = graph.calls;
         for (key, _) in &graph.edges {
             // Who woke from outside may be there still.
@@ -295,7 +341,8 @@ impl Recorder {
         let (folded, chosen) = fold::fold(graph, &self.known.names, self.clock);
         let mut program = Program {
             engine,
-            recorded_ns: ns(recorded),
+            recorded_ns,
+            lasted_ns: self.slices.map(|_| lasted_ns),
             cut_short,
             cost: Cost { recorder_ns, call_ns, wake_ns, calls, events },
             ..folded
@@ -318,14 +365,15 @@ impl Recorder {
         Ok(Recorded { anatomy: Anatomy { counts, program: Some(program), ..Anatomy::default() }, ended })
     }
 
-    /// Who woke whom, how many records that was made of, how many were lost, and by what.
-    fn graph(&mut self, first: &[(i32, i32)]) -> Result<(Graph, u64, u64, Engine), RecordError> {
+    /// Who woke whom, how many records that was made of, how many were lost, and by what; `share`
+    /// of the time was recorded.
+    fn graph(&mut self, first: &[(i32, i32)], share: f64) -> Result<(Graph, u64, u64, Engine), RecordError> {
         let files = &self.known.files;
         Ok(match &mut self.by {
             By::Tracefs(by) => (by.graph(first, files), by.records(), by.instance.lost(), Engine::Tracefs),
             By::Bpf(by) => {
                 by.look();
-                (by.graph(first, files), by.records(), by.lost()?, Engine::Bpf)
+                (by.graph(first, files, share), by.records(), by.lost()?, Engine::Bpf)
             }
         })
     }
