@@ -8,7 +8,8 @@ use crate::site::{OpenError, Word};
 /// A type that is valid when all its bytes are zero and may be shared between processes.
 ///
 /// # Safety
-/// The all-zero pattern must be a valid value, the type must be `Sync`, hold no pointer, and need no drop.
+/// The all-zero pattern must be a valid value, the type must be
+/// `Sync`, hold no pointer, and need no drop.
 pub unsafe trait Zeroed: Sync {}
 // SAFETY: atomics are plain integers in memory; zero is one of them.
 unsafe impl Zeroed for AtomicU8 {}
@@ -21,7 +22,8 @@ unsafe impl Zeroed for Word {}
 // SAFETY: an array of valid zeroes is valid.
 unsafe impl<T: Zeroed, const N: usize> Zeroed for [T; N] {}
 
-/// One anonymous shared mapping: what the trial's host maps, its sides inherit, and no name is left behind.
+/// One anonymous shared mapping: what the trial's host maps, its
+/// sides inherit, and no name is left behind.
 #[derive(Debug)]
 pub struct Arena {
     base: *mut u8,
@@ -44,9 +46,11 @@ fn mapped(size: usize) -> Result<*mut u8, OpenError> {
 }
 
 impl Arena {
-    /// Maps `size` bytes, zeroed and already backed by memory: a page fault inside a trial would be a sample.
+    /// Maps `size` bytes, zeroed and already backed by memory: a page
+    /// fault inside a trial would be a sample.
     ///
-    /// The mapping lives as long as the process, hence `'static`: a trial's host makes one and exits.
+    /// The mapping lives as long as the process, hence `'static`: a
+    /// trial's host makes one and exits.
     pub fn map(size: usize) -> Result<&'static Self, OpenError> {
         Ok(Box::leak(Box::new(Self { base: mapped(size)?, size, taken: AtomicUsize::new(0) })))
     }
@@ -54,8 +58,8 @@ impl Arena {
     /// A fresh zeroed `T`.
     pub fn place<T: Zeroed>(&'static self) -> Result<&'static T, OpenError> {
         let start = self.take(size_of::<T>(), align_of::<T>())?;
-        // SAFETY: `take` gave bytes that nobody else gets, aligned, inside the mapping; zero is a valid `T` (Zeroed)
-        // and the mapping is never unmapped.
+        // SAFETY: `take` gave bytes that nobody else gets, aligned, inside the mapping; zero is a valid `T`
+        // (Zeroed) and the mapping is never unmapped.
         Ok(unsafe { &*start.cast::<T>() })
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every mechanism must do, told to each of them: both ends of a link in one process, where the order of
-//! notifications and waits is ours to choose.
+//! What every mechanism must do, told to each of them: both ends of a link in one process, where
+//! the order of notifications and waits is ours to choose.
 
 use crate::mechanism::{Link, Mechanism, Notifier, Waiter, Woken};
 use crate::site::Site;
@@ -57,7 +57,8 @@ fn a_notification_before_the_wait_is_kept<M: Mechanism>(site: &Site) {
     }
 }
 
-/// Two notifiers take turns, and each notification is awaited before the next: whatever merges, none may be lost.
+/// Two notifiers take turns, and each notification is awaited before
+/// the next: whatever merges, none may be lost.
 fn a_second_notifier_wakes_or_is_known_not_to<M: Mechanism>(site: &Site) {
     let link = link::<M>(site);
     let mut waiter = link.waiter().unwrap();
@@ -127,8 +128,8 @@ fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
 extern "C" fn nothing(_: libc::c_int) {}
 
 fn a_sleeping_waiter_is_woken_whatever_else_interrupts_it<M: Mechanism>(site: &Site) {
-    // SAFETY: `sigaction` is plain data, valid when zero: without SA_RESTART, so that calls return EINTR. The handler
-    // does nothing.
+    // SAFETY: `sigaction` is plain data, valid when zero: without SA_RESTART, so that calls return
+    // EINTR. The handler does nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;

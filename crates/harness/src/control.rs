@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shared words by which the sides meet, part, and can be watched. None of them is touched by a measured path that
-//! exchanges nothing but the notification ([`Timing::Around`](doorbell_results::configuration::Timing::Around)), except for a load of
+//! The shared words by which the sides meet, part, and can be watched. None of them is touched by a
+//! measured path that exchanges nothing but the notification
+//! ([`Timing::Around`](doorbell_results::configuration::Timing::Around)), except for a load of
 //! `stop`, which stays in the reader's own cache until it changes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,13 +13,15 @@ use doorbell_results::record::LastSeen;
 
 /// Stamps kept for notifications that were sent and not yet seen; a power of two.
 ///
-/// An open loop may run ahead of its waiter by this many before the sender has to wait. 4096 × 16 bytes stay in the
-/// second-level cache.
+/// An open loop may run ahead of its waiter by this many before the sender has to wait. 4096 × 16
+/// bytes stay in the second-level cache.
 pub const STAMPS: usize = 4096;
 
-/// What the side that notifies first of a slice tells with a notification: a number of rounds, and what begins with it.
+/// What the side that notifies first of a slice tells with a
+/// notification: a number of rounds, and what begins with it.
 ///
-/// It is never taken back. Whoever is told knows at which number the slice began, and what is said of an earlier one is of an earlier slice.
+/// It is never taken back. Whoever is told knows at which number the slice began, and what is said
+/// of an earlier one is of an earlier slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     /// From here on rounds are recorded.
@@ -110,18 +113,22 @@ pub struct Stamp {
     pub sent: AtomicU64,
     /// When it was due, ticks; equal to `sent` in a closed loop.
     pub due: AtomicU64,
-    /// When the waiter was awake, ticks; written where both sides have one core, on which a call that lasts may hold the waiter's run.
+    /// When the waiter was awake, ticks; written where both sides have one core, on which a call
+    /// that lasts may hold the waiter's run.
     pub woke: AtomicU64,
 }
 
-/// One direction's messages: how many were published, how many taken, and the stamps of those in between.
+/// One direction's messages: how many were published, how many taken,
+/// and the stamps of those in between.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Mail {
-    /// Messages published; the last one's sequence number. Written by the notifier before it notifies.
+    /// Messages published; the last one's sequence number. Written by
+    /// the notifier before it notifies.
     pub published: Published,
-    /// Messages whose notification was sent; the last one's sequence number. Written by the notifier behind its call, so that a look at the
-    /// mechanism finds the notification of whatever is seen here.
+    /// Messages whose notification was sent; the last one's sequence
+    /// number. Written by the notifier behind its call, so that a look
+    /// at the mechanism finds the notification of whatever is seen here.
     pub rung: Published,
     /// Messages taken; written by the waiter.
     pub taken: Published,
@@ -163,10 +170,12 @@ impl Control {
 
     /// Waits until `sides` sides have come to barrier `number` (counted from 1).
     ///
-    /// Sleeps in short steps instead of spinning: both sides may share one CPU. Nothing is measured here.
+    /// Sleeps in short steps instead of spinning: both sides may
+    /// share one CPU. Nothing is measured here.
     pub fn meet(&self, sides: u32, number: u32) {
         self.arrived.fetch_add(1, Ordering::AcqRel);
-        // Pairs with the AcqRel increments of the other sides: what each did before the barrier is visible after it.
+        // Pairs with the AcqRel increments of the other sides: what
+        // each did before the barrier is visible after it.
         while self.arrived.load(Ordering::Acquire) < sides * number {
             std::thread::sleep(std::time::Duration::from_micros(50));
         }

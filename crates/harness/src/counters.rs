@@ -37,7 +37,8 @@ impl Counters {
         Self { first, last: Usage::read(), migrations, cpu }
     }
 
-    /// What was counted since `before`, for the side called `side`, whose window was `window_ns` long.
+    /// What was counted since `before`, for the side called `side`,
+    /// whose window was `window_ns` long.
     pub fn since(&self, before: &Self, side: &str, window_ns: u64) -> SideCounters {
         let used = self.first.since(&before.last);
         SideCounters {
@@ -62,7 +63,8 @@ impl Counters {
 mod tests {
     use super::*;
 
-    /// What a thread had used since the last tick, up to 4 ms, was once missing, and turned up in the next window.
+    /// What a thread had used since the last tick, up to 4 ms, was
+    /// once missing, and turned up in the next window.
     #[test]
     fn cpu_time_is_that_of_now_and_not_of_the_last_tick() {
         let clock = || {

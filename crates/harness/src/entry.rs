@@ -34,7 +34,8 @@ pub trait Entry: Sync {
 pub trait Links: Send + Sync {
     /// Plays `role` to its end; the whole measured loop runs inside, compiled for this mechanism.
     fn run_role(&self, role: Role, side: &mut Side) -> Result<(), SideError>;
-    /// `role`'s ends of them, for a side that comes back to them slice by slice; none where that cannot be.
+    /// `role`'s ends of them, for a side that comes back to them
+    /// slice by slice; none where that cannot be.
     fn resident(&self, role: Role, side: &Side) -> Option<Box<dyn Resident + '_>> {
         let _ = (role, side);
         None

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What else goes on while a trial runs: foreign load, steal time, interrupts, throttling; and whether it was too much.
+//! What else goes on while a trial runs: foreign load, steal time, interrupts, throttling; and
+//! whether it was too much.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,14 +15,17 @@ use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::{Environment, Warning, warning};
 
-/// The share of a pair of CPUs that anything else, or the hypervisor, may take before a trial counts as interference.
+/// The share of a pair of CPUs that anything else, or the hypervisor,
+/// may take before a trial counts as interference.
 ///
-/// Whoever takes a share s of a CPU's time meets at most a share s of the wakes there, and lengthens those. At 5 % the
-/// 90th percentile is still the trial's own with room to spare, and the median, which the comparisons rest on, has
-/// moved by less than its distance to the 55th percentile.
+/// Whoever takes a share s of a CPU's time meets at most a share s of the
+/// wakes there, and lengthens those. At 5 % the 90th percentile is still the
+/// trial's own with room to spare, and the median, which the comparisons
+/// rest on, has moved by less than its distance to the 55th percentile.
 pub const INTERFERENCE_SHARE: f64 = 0.05;
 
-/// A trial under observation, from before its first process starts until after its last is waited for.
+/// A trial under observation, from before its first process starts
+/// until after its last is waited for.
 #[derive(Debug)]
 pub struct Watch {
     root: Root,
@@ -40,7 +44,8 @@ struct Reading {
 }
 
 impl Watch {
-    /// Begins to watch the CPUs on which one of `configurations` is measured, of none all that may be used.
+    /// Begins to watch the CPUs on which one of `configurations` is
+    /// measured, of none all that may be used.
     pub fn begin(configurations: &[&Configuration], topology: &Topology) -> Self {
         let pinned: Option<Vec<[u32; 2]>> = configurations.iter().map(|one| one.placement.cpus).collect();
         let cpus = match pinned {
@@ -55,7 +60,8 @@ impl Watch {
         Self { root, cpus, before }
     }
 
-    /// What went on. The trial's processes must have been waited for: only then is their CPU time told from others'.
+    /// What went on. The trial's processes must have been waited for:
+    /// only then is their CPU time told from others'.
     pub fn end(self) -> Environment {
         let after = Reading::take(&self.root, &self.cpus);
         let load = self.before.load.until(&after.load, self.cpus);
@@ -95,8 +101,8 @@ impl Reading {
 
 /// Why a trial counts as interference and is to be repeated; empty if it does not.
 ///
-/// A share is held against the trial only where it exceeds [`INTERFERENCE_SHARE`] of each pair of measured CPUs by more
-/// than its own resolution.
+/// A share is held against the trial only where it exceeds [`INTERFERENCE_SHARE`] of each pair of
+/// measured CPUs by more than its own resolution.
 pub fn interference(environment: &Environment) -> Vec<Warning> {
     let pairs = (environment.cpus.len() as f64 / 2.0).max(1.0);
     let bound = |resolution: Option<f64>| INTERFERENCE_SHARE * pairs + resolution.unwrap_or(0.0);

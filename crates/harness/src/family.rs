@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be measured comes in families: means of notification, fan-outs, operations, tasks, I/O engines. The harness knows
-//! none of their members; whoever starts it hands it the list of families.
+//! What can be measured comes in families: means of notification,
+//! fan-outs, operations, tasks, I/O engines. The harness knows none
+//! of their members; whoever starts it hands it the list of families.
 
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
@@ -44,12 +45,15 @@ pub struct TrialContext<'trial> {
 pub trait Family: Sync {
     /// Whether configurations of `pattern` name its members.
     fn takes(&self, pattern: Pattern) -> bool;
-    /// What the member that `configuration` names is, for its record; none if it has none of the name.
+    /// What the member that `configuration` names is, for its record;
+    /// none if it has none of the name.
     fn subject(&self, configuration: &Configuration) -> Option<Subject>;
-    /// What is lacking here for `configuration`, told before anything is started; none if it can be run.
+    /// What is lacking here for `configuration`, told before anything
+    /// is started; none if it can be run.
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String>;
-    /// By what number it may be done one by one with others of the same number, by one pair of sides: where it takes longer to be made ready
-    /// than to be measured; none where it has a pair of its own.
+    /// By what number it may be done one by one with others of the same
+    /// number, by one pair of sides: where it takes longer to be made
+    /// ready than to be measured; none where it has a pair of its own.
     fn one_by_one(&self, configuration: &Configuration) -> Option<u32> {
         let _ = configuration;
         None
@@ -63,7 +67,8 @@ pub trait Family: Sync {
         let _ = configuration;
         0
     }
-    /// The fan-out that `configuration` names, in a family of fan-outs; they are run by processes of their own.
+    /// The fan-out that `configuration` names, in a family of
+    /// fan-outs; they are run by processes of their own.
     fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
         let _ = configuration;
         None

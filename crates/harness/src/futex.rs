@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bare futex: a word in memory, and a kernel queue for those who sleep on its value.
 //!
-//! It stands here and not among the mechanisms because every comparison is made in multiples of it: the harness runs it
-//! beside whatever is measured (`role/reference.rs`).
+//! It stands here and not among the mechanisms because every comparison is made in multiples of it:
+//! the harness runs it beside whatever is measured (`role/reference.rs`).
 
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ impl Link for FutexLink {
 }
 
 impl FutexLink {
-    /// A link that the kernel keys by its address alone, for threads of one process (`FUTEX_PRIVATE_FLAG`).
+    /// A link that the kernel keys by its address alone, for threads
+    /// of one process (`FUTEX_PRIVATE_FLAG`).
     pub fn private(site: &Site) -> Result<Self, OpenError> {
         Ok(Self { word: site.word()?, flags: Flags::PRIVATE })
     }

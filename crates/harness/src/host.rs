@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host of one trial: opens the links, forks the sides, sleeps until they are done or stop making progress.
+//! The host of one trial: opens the links, forks the sides, sleeps
+//! until they are done or stop making progress.
 
 use super::arena::Arena;
 use super::control::Control;
@@ -23,7 +24,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Runs the trial ordered on standard input and reports on standard output; the whole life of a host process.
+/// Runs the trial ordered on standard input and reports on standard
+/// output; the whole life of a host process.
 pub fn main(families: Families) -> io::Result<()> {
     // Its own process group: Ctrl-C at a terminal is for the command, which then asks for an early end.
     rustix::process::setpgid(None, None)?;
@@ -51,7 +53,8 @@ fn read_line<T: for<'de> Deserialize<'de>>(input: &mut impl Read) -> io::Result<
 
 /// Runs what was ordered; a trial under the load that its configuration asks for.
 fn under_load(order: &Order, families: Families) -> Result<Report, String> {
-    // SAFETY: the launcher left this descriptor open for us under this number, and nobody else here owns it.
+    // SAFETY: the launcher left this descriptor open for us under
+    // this number, and nobody else here owns it.
     let lock = File::from(unsafe { OwnedFd::from_raw_fd(order.lock) });
     let run_dir = RunDir::inherited(order.run_dir.clone(), lock);
     let configuration = match &order.task {

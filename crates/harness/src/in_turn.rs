@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two programs that measure beside each other, by turns: while one does, the other sleeps and costs nothing.
+//! Two programs that measure beside each other, by turns: while one
+//! does, the other sleeps and costs nothing.
 //!
-//! HOW: whoever compares them makes a file that both map. One word of it says whose turn it is, and only
-//! he whose turn it is changes it: he hands it on and sleeps in a futex until it is his again. Both do
-//! the same things in the same order, and meet before each; where they are about to do different things
-//! they say so and end. On the bench one of them, the first, chooses what comes next, and each takes a
-//! slice of it, in random order. Whoever ended the bench early, or is gone, is waited for no more.
+//! HOW: whoever compares them makes a file that both map. One word of it says whose
+//! turn it is, and only he whose turn it is changes it: he hands it on and sleeps in a
+//! futex until it is his again. Both do the same things in the same order, and meet
+//! before each; where they are about to do different things they say so and end. On the
+//! bench one of them, the first, chooses what comes next, and each takes a slice of it,
+//! in random order. Whoever ended the bench early, or is gone, is waited for no more.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +28,8 @@ use crate::bench::account::Place;
 use crate::site::Word;
 use doorbell_results::configuration::Configuration;
 
-/// By which variable of the environment a program learns that it has a turn beside another: `0:PATH` or `1:PATH`.
+/// By which variable of the environment a program learns that it has
+/// a turn beside another: `0:PATH` or `1:PATH`.
 pub const VARIABLE: &str = "DOORBELL_IN_TURN";
 
 /// What the file holds, by number.
@@ -49,7 +52,8 @@ const UNRECORDED: u32 = u32::MAX;
 #[repr(C)]
 struct Words {
     protocol: Word,
-    /// How long a pair of sides of each lasts, nanoseconds; how many each has, and the seed of all orders.
+    /// How long a pair of sides of each lasts, nanoseconds; how many
+    /// each has, and the seed of all orders.
     pair_ns: AtomicU64,
     blocks: Word,
     seed: AtomicU64,
@@ -74,7 +78,8 @@ struct Own {
     speaks: Word,
     /// It has ended; whoever started it says so.
     gone: Word,
-    /// How often it has come to meet the other, and what it then was about to do: this time and the last.
+    /// How often it has come to meet the other, and what it then was
+    /// about to do: this time and the last.
     arrived: Word,
     about: [AtomicU64; 2],
     /// How many benches it has ended.
@@ -149,8 +154,8 @@ fn map(file: &File) -> io::Result<&'static Words> {
 }
 
 impl Token {
-    /// Makes the file at `path`, whose folder is nobody else's. Each program has so many `blocks`, in each of which a
-    /// pair of sides lasts for `pair`.
+    /// Makes the file at `path`, whose folder is nobody else's. Each program has so many `blocks`,
+    /// in each of which a pair of sides lasts for `pair`.
     pub fn create(path: &Path, pair: Duration, blocks: u32, seed: u64) -> io::Result<Self> {
         let file = doorbell_files::create_new(path, 0o600)?;
         file.set_len(size_of::<Words>() as u64)?;
@@ -211,8 +216,8 @@ pub fn about(what: &impl Serialize) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step).clamp(1, OVER - 1)
 }
 
-/// By which number each of `configurations` is known to both: how long it lasts, how it is scheduled and
-/// on which CPUs of its placement it runs may be what tells the two programs apart.
+/// By which number each of `configurations` is known to both: how long it lasts, how it is
+/// scheduled and on which CPUs of its placement it runs may be what tells the two programs apart.
 pub fn members(configurations: &[Configuration]) -> Vec<u64> {
     let mut known: Vec<u64> = Vec::new();
     let number = |one: &Configuration| {
@@ -283,7 +288,8 @@ impl InTurn {
         self.own().arrived.load(Relaxed)
     }
 
-    /// Waits until the other has come to do what is `about`. Called while it waits, `goes_on` says whether it still is to.
+    /// Waits until the other has come to do what is `about`. Called
+    /// while it waits, `goes_on` says whether it still is to.
     pub fn meet(&self, about: u64, goes_on: &mut dyn FnMut() -> bool) -> Result<(), Ended> {
         let (own, other) = (self.own(), self.other());
         let number = own.arrived.load(Relaxed).wrapping_add(1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stamps of single wakes, written by the waiter while nobody looks and read by the host, and the bell by which a waiter
-//! that was woken too late calls the host while the events are still in the buffer.
+//! The stamps of single wakes, written by the waiter while nobody looks
+//! and read by the host, and the bell by which a waiter that was woken
+//! too late calls the host while the events are still in the buffer.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use crate::anatomy::cut::Stamps;
 use crate::site::OpenError;
 use doorbell_results::machine::clock::Clock;
 
-/// Wakes that are remembered, the last ones; a power of two. 16384 × 48 bytes are less than the buffers of the events.
+/// Wakes that are remembered, the last ones; a power of two. 16384 ×
+/// 48 bytes are less than the buffers of the events.
 const WAKES: u64 = 1 << 14;
 
 #[derive(Debug, Default)]
@@ -75,8 +77,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The waiter has taken a message; `more` came with the same wake. Returns once the host has taken the events, if the wake
-    /// is to be caught.
+    /// The waiter has taken a message; `more` came with the same wake. Returns once the host has
+    /// taken the events, if the wake is to be caught.
     #[inline]
     pub fn woke(&self, stamps: &Stamps, more: u64, clock: Clock) {
         let entry = &self.entries[(stamps.sequence % WAKES) as usize];
@@ -153,7 +155,8 @@ impl Journal {
         self.handshake.caught.store(0, Release);
     }
 
-    /// Every wake that is remembered, in order, and the number of those that brought several messages or none of their own.
+    /// Every wake that is remembered, in order, and the number of those that brought several
+    /// messages or none of their own.
     pub fn wakes(&self) -> (Vec<Stamps>, u64) {
         let last = self.handshake.last.load(Acquire);
         let (mut wakes, mut merged) = (Vec::new(), 0);

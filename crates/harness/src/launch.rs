@@ -30,12 +30,14 @@ pub fn own_program() -> Command {
     command
 }
 
-/// Runs `task` in processes of its own; ends it early once `interrupted` is set, which a signal must announce.
+/// Runs `task` in processes of its own; ends it early once
+/// `interrupted` is set, which a signal must announce.
 pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<Report> {
     let traced = matches!(&task, Task::Trial(configuration) if configuration.trace.is_some());
     let order = Order {
         task,
-        // Beside the kernel's events it must be a clock that they are stamped by too (Documentation/trace/ftrace.rst, trace_clock).
+        // Beside the kernel's events it must be a clock that they are stamped by too
+        // (Documentation/trace/ftrace.rst, trace_clock).
         clock: if traced && !clock.source.stamps_events() { Clock::MONOTONIC } else { clock },
         run_dir: run_dir.path().to_owned(),
         lock: run_dir.lock().as_raw_fd(),
@@ -69,15 +71,16 @@ pub fn launch(task: Task, clock: Clock, run_dir: &RunDir, interrupted: &AtomicBo
 /// Characters that are kept of what a process complains of.
 const LONGEST_COMPLAINT: usize = 2000;
 
-/// What a process said on its standard error before it left, for a record: without the backtrace that a panic has where the user asks
-/// for one, nor the advice to do so, and not without end.
+/// What a process said on its standard error before it left, for a record: without the backtrace
+/// that a panic has where the user asks for one, nor the advice to do so, and not without end.
 pub(crate) fn complained(text: &str) -> String {
     let lines = text.lines().take_while(|line| line.trim() != "stack backtrace:");
     let said: Vec<&str> = lines.filter(|line| !line.starts_with("note: run with `RUST_BACKTRACE")).collect();
     said.join("\n").trim().chars().take(LONGEST_COMPLAINT).collect()
 }
 
-/// Gives the order and reads until both outputs are closed; on an interrupt, closes the host's input.
+/// Gives the order and reads until both outputs are closed; on an
+/// interrupt, closes the host's input.
 fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::Result<(String, String)> {
     let mut stdin = child.stdin.take();
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -96,7 +99,8 @@ fn converse(child: &mut Child, order: &Order, interrupted: &AtomicBool) -> io::R
         }
         let mut watched = [PollFd::new(&stdout, PollFlags::IN), PollFd::new(&stderr, PollFlags::IN)];
         let range = if err_open { if out_open { 0..2 } else { 1..2 } } else { 0..1 };
-        // A signal between the look above and this wait would otherwise be heard only at the end of the trial.
+        // A signal between the look above and this wait would
+        // otherwise be heard only at the end of the trial.
         match poll(&mut watched[range], Some(&LOOK_EVERY)) {
             // The signal that interrupts a run also ends this wait.
             Err(rustix::io::Errno::INTR) => continue,

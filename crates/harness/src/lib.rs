@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one configuration: sides as processes or threads, rendezvous, watchdog, counters, traced events.
+//! Runs one configuration: sides as processes or threads, rendezvous,
+//! watchdog, counters, traced events.
 //!
 //! ```text
 //! doorbell ──exec──► host ──fork──► initiator / notifier
 //!                         └─fork──► responder / waiter
 //! ```
 //!
-//! The host is a fresh process with one thread: it opens the links, forks the sides, which inherit everything, and
-//! sleeps until they are done or the time is up; once a second it gets up for some 10 µs to see that they still move.
+//! The host is a fresh process with one thread: it opens the links, forks the sides, which inherit
+//! everything, and sleeps until they are done or the time is up; once a second it gets up for some
+//! 10 µs to see that they still move.
 //!
-//! Where there is no fork the sides are threads of the host. What then stands in the place of a file is below `threads`.
+//! Where there is no fork the sides are threads of the host. What then stands in the place of a
+//! file is below `threads`.
 //!
-//! What is measured is not known here. It comes as families ([`family::Family`]), whose members implement the traits of
-//! [`mechanism`], [`fanout::fan`] or [`entry::Links`]; the loops of [`role`] are compiled once for each.
+//! What is measured is not known here. It comes as families ([`family::Family`]), whose members
+//! implement the traits of [`mechanism`], [`fanout::fan`] or [`entry::Links`]; the loops of
+//! [`role`] are compiled once for each.
 
 // Empty elsewhere, where `doorbell-lab` says in one error what to build instead.
 #![cfg(target_os = "linux")]

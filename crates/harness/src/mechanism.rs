@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a means of notification is to the harness.
 //!
-//! A mechanism is a [`Mechanism`]; what it opens is a [`Link`], one direction of notification with a [`Notifier`] at one
-//! end and a [`Waiter`] at the other.
+//! A mechanism is a [`Mechanism`]; what it opens is a [`Link`], one direction of notification with
+//! a [`Notifier`] at one end and a [`Waiter`] at the other.
 //!
-//! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no indirect call stands
-//! between the waiter's last look and the notifier's next act. [`Entry`](crate::entry::Entry) erases the type again at the
-//! level of a whole role ("initiate a ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
+//! The traits are generic on purpose: a trial's loop is compiled once per mechanism, so that no
+//! indirect call stands between the waiter's last look and the notifier's next act.
+//! [`Entry`](crate::entry::Entry) erases the type again at the level of a whole role ("initiate a
+//! ping-pong", "absorb one-way notifications"), where a call costs nothing that is measured.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -15,11 +16,13 @@ use doorbell_results::record::subject::{Carries, Notification, Notifiers, Waits}
 
 use crate::site::{Host, OpenError, Site};
 
-/// Why a mechanism cannot be had on this machine; shown by `doorbell list` and stored with the skipped trial.
+/// Why a mechanism cannot be had on this machine; shown by `doorbell
+/// list` and stored with the skipped trial.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
-    /// What is lacking and, where there is one, the cure: "kernel 6.1 has no io_uring futex (needs 6.7)".
+    /// What is lacking and, where there is one, the cure: "kernel 6.1
+    /// has no io_uring futex (needs 6.7)".
     pub reason: String,
 }
 
@@ -45,7 +48,8 @@ pub struct Explanation {
     pub sources: &'static [&'static str],
 }
 
-/// A notification that failed in a way the mechanism does not expect; ends the trial and is stored in its record.
+/// A notification that failed in a way the mechanism does not expect;
+/// ends the trial and is stored in its record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {cause}")]
 pub struct Fault {
@@ -91,20 +95,25 @@ pub trait Mechanism: Sync + 'static {
     const COALESCES: bool;
     /// Whether the waiting end is a descriptor that `poll` and `epoll` take together with others.
     const DESCRIPTOR: bool = false;
-    /// Whether a notification may be dropped on its way. Those of such a mechanism carry their number, see
-    /// [`Waiter::number`].
+    /// Whether a notification may be dropped on its way. Those of such a mechanism carry their
+    /// number, see [`Waiter::number`].
     const DROPS: bool = false;
-    /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs where the notifier does.
+    /// Whether its waiter learns nothing unless a thread of the notifier's answers, which runs
+    /// where the notifier does.
     const ANSWERS: bool = false;
-    /// Whether it is a protocol above sockets: measured by name and by `doorbell io --net`, and left out where all are.
+    /// Whether it is a protocol above sockets: measured by name and
+    /// by `doorbell io --net`, and left out where all are.
     const ABOVE_SOCKETS: bool = false;
-    /// Whether it is measured where all are asked for. What is another's variant for a pattern of its own is measured where it is named.
+    /// Whether it is measured where all are asked for. What is another's variant for a pattern of
+    /// its own is measured where it is named.
     const USUAL: bool = true;
     /// How many notifiers a link may have, as it is used here.
     const NOTIFIERS: Notifiers = Notifiers::Several;
-    /// What a notification can bring along, by its manual: what is measured carries a byte, or nothing.
+    /// What a notification can bring along, by its manual: what is
+    /// measured carries a byte, or nothing.
     const CARRIES: Carries = Carries::Nothing;
-    /// Whether giving up a wait after some time is part of the waiting call, and no work of a timer beside it.
+    /// Whether giving up a wait after some time is part of the
+    /// waiting call, and no work of a timer beside it.
     const TIMED: bool = true;
     /// Whether it also joins two threads of one process.
     const THREADS: bool = true;
@@ -124,29 +133,34 @@ pub trait Mechanism: Sync + 'static {
     };
     /// The text of `doorbell explain`.
     fn explanation() -> Explanation;
-    /// Whether this machine has it. Asks the kernel by trying, not by version, wherever that is possible.
+    /// Whether this machine has it. Asks the kernel by trying, not by
+    /// version, wherever that is possible.
     fn available(host: &Host) -> Result<(), Unavailable>;
 }
 
 /// One direction of notification, opened before the two sides part, so that both inherit it.
 ///
-/// The waiter's end is taken first, then the notifier's; the first wait and the first notification follow.
+/// The waiter's end is taken first, then the notifier's; the first
+/// wait and the first notification follow.
 ///
-/// A link must not own anything that outlives the trial: what the file system or System V keeps is registered with
-/// [`Site::leave_note`] before it is made.
+/// A link must not own anything that outlives the trial: what the file system or System V keeps is
+/// registered with [`Site::leave_note`] before it is made.
 pub trait Link: Sized + Send + Sync + 'static {
     type Notifier: Notifier;
     type Waiter: Waiter;
     /// Opens the link in the trial's host, before the sides exist.
     fn open(site: &Site) -> Result<Self, OpenError>;
-    /// Takes the waiting end, in the waiter's own process or thread. Runs before any [`Link::notifier`] of this line.
+    /// Takes the waiting end, in the waiter's own process or thread. Runs before any
+    /// [`Link::notifier`] of this line.
     fn waiter(&self) -> Result<Self::Waiter, OpenError>;
-    /// Takes the notifying end, in the notifier's own process or thread, after the waiter stands ready.
+    /// Takes the notifying end, in the notifier's own process or
+    /// thread, after the waiter stands ready.
     fn notifier(&self) -> Result<Self::Notifier, OpenError>;
 }
 
 pub trait Notifier {
-    /// Notifies the waiter once. Must not wait for it, except where the mechanism itself does (a full pipe).
+    /// Notifies the waiter once. Must not wait for it, except where
+    /// the mechanism itself does (a full pipe).
     fn notify(&mut self) -> Result<(), Fault>;
     /// CPU time that a thread of its own has used for it so far, nanoseconds; 0 where it has none.
     fn helper_ns(&self) -> u64 {
@@ -155,21 +169,22 @@ pub trait Notifier {
 }
 
 pub trait Waiter {
-    /// Whether it can stand in an epoll set beside others: its descriptor is then readable when, and only when, there is something to
-    /// consume.
+    /// Whether it can stand in an epoll set beside others: its descriptor is then readable when,
+    /// and only when, there is something to consume.
     const IN_A_SET: bool = false;
     /// The descriptor that stands there.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-    /// Waits until a notification can be consumed, and consumes it. Returns early only with a fault.
+    /// Waits until a notification can be consumed, and consumes it.
+    /// Returns early only with a fault.
     fn wait(&mut self) -> Result<(), Fault>;
     /// As [`Waiter::wait`], giving up after `timeout`. Uses the mechanism's own timed wait.
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault>;
     /// One look without waiting; consumes the notification if there is one.
     fn poll(&mut self) -> Result<bool, Fault>;
-    /// The number that the notification consumed last carries: which one of its link it is, counted from 1 and going on
-    /// at 0 after [`u32::MAX`]. None where notifications carry none.
+    /// The number that the notification consumed last carries: which one of its link it is, counted
+    /// from 1 and going on at 0 after [`u32::MAX`]. None where notifications carry none.
     fn number(&self) -> Option<u32> {
         None
     }

@@ -6,7 +6,8 @@ use std::io;
 use doorbell_machine::root::Root;
 use doorbell_machine::{cgroup, limits};
 
-/// `error`, met where a process or thread was to be started, with the limit that it comes from where one is known.
+/// `error`, met where a process or thread was to be started, with the
+/// limit that it comes from where one is known.
 pub(crate) fn explained(error: &io::Error) -> io::Error {
     // fork(2), pthread_create(3): a limit of tasks is EAGAIN, whoever set it.
     if error.kind() != io::ErrorKind::WouldBlock {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several configurations one after another between the same two sides: what takes longer to be made ready than to be measured is made
-//! ready once for all of them.
+//! Several configurations one after another between the same two sides: what takes longer to be
+//! made ready than to be measured is made ready once for all of them.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -25,7 +25,8 @@ use doorbell_results::record::subject::Contexts;
 /// Memory for the words of one configuration.
 const OWN: usize = 128 << 10;
 
-/// What a side says when it is done: one that failed, or was interrupted, did not come to those that follow.
+/// What a side says when it is done: one that failed, or was
+/// interrupted, did not come to those that follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Told {
     sides: Vec<SideReport>,
@@ -42,8 +43,8 @@ fn begin(go: &Word, number: u32) {
     let _ = futex::wake(go, Flags::empty(), 1);
 }
 
-/// The other sleeps until the one at `place` may begin, for it may come to the end of the one before long before the first side does. False
-/// where it never begins.
+/// The other sleeps until the one at `place` may begin, for it may come to the end of the one
+/// before long before the first side does. False where it never begins.
 fn follow(go: &Word, place: u32) -> bool {
     loop {
         // Pairs with the Release store in `begin`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A configuration that two sides are to run beside others, opened in the memory that all of them share.
+//! A configuration that two sides are to run beside others, opened in
+//! the memory that all of them share.
 
 use std::sync::atomic::AtomicU8;
 

@@ -52,7 +52,8 @@ pub struct Bench {
     pub turns: Vec<Vec<u32>>,
     /// How time is cut up.
     pub cut: Cut,
-    /// After how many nanoseconds nothing has another turn that had one; none where each goes on to its own end.
+    /// After how many nanoseconds nothing has another turn that had
+    /// one; none where each goes on to its own end.
     pub time_ns: Option<u64>,
     /// Of the order.
     pub seed: u64,
@@ -117,7 +118,8 @@ pub enum Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sliced {
-    /// The reports of both sides, the one that notifies first at the front; none of one whose turn had not come.
+    /// The reports of both sides, the one that notifies first at the
+    /// front; none of one whose turn had not come.
     Sides { sides: Vec<SideReport> },
     /// It could not be opened beside the others.
     NotOpened {
@@ -126,6 +128,6 @@ pub enum Sliced {
     },
 }
 
-/// Time to make one side's report, on top of that: 0.03 to 0.2 s in a debug build on a busy machine, fifty times as long on
-/// an emulated CPU, and ten times that where others want it, too.
+/// Time to make one side's report, on top of that: 0.03 to 0.2 s in a debug build on a busy
+/// machine, fifty times as long on an emulated CPU, and ten times that where others want it, too.
 pub(crate) const REPORT: Duration = Duration::from_secs(100);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's primitive costs, measured beside each block of trials: the costs of which every wake-up is a small multiple.
+//! The machine's primitive costs, measured beside each block of trials: the costs of which every
+//! wake-up is a small multiple.
 //!
-//! They are measured in a process of its own, fresh like a trial's, and tell two things: a figure below its primitive cost is an
-//! error, and where the primitive costs themselves moved between two runs, the difference of their figures is the machine's.
+//! They are measured in a process of its own, fresh like a trial's, and tell two things: a figure
+//! below its primitive cost is an error, and where the primitive costs themselves moved between two
+//! runs, the difference of their figures is the machine's.
 
 use doorbell_results::about::About;
 use doorbell_results::record::result::Primitives;
@@ -74,14 +76,16 @@ impl Moved {
     }
 }
 
-/// The primitive costs whose medians differ between two readings by more than [`tolerance`], in the order of the first.
+/// The primitive costs whose medians differ between two readings by
+/// more than [`tolerance`], in the order of the first.
 pub fn moved(before: &Primitives, after: &Primitives) -> Vec<Moved> {
     let mut moved = Vec::new();
     for earlier in &before.primitives {
         let Some(later) = after.primitives.iter().find(|later| later.name == earlier.name) else { continue };
         let change = Moved { name: earlier.name.clone(), before_ns: earlier.p50_ns, after_ns: later.p50_ns };
         let tolerance = tolerance(&change.name);
-        // Written so that a median of zero, of which no ratio exists, counts as moved: no reading of ours has one.
+        // Written so that a median of zero, of which no ratio exists,
+        // counts as moved: no reading of ours has one.
         if !(1.0 / tolerance..=tolerance).contains(&change.ratio()) {
             moved.push(change);
         }
@@ -89,12 +93,14 @@ pub fn moved(before: &Primitives, after: &Primitives) -> Vec<Moved> {
     moved
 }
 
-/// How far apart two medians of the same primitive cost may be, as a ratio, before the machine counts as changed.
+/// How far apart two medians of the same primitive cost may be, as a
+/// ratio, before the machine counts as changed.
 ///
-/// From readings in succession on a quiet virtual machine with two CPUs, where nine in ten neighbours agreed within 1.23
-/// (clock), 1.28 (system call), 1.27 (wake with nobody waiting), 1.38 (same-core switch), 1.34 (two-core wake): even
-/// code that touches neither memory nor kernel ran at different speeds within seconds. A quieter machine stays far
-/// inside of it; blocks whose arms alternate bear as much.
+/// From readings in succession on a quiet virtual machine with two CPUs, where nine
+/// in ten neighbours agreed within 1.23 (clock), 1.28 (system call), 1.27 (wake with
+/// nobody waiting), 1.38 (same-core switch), 1.34 (two-core wake): even code that
+/// touches neither memory nor kernel ran at different speeds within seconds. A
+/// quieter machine stays far inside of it; blocks whose arms alternate bear as much.
 pub fn tolerance(primitive: &str) -> f64 {
     match primitive {
         "clock" | "system-call" | "wake-nobody" => 1.3,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The folder of one run: what must not outlive it is written down here before it is made.
 //!
-//! Every process of a run inherits the open, locked file `lock` in the folder. The lock goes when the last of them is
-//! gone, however it died: a folder whose lock can be taken belongs to nobody, and the next run removes what its notes
-//! name, then the folder itself. A lock asks the kernel who is alive; a process number, which may have been given to
-//! somebody else since, does not.
+//! Every process of a run inherits the open, locked file `lock` in the folder. The lock goes when
+//! the last of them is gone, however it died: a folder whose lock can be taken belongs to nobody,
+//! and the next run removes what its notes name, then the folder itself. A lock asks the kernel who
+//! is alive; a process number, which may have been given to somebody else since, does not.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -33,7 +33,8 @@ pub enum Note {
         /// Its absolute path; the name begins with [`Note::FILE_PREFIX`].
         #[serde(with = "any_path")]
         path: PathBuf,
-        /// The number of its inode, once there is one: somebody else's file may have the name by now.
+        /// The number of its inode, once there is one: somebody
+        /// else's file may have the name by now.
         inode: Option<u64>,
     },
 }
@@ -70,8 +71,8 @@ impl RunDir {
             let path = parent.join(format!("{owner}-{attempt}"));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    // Another run's sweep may meet the folder between these calls, lock it and clear it: then it is
-                    // not ours, and the next number is tried.
+                    // Another run's sweep may meet the folder between these calls, lock it and clear it: then
+                    // it is not ours, and the next number is tried.
                     let lock = match open_lock(&path) {
                         Ok(lock) => lock,
                         Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -109,7 +110,8 @@ impl RunDir {
         &self.lock
     }
 
-    /// A number no other object of this run has, distinct between the processes of a run by the caller's salt.
+    /// A number no other object of this run has, distinct between the
+    /// processes of a run by the caller's salt.
     pub fn fresh(&self, salt: u32) -> u32 {
         let own = self.next.fetch_add(1, Relaxed);
         (std::process::id() << 8) ^ (own << 4) ^ salt
@@ -154,7 +156,8 @@ fn parent() -> PathBuf {
     }
 }
 
-/// The folders of this user's runs whose first process is there. Nothing is locked, made or removed.
+/// The folders of this user's runs whose first process is there.
+/// Nothing is locked, made or removed.
 pub fn running() -> Vec<PathBuf> {
     let parent = parent();
     let parents = std::iter::once(parent.clone()).chain(others_of(&parent)).filter(|path| is_ours(path));
@@ -186,8 +189,8 @@ fn others_of(wanted: &Path) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-/// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps with notes of his own, one of
-/// ours beside it, whose name nobody could foresee.
+/// The folder `wanted`, made if it is not there; where somebody else has one by that name, perhaps
+/// with notes of his own, one of ours beside it, whose name nobody could foresee.
 pub fn own_folder(wanted: &Path) -> io::Result<PathBuf> {
     let make = |path: &Path| fs::DirBuilder::new().mode(0o700).create(path);
     let (Some(folder), Some(name)) = (wanted.parent(), wanted.file_name()) else {
@@ -237,7 +240,8 @@ fn sweep(parent: &Path) {
         let lock = match existing(&path.join("lock")) {
             Ok(lock) => lock,
             Err(error) if error.kind() != io::ErrorKind::NotFound => continue,
-            // A folder without a lock is one whose maker died between two calls, or has not come to the second yet.
+            // A folder without a lock is one whose maker died between
+            // two calls, or has not come to the second yet.
             Err(_) => {
                 let old = entry.metadata().and_then(|data| data.modified()).is_ok_and(|made| {
                     made.elapsed().is_ok_and(|age| age > std::time::Duration::from_secs(60))
@@ -255,7 +259,8 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Whether the file still is the one at `path`: another sweep may have removed it, and a new run made its own there.
+/// Whether the file still is the one at `path`: another sweep may
+/// have removed it, and a new run made its own there.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
     match (file.metadata(), fs::symlink_metadata(path)) {
@@ -264,8 +269,8 @@ fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes the folder and what its notes name. As long as a note cannot be read, what it names may be there: the folder stays,
-/// for a program that can read it.
+/// Removes the folder and what its notes name. As long as a note cannot be read, what it names may
+/// be there: the folder stays, for a program that can read it.
 fn clear(path: &Path) {
     if [NOTES, LASTING].map(|name| clear_notes(path, name)) == [true, true] {
         // Nothing is lost if this fails: the next run's sweep meets the folder again.
@@ -273,7 +278,8 @@ fn clear(path: &Path) {
     }
 }
 
-/// Removes what the notes in a file name, and the notes; those that cannot be read stay. Whether none did.
+/// Removes what the notes in a file name, and the notes; those that
+/// cannot be read stay. Whether none did.
 fn clear_notes(path: &Path, name: &str) -> bool {
     let file = path.join(name);
     let text = match doorbell_files::bytes(&file, LONGEST_NOTES) {
@@ -293,8 +299,8 @@ fn clear_notes(path: &Path, name: &str) -> bool {
         let _ = fs::remove_file(file);
         return true;
     }
-    // Those that were read are gone with their objects: their names may be somebody else's by the next time. If this fails all
-    // stay, which is what there was before.
+    // Those that were read are gone with their objects: their names may be somebody else's by the next
+    // time. If this fails all stay, which is what there was before.
     let _ = doorbell_files::put(&file, &unread);
     false
 }
@@ -333,7 +339,8 @@ fn remove(note: &Note) {
     }
 }
 
-/// Whether the file at `path` is the one that a run noted. The device is not compared: its number may change at a boot.
+/// Whether the file at `path` is the one that a run noted. The device
+/// is not compared: its number may change at a boot.
 fn is_a_runs(path: &Path, inode: Option<u64>) -> bool {
     let named = path
         .file_name()

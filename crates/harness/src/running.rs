@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sides at work: how they are started, watched until they are done or stop making progress, and ended.
+//! Sides at work: how they are started, watched until they are done
+//! or stop making progress, and ended.
 
 use super::control::{Control, Step};
 use super::fork::fork;
@@ -22,18 +23,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Without a step forward for this long, plus four gaps, a trial hangs. Longer than any time slice or throttled quota
-/// period a busy machine makes a side wait for (CFS bandwidth periods are 100 ms by default).
+/// Without a step forward for this long, plus four gaps, a trial hangs.
+/// Longer than any time slice or throttled quota period a busy machine
+/// makes a side wait for (CFS bandwidth periods are 100 ms by default).
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the interference measured
-/// by the null mechanism's maximum.
+/// How often the host looks for progress. Its own wake-ups, some 10 µs a second, are part of the
+/// interference measured by the null mechanism's maximum.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the host looks whether the process of a thread that closed its pipe is dead: closing comes before dying.
+/// How often the host looks whether the process of a thread that
+/// closed its pipe is dead: closing comes before dying.
 const OBITUARY_LOOK: Duration = Duration::from_millis(5);
 
-/// How a process ends that could not have both of its threads: an error of the system (sysexits(3), `EX_OSERR`).
+/// How a process ends that could not have both of its threads: an
+/// error of the system (sysexits(3), `EX_OSERR`).
 const NO_THREAD: i32 = 71;
 
 /// Whom a host watches.
@@ -124,8 +128,9 @@ impl RunningSides {
                     let done =
                         together(move || act(life, roles[0], &first), move || act(life, roles[1], &second));
                     if done.is_err() {
-                        // SAFETY: ends this process at once, as `fork` does when its work is done.
-                        // JUSTIFICATION: `std::process::exit` would run what the parent has registered for its own end.
+                        // SAFETY: ends this process at once, as `fork` does when
+                        // its work is done. JUSTIFICATION: `std::process::exit`
+                        // would run what the parent has registered for its own end.
                         unsafe { libc::_exit(NO_THREAD) }
                     }
                 })?);
@@ -231,7 +236,8 @@ impl RunningSides {
             // A side with a process of its own closes its pipe by dying, however long that takes.
             waitpid(Some(process), WaitOptions::empty())
         } else {
-            // One that was a thread may leave its process, with the other side in it, alive: the wait must end.
+            // One that was a thread may leave its process, with the
+            // other side in it, alive: the wait must end.
             await_death(process, PATIENCE)
         };
         if !matches!(ended, Ok(None)) {

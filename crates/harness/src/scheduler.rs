@@ -7,14 +7,17 @@ use std::num::NonZeroU64;
 use doorbell_results::configuration::{Placement, Scheduler};
 use doorbell_results::machine::scheduling::TIMER_SLACK_NS;
 
-/// Priority of a side under `SCHED_FIFO`: above the kernel's own threads at 1, below those that must run at once.
+/// Priority of a side under `SCHED_FIFO`: above the kernel's own
+/// threads at 1, below those that must run at once.
 const PRIORITY: i32 = 50;
 
-/// What a side under `SCHED_DEADLINE` may use of each [`PERIOD_NS`]: of two sides on one CPU 80 %, for the kernel gives 95 %.
+/// What a side under `SCHED_DEADLINE` may use of each [`PERIOD_NS`]: of two sides on one CPU 80 %,
+/// for the kernel gives 95 %.
 const BUDGET_NS: u64 = 4_000_000;
 const PERIOD_NS: u64 = 10_000_000;
 
-/// The shortest slice that EEVDF gives (kernel/sched/syscalls.c, `__setparam_fair`: 0.1 ms to 100 ms).
+/// The shortest slice that EEVDF gives (kernel/sched/syscalls.c,
+/// `__setparam_fair`: 0.1 ms to 100 ms).
 const SLICE_NS: u64 = 100_000;
 
 /// `struct sched_attr` (linux/sched/types.h), its first version.
@@ -88,9 +91,10 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
     }
 }
 
-/// Puts the calling thread, and so whatever it starts from now on, under what every plan starts
-/// from, whatever it inherited: `SCHED_OTHER`, nice 0, the usual timer slack. What this user may
-/// not undo stays as it is, and the record of the machine tells so. The policy that was undone, if one was.
+/// Puts the calling thread, and so whatever it starts from now on, under what
+/// every plan starts from, whatever it inherited: `SCHED_OTHER`, nice 0, the
+/// usual timer slack. What this user may not undo stays as it is, and the
+/// record of the machine tells so. The policy that was undone, if one was.
 pub fn set_usual() -> Option<String> {
     let found = get().ok();
     let usual = Attributes { size: SIZE, ..Attributes::default() };
@@ -116,7 +120,8 @@ pub fn set_usual() -> Option<String> {
     })
 }
 
-/// Whether the kernel would let a thread of ours, placed so, run under `scheduler`; tried on one that ends with the question.
+/// Whether the kernel would let a thread of ours, placed so, run under `scheduler`; tried on one
+/// that ends with the question.
 pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
     let failed = |cause| Refused { call: "clone", cause, cure: "let more threads be made (ulimit -u)" };
     let pinned = placement.clone();

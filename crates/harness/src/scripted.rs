@@ -20,7 +20,8 @@ impl Notifier for Nobody {
     }
 }
 
-/// One return from a wait: what was sent by then, and what is sent after the waiter woke but before it looks.
+/// One return from a wait: what was sent by then, and what is sent
+/// after the waiter woke but before it looks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wake {
     /// Messages sent before the wait returns.
@@ -47,7 +48,8 @@ impl Wake {
     }
 }
 
-/// The stamp of a message that is sent after the waiter woke, whenever that is: it gets its own once the waiter has looked.
+/// The stamp of a message that is sent after the waiter woke, whenever that is: it gets its own
+/// once the waiter has looked.
 const LATER: u64 = u64::MAX / 2;
 
 /// A mechanism whose notifications merge, and whose wakes are a script's.
@@ -62,7 +64,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// `wakes` in turn, for the waiter of `side`; what rendezvous it makes find the notifier there already.
+    /// `wakes` in turn, for the waiter of `side`; what rendezvous it
+    /// makes find the notifier there already.
     pub(crate) fn of(side: &Side, wakes: &[Wake]) -> Self {
         side.control.arrived.fetch_add(2, Release);
         Self { control: side.control, wakes: wakes.iter().copied().collect() }
@@ -93,7 +96,8 @@ impl Player {
         }
     }
 
-    /// The waiter has looked: what was sent later than its wake gets the stamp of a moment after that, which then passes.
+    /// The waiter has looked: what was sent later than its wake gets the stamp of a moment after
+    /// that, which then passes.
     fn looked(&mut self) {
         let now = Clock::MONOTONIC.now();
         let later = std::mem::take(&mut self.later);

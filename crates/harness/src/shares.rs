@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::control::Control;
 
-/// A side that runs for a smaller part of the time than this, and wants to run, is kept from it by others.
+/// A side that runs for a smaller part of the time than this, and
+/// wants to run, is kept from it by others.
 const LEAST: u32 = 10;
 
 /// Looks at what both sides get, again and again.
@@ -34,8 +35,9 @@ impl Shares {
     }
 }
 
-/// The CPU time that a task had, if it is one that runs or waits for a CPU (proc_pid_stat(5), field 3; `schedstat` of
-/// Documentation/scheduler/sched-stats.rst, which is the task's own for a thread too).
+/// The CPU time that a task had, if it is one that runs or waits for a CPU
+/// (proc_pid_stat(5), field 3; `schedstat` of Documentation/scheduler/sched-stats.rst,
+/// which is the task's own for a thread too).
 fn ran_if_runnable(task: u32) -> Option<Duration> {
     let read = |name: &str| doorbell_files::kernel(format!("/proc/{task}/{name}")).ok();
     if read("stat")?.rsplit(')').next()?.split_whitespace().next()? != "R" {

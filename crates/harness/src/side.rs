@@ -75,7 +75,8 @@ pub struct Side {
     pub(crate) account: Account,
 }
 
-/// One histogram per quantity a role takes; made before the loop so that nothing is allocated inside.
+/// One histogram per quantity a role takes; made before the loop so
+/// that nothing is allocated inside.
 #[derive(Debug, Default)]
 pub struct Times {
     /// The round trip of a ping-pong.
@@ -225,8 +226,8 @@ impl Side {
         mut self,
         act: impl FnOnce(Role, &mut Self) -> Result<(), SideError>,
     ) -> SideReport {
-        // Made here and not in the host: memory inherited through fork is copied page by page at the first write, which
-        // would be a page fault inside the measured window.
+        // Made here and not in the host: memory inherited through fork is copied page by page at the first
+        // write, which would be a page fault inside the measured window.
         self.times = Times::default();
         self.received = vec![u8::MAX; self.configuration.size as usize];
         let settled = self.settle();
@@ -234,7 +235,8 @@ impl Side {
             journal.await_traced();
         }
         let error = settled.and_then(|()| act(self.role, &mut self)).err();
-        // After a failure the other side may wait for this one for ever; the report tells the host, which ends it.
+        // After a failure the other side may wait for this one for
+        // ever; the report tells the host, which ends it.
         self.step(Step::Reports, 0);
         self.report(error.as_ref())
     }
@@ -292,7 +294,8 @@ impl Side {
         self.tally = Tally { warmup: rounds, ..Tally::default() };
     }
 
-    /// Whether both sides run on one CPU: pinned to it, or left to a scheduler that has no other for them.
+    /// Whether both sides run on one CPU: pinned to it, or left to a
+    /// scheduler that has no other for them.
     pub fn shares_core(&self) -> bool {
         match self.configuration.placement.cpus {
             Some([first, second]) => first == second,
@@ -302,8 +305,8 @@ impl Side {
 
     /// Writes a message of the configuration's size, every byte of it `sequence`'s low byte.
     ///
-    /// Invariant of the messages: one is written only after the one before was read or no longer can be, and before it is
-    /// notified; it is read only after its notification.
+    /// Invariant of the messages: one is written only after the one before was read or no longer
+    /// can be, and before it is notified; it is read only after its notification.
     #[inline]
     pub fn write_payload(&self, direction: usize, sequence: u64) {
         fill(self.payload[direction], sequence as u8);
@@ -316,8 +319,8 @@ impl Side {
         if message.is_empty() {
             return;
         }
-        // SAFETY: both are `message.len()` bytes long and apart: `received` is this side's own. By the invariant of the
-        // messages nobody writes this one now.
+        // SAFETY: both are `message.len()` bytes long and apart: `received` is this side's own. By the
+        // invariant of the messages nobody writes this one now.
         // JUSTIFICATION: byte-wise atomic loads are many times slower than the copy a program would make.
         unsafe {
             std::ptr::copy_nonoverlapping(
@@ -369,9 +372,10 @@ pub fn fill(bytes: &[AtomicU8], value: u8) {
         return;
     }
     let base: *mut u8 = bytes.as_ptr().cast_mut().cast();
-    // SAFETY: the bytes are the trial's own shared memory and may be written (they are atomics). No other side touches
-    // them now: a working set is one side's own, or handed over between them, and for messages see `write_payload`.
-    // JUSTIFICATION: byte-wise atomic stores are many times slower than the memset whose cost is to be measured.
+    // SAFETY: the bytes are the trial's own shared memory and may be written (they are atomics). No
+    // other side touches them now: a working set is one side's own, or handed over between them,
+    // and for messages see `write_payload`. JUSTIFICATION: byte-wise atomic stores are many times
+    // slower than the memset whose cost is to be measured.
     unsafe { std::ptr::write_bytes(base, value, bytes.len()) };
     // Keeps the writes from being merged with those of the next round.
     std::hint::black_box(base);
@@ -381,7 +385,8 @@ pub fn fill(bytes: &[AtomicU8], value: u8) {
 mod tests {
     use crate::fake_side::side;
 
-    /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun through each other's time.
+    /// Sides that nobody pinned, on a machine with one CPU or under `taskset -c 0`, once spun
+    /// through each other's time.
     #[test]
     fn sides_share_a_core_where_they_are_pinned_to_it_or_have_no_other() {
         assert!(side(Some([1, 1]), 0).shares_core());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a link is opened: the shared memory, the kind of sides and the run's folder that a mechanism may use.
+//! Where a link is opened: the shared memory, the kind of sides and
+//! the run's folder that a mechanism may use.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -56,8 +57,8 @@ impl OpenError {
 
 /// A shared 32-bit word, alone on a pair of cache lines.
 ///
-/// 128 bytes because Intel's and AMD's adjacent-line prefetchers fetch lines in pairs: two words on neighbouring
-/// lines would still disturb each other.
+/// 128 bytes because Intel's and AMD's adjacent-line prefetchers fetch lines in pairs: two words on
+/// neighbouring lines would still disturb each other.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Word(pub AtomicU32);
@@ -80,7 +81,8 @@ fn random<const N: usize>() -> Result<[u8; N], OpenError> {
 
 /// Where a link is opened.
 ///
-/// Sides of a trial trust each other: both are this program. Shared words may therefore be plain references.
+/// Sides of a trial trust each other: both are this program. Shared
+/// words may therefore be plain references.
 #[derive(Debug)]
 pub struct Site<'trial> {
     contexts: Contexts,
@@ -123,19 +125,21 @@ impl<'trial> Site<'trial> {
     }
     /// A name without slash for an object in a namespace of the whole system; no other run has it.
     ///
-    /// Random and not made from process numbers: those are the same in two containers that share the namespace.
+    /// Random and not made from process numbers: those are the same
+    /// in two containers that share the namespace.
     pub fn name(&self) -> Result<String, OpenError> {
         Ok(format!("doorbell-{:016x}", u64::from_ne_bytes(random()?)))
     }
     /// A key for an object of System V, never `IPC_PRIVATE` (0).
     ///
-    /// With 31 random bits the chance to meet one of a thousand objects is one in two million; whoever makes an object
-    /// refuses one that exists.
+    /// With 31 random bits the chance to meet one of a thousand objects is one in two million;
+    /// whoever makes an object refuses one that exists.
     pub fn key(&self) -> Result<i32, OpenError> {
         Ok(i32::from_ne_bytes(random()?).wrapping_abs().max(1))
     }
-    /// Writes down, before it is made, an object that outlives its processes (a named semaphore, a System V set, a
-    /// message queue), so that the end of the trial, or the next run if this one is killed, removes it.
+    /// Writes down, before it is made, an object that outlives its processes (a named semaphore, a
+    /// System V set, a message queue), so that the end of the trial, or the next run if this
+    /// one is killed, removes it.
     pub fn leave_note(&self, note: Note) -> Result<(), OpenError> {
         self.run_dir.leave_note(note).map_err(OpenError::of("write"))
     }

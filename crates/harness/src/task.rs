@@ -22,9 +22,9 @@ pub fn cpu_ns() -> u64 {
 impl Usage {
     /// Reads it; some 0.5 µs.
     ///
-    /// The sum of both times is up to date: getrusage(2) alone knows what was used until the last tick or switch, some
-    /// milliseconds ago where nobody sleeps, and asking for the thread's clock brings it up to now (Linux
-    /// kernel/sched/core.c, `task_sched_runtime`).
+    /// The sum of both times is up to date: getrusage(2) alone knows what was used until the last
+    /// tick or switch, some milliseconds ago where nobody sleeps, and asking for the thread's
+    /// clock brings it up to now (Linux kernel/sched/core.c, `task_sched_runtime`).
     pub fn read() -> Self {
         let _ = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         // SAFETY: rusage is plain data, valid when zero.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's part in a traced trial: it sets the kernel's buffer up between the birth of the sides and their first wake, and
-//! joins events with stamps when nothing is measured.
+//! The host's part in a traced trial: it sets the kernel's buffer up between the birth of the sides
+//! and their first wake, and joins events with stamps when nothing is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
@@ -22,18 +22,21 @@ use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::cpu_list::CpuList;
 
-/// Buffer of each CPU for the stages of every wake, KiB: 16384 wakes with some ten events of 48 bytes on each CPU.
+/// Buffer of each CPU for the stages of every wake, KiB: 16384 wakes
+/// with some ten events of 48 bytes on each CPU.
 const STAGES_KIB: u32 = 8192;
-/// For causes, where only the events of the last wake must still be there: some 10 000 events on each CPU, or 100 ms of a core
-/// that switches 30 times a millisecond.
+/// For causes, where only the events of the last wake must still be there: some 10 000 events on
+/// each CPU, or 100 ms of a core that switches 30 times a millisecond.
 const CAUSES_KIB: u32 = 1024;
 
-/// Of all CPUs together, where the sides may run on any: far below what a machine of so many CPUs has.
+/// Of all CPUs together, where the sides may run on any: far below
+/// what a machine of so many CPUs has.
 const ALL_KIB: u32 = 65_536;
 /// Of each CPU at least, however many there are.
 const LEAST_KIB: u32 = 256;
 
-/// How long the host waits for the sides to be there. What keeps them is told by whoever watches them.
+/// How long the host waits for the sides to be there. What keeps them
+/// is told by whoever watches them.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The tracer of one trial.
@@ -137,7 +140,8 @@ impl Tracer {
         self.journal.bell()
     }
 
-    /// Reads what the machine counts, so that what it counted around a wake is known to belong to it.
+    /// Reads what the machine counts, so that what it counted around
+    /// a wake is known to belong to it.
     pub fn look(&mut self) {
         self.reading = Reading::take();
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel counts for a thread. How it is asked stands in `task`, in a file for each system.
+//! What the kernel counts for a thread. How it is asked stands in
+//! `task`, in a file for each system.
 
 /// What is counted of the calling thread, times in nanoseconds; on Linux what getrusage(2) tells.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,8 +20,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What was used since `before`. What the kernel says of user and system time may go back by a microsecond where it
-    /// splits their sum anew; that is nothing.
+    /// What was used since `before`. What the kernel says of user and system time may go back by a
+    /// microsecond where it splits their sum anew; that is nothing.
     pub fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! When a trial hangs: nobody goes on for longer than anybody may wait.
 //!
-//! Only waiting counts. What the host itself does meanwhile takes none of that time, nor does a machine that stands still, on
-//! which those who are watched cannot move either. A side that makes its report computes and waits for nobody: it has more time
-//! than others, but not for ever, as it may have been stopped.
+//! Only waiting counts. What the host itself does meanwhile takes none of that
+//! time, nor does a machine that stands still, on which those who are watched
+//! cannot move either. A side that makes its report computes and waits for nobody:
+//! it has more time than others, but not for ever, as it may have been stopped.
 //!
 //! Once the user wants an end, they are not waited for so long, nor told apart from those who get
 //! no CPU: nothing is measured any more, and whoever can move ends. What does not is no hang that
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 use super::order::Report;
 use doorbell_results::record::LastSeen;
 
-/// The most that counts from one look to the next, which is to be taken once a second. A look that came later than that was held up,
+/// The most that counts from one look to the next, which is to be
+/// taken once a second. A look that came later than that was held up,
 /// by programs of a higher priority or by whoever stopped the machine.
 const COUNTS: Duration = Duration::from_secs(2);
 
@@ -72,8 +74,8 @@ impl Found {
 }
 
 impl<Place: PartialEq> Watchdog<Place> {
-    /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than `patience`, and `report`
-    /// on top while one of them makes its report.
+    /// Begins to watch those who are at `seen`; they hang when they have not moved for longer than
+    /// `patience`, and `report` on top while one of them makes its report.
     pub(super) fn new(patience: Duration, report: Duration, seen: Place, now: Instant) -> Self {
         Self { patience, report, seen, still: Duration::ZERO, ending: None, looked: now }
     }
@@ -162,7 +164,8 @@ mod tests {
         assert_eq!(found_after(100, |_, second, _| at(second / 5)), Found::GoesOn);
     }
 
-    /// Programs of real-time priority kept the host and both sides from their CPUs, and the trial was called hung.
+    /// Programs of real-time priority kept the host and both sides
+    /// from their CPUs, and the trial was called hung.
     #[test]
     fn a_machine_that_stands_still_for_a_minute_makes_nobody_hang() {
         let start = Instant::now();
@@ -179,8 +182,9 @@ mod tests {
         assert_eq!(found_after(51, |_, _, _| STARVES), Found::Hangs);
     }
 
-    /// In an emulated machine both sides had finished, and were called hung while they compressed their histograms. Once
-    /// that time did not count, a side that was stopped while it reported would have kept its trial for ever.
+    /// In an emulated machine both sides had finished, and were called hung while they compressed
+    /// their histograms. Once that time did not count, a side that was stopped while it
+    /// reported would have kept its trial for ever.
     #[test]
     fn who_reports_may_take_long_but_not_for_ever() {
         let reports = Look { reports: true, ..at(0) };

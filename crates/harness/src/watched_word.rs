@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A shared word that the notifier changes and the waiter looks at: what the futexes, spin, `sched_yield`, `umwait` and
-//! `mwaitx` share. They differ in what the waiter does between two looks.
+//! A shared word that the notifier changes and the waiter looks at:
+//! what the futexes, spin, `sched_yield`, `umwait` and `mwaitx`
+//! share. They differ in what the waiter does between two looks.
 
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
@@ -13,7 +14,8 @@ use crate::site::{OpenError, Site, Word};
 
 /// What a waiter that never sleeps does between two looks.
 pub trait Pause: Send + Sync + 'static {
-    /// Lets a moment pass. May return at any time, and must return soon after `word` no longer holds `seen`.
+    /// Lets a moment pass. May return at any time, and must return
+    /// soon after `word` no longer holds `seen`.
     fn pause(word: &AtomicU32, seen: u32);
 }
 
@@ -48,7 +50,8 @@ pub struct WordReader {
 /// A waiter that looks at a word.
 pub trait WordWaiter {
     fn word(&mut self) -> &mut WordReader;
-    /// Sleeps, or lets a moment pass, until the word may have changed, and no longer than `timeout`.
+    /// Sleeps, or lets a moment pass, until the word may have
+    /// changed, and no longer than `timeout`.
     fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
 }
 
@@ -75,7 +78,8 @@ impl WordNotifier {
     #[inline]
     pub fn ring(&mut self) -> &'static Word {
         self.rung = self.rung.wrapping_add(1);
-        // Pairs with the Acquire load in `WordReader::rung`: what was written before the ring is visible after the wait.
+        // Pairs with the Acquire load in `WordReader::rung`: what was
+        // written before the ring is visible after the wait.
         self.word.store(self.rung, Release);
         self.word
     }

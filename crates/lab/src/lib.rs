@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab behind the command `doorbell`: it measures how long one execution context takes to wake another.
+//! The lab behind the command `doorbell`: it measures how long one
+//! execution context takes to wake another.
 //!
 //! Data walks one way (see `DESIGN.md`):
 //!
@@ -7,7 +8,8 @@
 //! machine + flags → plan → trial, trial, … → record → result file → verdict · view
 //! ```
 //!
-//! What measures, what judges and what shows are crates of their own; here are the verbs, the experiments and the run.
+//! What measures, what judges and what shows are crates of their own; here are the verbs, the
+//! experiments and the run.
 
 #![allow(
     missing_docs,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks over every writer: with a reader that left, and with texts that a terminal or a build server would obey.
+//! Walks over every writer: with a reader that left, and with texts
+//! that a terminal or a build server would obey.
 //!
-//! Those over options and over what the command advises are among the unit tests (`cli/walk.rs`). All are quick: `ci/check` runs them.
+//! Those over options and over what the command advises are among the unit tests (`cli/walk.rs`).
+//! All are quick: `ci/check` runs them.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -112,7 +114,8 @@ fn a_reader_who_left_changes_no_exit_status_and_is_not_mentioned() {
     );
 }
 
-/// What is measured and not read is not lost: it is where it would have gone without being asked for.
+/// What is measured and not read is not lost: it is where it would
+/// have gone without being asked for.
 #[test]
 fn a_result_that_nobody_read_is_the_last_one() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell anatomy` on the terminal: the stages of each path, a waterfall of the median and of the tail, what tracing cost.
+//! `doorbell anatomy` on the terminal: the stages of each path, a waterfall of the median and of
+//! the tail, what tracing cost.
 
 use super::axis;
 use super::bars;
@@ -278,8 +279,8 @@ fn costs(variants: &[Dissected], style: &Style) -> String {
     out
 }
 
-/// What tracing added, with its interval: of fewer blocks than it takes for one nothing is said, for what they differ by is the
-/// machine's as much as the tracing's.
+/// What tracing added, with its interval: of fewer blocks than it takes for one nothing is said,
+/// for what they differ by is the machine's as much as the tracing's.
 pub(super) fn difference(cost: &Cost, show: impl Fn(f64) -> String) -> String {
     match cost.within_ns {
         Some(within) => format!("{} ± {}", show(cost.difference_ns), show(within)),
@@ -330,7 +331,8 @@ mod tests {
     fn every_stage_has_a_row_and_every_shown_wake_a_waterfall() {
         let text = tables(&result(&recorded::whole()), &Style::PLAIN);
         for mark in &Mark::ALL[1..] {
-            // In one or both tables, and in each of three waterfalls; the head of a table may name a stage as well.
+            // In one or both tables, and in each of three waterfalls;
+            // the head of a table may name a stage as well.
             let tables = if *mark == Mark::Taken { 1 } else { 2 };
             let rows = text.lines().filter(|line| line.trim_start().starts_with(mark.stage())).count();
             assert_eq!(rows, tables + 3, "{mark:?}:\n{text}");
@@ -355,7 +357,8 @@ mod tests {
         assert!(!text.contains("\ninterrupt sent"), "{text}");
     }
 
-    /// Wakes to a CPU that left out its switches from idle were said to have met the waiter before it slept.
+    /// Wakes to a CPU that left out its switches from idle were said
+    /// to have met the waiter before it slept.
     #[test]
     fn a_waiter_whose_coming_is_not_told_is_not_said_to_have_stayed() {
         let mut result = result(&recorded::no_switches());
@@ -380,7 +383,8 @@ mod tests {
         assert!(line.contains("+-"), "{line}");
     }
 
-    /// With one block the difference of the two trials stood there as the cost, at times a negative one.
+    /// With one block the difference of the two trials stood there as
+    /// the cost, at times a negative one.
     #[test]
     fn no_cost_of_tracing_is_told_from_one_block_or_within_the_noise() {
         let cost =

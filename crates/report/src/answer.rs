@@ -17,8 +17,8 @@ const UNTOLD: &str = "What this machine cannot show";
 /// Names in a list before the rest becomes a number.
 const NAMES: usize = 5;
 
-/// The whole answer for the terminal, where the end is what stands above the prompt: what cannot be told comes first, for
-/// it may be long, and what was found after it.
+/// The whole answer for the terminal, where the end is what stands above the prompt: what cannot be
+/// told comes first, for it may be long, and what was found after it.
 pub fn answer(answer: &Answer, style: &Style) -> String {
     let mut out = answer
         .trust

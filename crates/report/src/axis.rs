@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tells one configuration from another, in words: only what differs becomes a column, the rest is said once.
+//! What tells one configuration from another, in words: only what
+//! differs becomes a column, the rest is said once.
 
 use std::collections::HashMap;
 
@@ -233,7 +234,8 @@ pub fn varying<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clo
     axes
 }
 
-/// What all `configurations` have in common, as "gap none, wait block"; what is at its default and says nothing is left out.
+/// What all `configurations` have in common, as "gap none, wait block"; what is at its default and
+/// says nothing is left out.
 pub fn common<'a>(configurations: impl Iterator<Item = &'a Configuration> + Clone) -> String {
     let varying = varying(configurations.clone());
     let Some(first) = configurations.clone().next() else { return String::new() };

@@ -9,9 +9,9 @@ use super::unit::Scale;
 const UNICODE: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII: [char; 9] = [' ', '.', '.', ':', ':', '+', '+', '#', '#'];
 
-/// A distribution in one line of `columns` characters between `from_ps` and `to_ps`, both on logarithmic scales: equal
-/// steps to the right are equal ratios of time, equal steps upwards equal ratios of count, so that one sample in a
-/// million still shows.
+/// A distribution in one line of `columns` characters between `from_ps` and `to_ps`, both on
+/// logarithmic scales: equal steps to the right are equal ratios of time, equal steps upwards equal
+/// ratios of count, so that one sample in a million still shows.
 pub fn strip(buckets: &[(u64, u64)], from_ps: f64, to_ps: f64, columns: usize, style: &Style) -> String {
     let mut counts = vec![0_u64; columns];
     let (low, high) = (from_ps.max(1.0).ln(), to_ps.max(2.0).ln());
@@ -36,8 +36,8 @@ pub fn strip(buckets: &[(u64, u64)], from_ps: f64, to_ps: f64, columns: usize, s
         .collect()
 }
 
-/// A matrix of CPUs: one row per notifying CPU, one column per waiting CPU, values in the cells in one unit, the
-/// shades of the cells from light (fast) to dark (slow).
+/// A matrix of CPUs: one row per notifying CPU, one column per waiting CPU, values in the cells in
+/// one unit, the shades of the cells from light (fast) to dark (slow).
 pub fn matrix(matrix: &Matrix, scale: Scale, style: &Style) -> String {
     let shades = if style.unicode { [' ', '░', '▒', '▓', '█'] } else { [' ', '.', ':', '+', '#'] };
     let mut columns = vec![Column::new("CPU", Align::Right)];

@@ -20,7 +20,8 @@ pub fn tally(judged: &[Judged]) -> String {
         .join(", ")
 }
 
-/// What became of the claims that the run could speak to, in a line; empty where there are none. Each of them is in the report.
+/// What became of the claims that the run could speak to, in a line; empty where there are none.
+/// Each of them is in the report.
 pub fn text(result: &ResultFile, style: &Style) -> String {
     let judged = claims::judge(result);
     if judged.is_empty() {

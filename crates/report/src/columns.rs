@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables as columns: each with its head, how long it stays where there is no room, and what stands in it of a row.
+//! Tables as columns: each with its head, how long it stays where
+//! there is no room, and what stands in it of a row.
 
 use super::axis::Axis;
 use super::figures::{Distribution, Row, percentile};

@@ -21,10 +21,12 @@ pub fn command(words: &[String]) -> String {
 /// What stands for the file of the result in the command that repeats it.
 pub const RESULT: &str = "RESULT.json";
 
-/// The command that does the run of `result` once more, its orders included; empty where none does, as for what was imported, what ran
+/// The command that does the run of `result` once more, its orders
+/// included; empty where none does, as for what was imported, what ran
 /// in an emulated machine, or a program of the user's that was watched.
 ///
-/// It is made of the plan alone. A file may hold any words as the command that was typed, and a reader who is told to repeat them would.
+/// It is made of the plan alone. A file may hold any words as the command that was typed, and a
+/// reader who is told to repeat them would.
 pub fn repeat(result: &ResultFile) -> String {
     if let Some(Question::Check(check)) = &result.plan.question {
         let mut words = ["doorbell", "check"].map(str::to_owned).to_vec();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A comparison for the terminal: a ratio with its interval and a verdict for each configuration, then what was not compared.
+//! A comparison for the terminal: a ratio with its interval and a verdict for each configuration,
+//! then what was not compared.
 
 use super::answer::could_be;
 use super::axis::{self, Axis};
@@ -91,7 +92,8 @@ pub fn verdict(comparison: &Comparison, provisional: bool) -> record::Verdict {
     }
 }
 
-/// Where one run lost wake-ups, or saw them late, and the other did not as often. Of what was not sent there is an estimate alone.
+/// Where one run lost wake-ups, or saw them late, and the other did not as often. Of what was not
+/// sent there is an estimate alone.
 fn never_came(comparison: &Comparison, axes: &[Axis]) -> Vec<String> {
     let differs = |row: &&ComparedConfiguration| {
         let [before, after] = row.missed.map(|missed| (missed.lost, missed.late));
@@ -170,7 +172,8 @@ fn concluded(comparison: &Comparison) -> String {
     if slower + faster > 0 || open == 0 {
         return text;
     }
-    // What could still be there, where nothing was found: how far the intervals reach on the side that is farther.
+    // What could still be there, where nothing was found: how far the
+    // intervals reach on the side that is farther.
     let mut reach: Vec<f64> =
         comparison.asked().map(|row| row.p50.high.max(1.0 / row.p50.low) - 1.0).collect();
     reach.sort_by(f64::total_cmp);
@@ -209,7 +212,8 @@ mod tests {
         insta::assert_snapshot!(text);
     }
 
-    /// Two test cases had one name, "between processes, pattern one way, gap 1 ms", and that they had passed was said of what was not compared.
+    /// Two test cases had one name, "between processes, pattern one way, gap 1 ms", and that they
+    /// had passed was said of what was not compared.
     #[test]
     fn what_was_not_compared_has_the_name_of_its_mechanism_and_has_not_passed() {
         let configurations = ["futex", "pipe", "eventfd"].map(sample::configuration);

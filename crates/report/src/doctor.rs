@@ -7,7 +7,8 @@ use doorbell_results::machine::doctor::{Finding, Severity, worst};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// The verdict, then every finding with its effect, its cure and its source, then the placements.
+    /// The verdict, then every finding with its effect, its cure and
+    /// its source, then the placements.
     Full,
     /// One line for each finding that is not as it should be, then the verdict.
     Brief,

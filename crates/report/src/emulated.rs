@@ -10,7 +10,8 @@ use super::unit::{count, plain};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::SideCounters;
 
-/// A table of the rows that notify: counts, and the median as a multiple of the shortest under the same conditions.
+/// A table of the rows that notify: counts, and the median as a
+/// multiple of the shortest under the same conditions.
 pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.configuration().pattern.notifies()).collect();
     let axes = axis::varying(rows.iter().map(|row| row.configuration()));
@@ -44,7 +45,8 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
     Some(told.led_by(note.to_owned()))
 }
 
-/// The row's median as a multiple of the shortest among rows that differ from it in the mechanism alone.
+/// The row's median as a multiple of the shortest among rows that
+/// differ from it in the mechanism alone.
 fn ratio(row: &Row, rows: &[&Row]) -> Option<f64> {
     let conditions =
         |configuration: &Configuration| Configuration { subject: String::new(), ..configuration.clone() };

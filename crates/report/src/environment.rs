@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What else went on while the trials of each variant ran, and what the kernel counted for their sides.
+//! What else went on while the trials of each variant ran, and what
+//! the kernel counted for their sides.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Write};
 
 use doorbell_results::written::letters;
 
-/// Text that means nothing to a parser of XML or HTML, nor to a terminal or a build server that is shown it, on one line.
+/// Text that means nothing to a parser of XML or HTML, nor to a
+/// terminal or a build server that is shown it, on one line.
 pub(crate) struct Escaped<'text>(pub &'text str);
 
 impl Display for Escaped<'_> {

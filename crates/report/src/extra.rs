@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single figures beside the series, and the primitive costs, each gathered over the trials of a run.
+//! Single figures beside the series, and the primitive costs, each
+//! gathered over the trials of a run.
 
 use indexmap::IndexMap;
 
@@ -57,7 +58,8 @@ impl<'result> Extra<'result> {
 #[derive(Debug, Clone)]
 pub struct PrimitiveLine<'result> {
     pub name: &'result str,
-    /// Median of each reading in the order they were taken: nanoseconds since 1970, picoseconds; never empty.
+    /// Median of each reading in the order they were taken:
+    /// nanoseconds since 1970, picoseconds; never empty.
     pub medians: Vec<(u64, f64)>,
     /// Shortest time of all readings, picoseconds.
     pub min_ps: f64,

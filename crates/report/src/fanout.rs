@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fan-outs: one line per variant with everything a round has, then what befell shared objects, then memory.
+//! Fan-outs: one line per variant with everything a round has, then
+//! what befell shared objects, then memory.
 
 use super::axis;
 use super::columns::{Columns, dash};
@@ -46,7 +47,8 @@ impl Section for FanOuts {
     }
 }
 
-/// When the first, the middle and the last receiver run, what a post costs the notifier, and whether any was missed.
+/// When the first, the middle and the last receiver run, what a post
+/// costs the notifier, and whether any was missed.
 fn answer(figures: &Figures) -> Vec<Subsection> {
     let rows: Vec<&Row> = figures.rows.iter().filter(|row| !row.is_harness()).collect();
     let of = |row: &Row, quantity| row.p50_ps(quantity);

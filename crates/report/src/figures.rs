@@ -13,7 +13,8 @@ use doorbell_results::record::variant::Variant;
 use doorbell_results::record::within_grid::within_grid;
 use doorbell_results::record::{Histogram, Outcome, Record, ResultFile};
 
-/// A distribution in the buckets that are occupied; a thousand times smaller than the histogram it comes from.
+/// A distribution in the buckets that are occupied; a thousand times
+/// smaller than the histogram it comes from.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
     pub count: u64,
@@ -44,8 +45,8 @@ impl Distribution {
         }
     }
 
-    /// The time at quantile `q` of 0 to 1, picoseconds: the smallest that at least this share of the samples does not
-    /// exceed, and within the steps of the clock where those matter.
+    /// The time at quantile `q` of 0 to 1, picoseconds: the smallest that at least this share of
+    /// the samples does not exceed, and within the steps of the clock where those matter.
     pub fn quantile(&self, q: f64) -> u64 {
         if let Some(ps) = within_grid(&self.buckets, q, self.grid_ps) {
             return (ps.round() as u64).clamp(self.min_ps, self.max_ps);
@@ -53,18 +54,21 @@ impl Distribution {
         self.reading(q)
     }
 
-    /// The reading at quantile `q`, picoseconds: on the steps of the clock, as a curve of all readings is drawn.
+    /// The reading at quantile `q`, picoseconds: on the steps of the
+    /// clock, as a curve of all readings is drawn.
     pub fn reading(&self, q: f64) -> u64 {
         rank::at(self.buckets.iter().copied(), q, self.count, self.max_ps).max(self.min_ps)
     }
 
-    /// A quantile above the median, in a table's unit, beside a level of `p50_ps` in the place of the median: no less than that, which weighs
-    /// every block alike, where this weighs them by their samples and may have few of one that others held up.
+    /// A quantile above the median, in a table's unit, beside a level of `p50_ps` in the place of
+    /// the median: no less than that, which weighs every block alike, where this weighs them by
+    /// their samples and may have few of one that others held up.
     pub fn above(&self, q: f64, p50_ps: f64, scale: super::unit::Scale) -> String {
         percentile((self.quantile(q) as f64).max(p50_ps), q, self.count, scale)
     }
 
-    /// The time at quantile `q`, picoseconds; none where the samples are too few to have it: see [`supports`].
+    /// The time at quantile `q`, picoseconds; none where the samples
+    /// are too few to have it: see [`supports`].
     pub fn percentile(&self, q: f64) -> Option<u64> {
         supports(self.count, q).then(|| self.quantile(q))
     }
@@ -82,10 +86,12 @@ impl Distribution {
     }
 }
 
-/// Samples that must lie beyond a percentile for it to be shown: with fewer it is one of the longest samples under another name.
+/// Samples that must lie beyond a percentile for it to be shown: with fewer it is one of the
+/// longest samples under another name.
 const BEYOND: f64 = 3.0;
 
-/// Whether `count` samples support quantile `q`: p90 takes 30, p99 300, p99.9 3,000. The median and the ends are always shown.
+/// Whether `count` samples support quantile `q`: p90 takes 30, p99 300, p99.9 3,000. The median and
+/// the ends are always shown.
 pub fn supports(count: u64, q: f64) -> bool {
     q <= 0.5 || q >= 1.0 || count as f64 * (1.0 - q) >= BEYOND - 1e-6
 }
@@ -95,7 +101,8 @@ pub fn percentile(ps: f64, q: f64, count: u64, scale: super::unit::Scale) -> Str
     if supports(count, q) { scale.show(ps) } else { "-".to_owned() }
 }
 
-/// A row of a table in one unit: the series at each of `quantiles`, `-` where its samples do not support one.
+/// A row of a table in one unit: the series at each of `quantiles`,
+/// `-` where its samples do not support one.
 pub fn percentiles<const N: usize>(
     series: &Distribution,
     quantiles: [f64; N],
@@ -339,8 +346,9 @@ mod tests {
     use doorbell_results::record::Series;
     use doorbell_results::record::question::{self, By, Shape};
 
-    /// One mechanism, gap and placement cost 19.5 µs of CPU in one verb, 57 in another and 99 in a third; later spin told the middle of its
-    /// blocks where the others told all of them together.
+    /// One mechanism, gap and placement cost 19.5 µs of CPU in one
+    /// verb, 57 in another and 99 in a third; later spin told the
+    /// middle of its blocks where the others told all of them together.
     #[test]
     fn the_same_trials_have_the_same_figures_in_every_verb() {
         let gap_ns = 50_000;

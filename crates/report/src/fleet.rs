@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fleet in words: which nodes fail, which are odd beside others of their type, what those share, which files were left out; and the table of
-//! the nodes that are named.
+//! A fleet in words: which nodes fail, which are odd beside others of their type, what those share,
+//! which files were left out; and the table of the nodes that are named.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,8 @@ pub fn subsections(fleet: &Judged, left_out: &[LeftOut]) -> Vec<Subsection> {
     std::iter::once(told).chain(table(fleet)).chain(files).collect()
 }
 
-/// How the fleet stands: as its worst node does, of which all but one that only answers can pass. A silent node is inconclusive.
+/// How the fleet stands: as its worst node does, of which all but one that only answers can pass. A
+/// silent node is inconclusive.
 pub fn standing(fleet: &Judged) -> Status {
     let silent = !fleet.silent.is_empty();
     let has = |status| {

@@ -358,7 +358,8 @@ mod tests {
         Configuration { pattern: Pattern::OneWay { gap_ns: 1_000_000 }, ..sample::configuration("futex") }
     }
 
-    /// An ordinary user's gate with real-time priority, of which no trial could run, had a p50 and a longest wake-up of 0.0 ns.
+    /// An ordinary user's gate with real-time priority, of which no trial could run, had a p50 and
+    /// a longest wake-up of 0.0 ns.
     #[test]
     fn where_no_wake_up_was_timed_there_is_no_figure() {
         let mut result = sample::result(&[futex_one_way()], 3, |_, _| 16_000.0);
@@ -382,7 +383,8 @@ mod tests {
         }
     }
 
-    /// Slurm binds a command that asks for no more to one CPU, and every wake-up was one on the same core without a word.
+    /// Slurm binds a command that asks for no more to one CPU, and every wake-up was one on the
+    /// same core without a word.
     #[test]
     fn a_gate_bound_to_one_cpu_of_several_says_so_before_anything_else() {
         let mut result = sample::result(&[futex_one_way()], 3, |_, _| 16_000.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell idle`: what a longer sleep costs, what was entered meanwhile, what holding idle states off buys, and
-//! what this machine hides.
+//! `doorbell idle`: what a longer sleep costs, what was entered meanwhile, what holding idle states
+//! off buys, and what this machine hides.
 
 use super::axis::Axis;
 use super::columns::{Columns, dash};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io`: latency and CPU time of each I/O engine, what the device counted, and what polling buys.
+//! `doorbell io`: latency and CPU time of each I/O engine, what the
+//! device counted, and what polling buys.
 
 use super::axis::{self, Axis};
 use super::columns::Columns;
@@ -109,7 +110,8 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
     Some(Subsection::of_table(title, table, notes)?.led_by(format!("All: {}.", common.join(", "))))
 }
 
-/// CPU time of the kernel's threads by transfer over all trials, picoseconds; none where there were none.
+/// CPU time of the kernel's threads by transfer over all trials,
+/// picoseconds; none where there were none.
 fn thread_ps(row: &Row) -> Option<f64> {
     let spent: u64 = row
         .variant
@@ -121,7 +123,8 @@ fn thread_ps(row: &Row) -> Option<f64> {
     (spent > 0 && seen > 0).then(|| spent as f64 * 1e3 / seen as f64)
 }
 
-/// What polling buys: for each direction and size, the quickest polled engine beside the quickest that is woken by interrupts.
+/// What polling buys: for each direction and size, the quickest polled engine beside the quickest
+/// that is woken by interrupts.
 fn bargains(figures: &Figures) -> Vec<String> {
     let mut told = Vec::new();
     for direction in DIRECTIONS {
@@ -211,7 +214,8 @@ fn bargain(
     text
 }
 
-/// A device that was waited for in both ways: what it is, the quickest that is woken by an interrupt, and the quickest that looks.
+/// A device that was waited for in both ways: what it is, the quickest that is woken by an
+/// interrupt, and the quickest that looks.
 type Device<'a> = (String, [Option<&'a Row<'a>>; 2]);
 
 /// What a configuration waits for, as it stands in the table of devices, and by which quantity.

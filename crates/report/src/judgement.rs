@@ -79,8 +79,8 @@ pub enum NoAnswer {
     UnknownNeed(String),
 }
 
-/// What was asked of `result` when it was measured, answered; nothing where nothing was. The baseline of a check is looked for among
-/// `others`.
+/// What was asked of `result` when it was measured, answered; nothing where nothing was. The
+/// baseline of a check is looked for among `others`.
 pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Subsection> {
     let Some(question) = &result.plan.question else { return Vec::new() };
     match answer(question, result, others) {
@@ -92,7 +92,8 @@ pub fn answered(result: &ResultFile, others: &[&ResultFile]) -> Vec<Subsection> 
     }
 }
 
-/// What is said of `result` to other programs: as [`shown`](super::result_text::shown) says it to people.
+/// What is said of `result` to other programs: as
+/// [`shown`](super::result_text::shown) says it to people.
 pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
     let told = match &result.plan.question {
         None => screen::verdict(result),
@@ -112,8 +113,8 @@ pub fn verdict(result: &ResultFile, others: &[&ResultFile]) -> Verdict {
 
 /// `question` asked of `result`; the baseline of a check is looked for among `others`.
 ///
-/// Where others interfered with most of the run, it says first that it is provisional, and stands open; so does one that was cut, or is no
-/// machine's, of which every view says so first.
+/// Where others interfered with most of the run, it says first that it is provisional, and stands
+/// open; so does one that was cut, or is no machine's, of which every view says so first.
 pub fn answer(question: &Question, result: &ResultFile, others: &[&ResultFile]) -> Result<Answer, NoAnswer> {
     let mut answer = as_measured(question, result, others)?;
     if let Some(verdict) = answer.subsections.first_mut() {
@@ -246,7 +247,8 @@ mod tests {
         assert!(title(&told).starts_with("FAIL  p99.9 23.9 µs > 1 µs"), "{told:?}");
     }
 
-    /// A gate that failed in text passed in JUnit where its file held no verdict, and a run that was cut or emulated was "answered".
+    /// A gate that failed in text passed in JUnit where its file held no verdict, and a run that
+    /// was cut or emulated was "answered".
     #[test]
     fn programs_are_told_what_people_are_told() {
         let gate = Gate { limit_ns: 1000, which: Which::Quantile(0.999), confidence: 0.95 };
@@ -311,7 +313,7 @@ mod tests {
             conclusion.contains("Baseline: EPYC; candidate: Xeon. Candidate: Measured under: quota"),
             "{conclusion}"
         );
-        let itself = crate::comparison::conclusion(&compare(&baseline, &baseline, RELEVANT));
+        let itself = crate::comparison::conclusion(&compare_with_runs(&baseline, &[], &baseline, RELEVANT));
         assert!(itself.ends_with("Baseline and candidate are one and the same run."), "{itself}");
     }
 

@@ -27,7 +27,8 @@ const COLUMNS: [(&str, &str); 7] = [
     ("trials", "trials that ran under the load"),
 ];
 
-/// The loads that trials ran under, with their proof, and the idle states of the CPUs; those of which there is anything to tell.
+/// The loads that trials ran under, with their proof, and the idle states of the CPUs; those of
+/// which there is anything to tell.
 pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     loads(figures).into_iter().chain(idle_states(figures)).collect()
 }

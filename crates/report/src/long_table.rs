@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The long table that exports share: one number a line, with everything that tells where it comes from.
+//! The long table that exports share: one number a line, with
+//! everything that tells where it comes from.
 
 use std::rc::Rc;
 
@@ -117,8 +118,9 @@ pub fn trial(name: &Rc<str>, index: usize, record: &Record) -> Vec<Value> {
 /// The columns of [`TRIAL`] that tell one configuration from another.
 const AXES: usize = 27;
 
-/// The fields of those columns. No two configurations have the same ones: exporters take them for the name of a series. So every field
-/// of a configuration is named here, and one that is added to it does not compile until it is.
+/// The fields of those columns. No two configurations have the same ones: exporters take them for
+/// the name of a series. So every field of a configuration is named here, and one that is added to
+/// it does not compile until it is.
 fn axes(configuration: &Configuration) -> [Value; AXES] {
     let Configuration {
         subject,
@@ -329,7 +331,8 @@ fn beside(record: &Record) -> Vec<Number> {
     all
 }
 
-/// Every number of a record; for one without figures, a single line that keeps its outcome in the table.
+/// Every number of a record; for one without figures, a single line
+/// that keeps its outcome in the table.
 fn numbers(record: &Record) -> Vec<Number> {
     let mut all = Vec::new();
     // Figures of an implausible record never reach a table.
@@ -352,7 +355,8 @@ fn numbers(record: &Record) -> Vec<Number> {
         }
         let figures = record.figures.iter().filter(|figure| figure.value.is_finite());
         all.extend(figures.map(|figure| measured(&figure.name, "value", figure.value, &figure.unit)));
-        // Sides and counts do not make it: of a notifier that keeps a gap most of the time is the harness's.
+        // Sides and counts do not make it: of a notifier that keeps a
+        // gap most of the time is the harness's.
         all.extend(record.cpu_per_wake().map(|(ns, _)| measured("cpu-per-wake", "value", ns, "ns")));
         let tally = &record.tally;
         for (statistic, count) in [

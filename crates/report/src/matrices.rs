@@ -33,7 +33,8 @@ impl Section for Matrices {
 /// The median of a pair of CPUs, and the pair.
 type Timed = (f64, [u32; 2]);
 
-/// A sentence for each mechanism, and a row for each of its placements: that many there are of a machine with any number of CPUs.
+/// A sentence for each mechanism, and a row for each of its placements: that many there are of a
+/// machine with any number of CPUs.
 fn answer(figures: &Figures) -> Vec<Subsection> {
     let (matrices, rest) = Matrix::measured(figures);
     let of = |row: &Row| row.series.get(&row.variant.headline()).map(|series| series.quantile(0.5) as f64);

@@ -69,7 +69,8 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
     Subsection::of_table(title, table, notes).into_iter().collect()
 }
 
-/// From which rate on a client that looks all the time costs less CPU time than one that sleeps, and what it saves: of each way that was
+/// From which rate on a client that looks all the time costs less CPU
+/// time than one that sleeps, and what it saves: of each way that was
 /// measured both asleep and looking, else of the quickest that sleeps.
 fn break_evens(figures: &Figures) -> Vec<Sentence> {
     let having = |row: &'_ &Row| !row.is_harness() && row.series.contains_key(&Quantity::Wake);
@@ -119,7 +120,8 @@ fn name(row: &Row) -> String {
     )
 }
 
-/// A client that only looks takes a whole CPU, one that sleeps its CPU time for each message: what is the same at this rate.
+/// A client that only looks takes a whole CPU, one that sleeps its CPU time for each message: what
+/// is the same at this rate.
 fn rate(sleeping: &Row) -> Option<String> {
     let client = |record: &Record| {
         let side = record.sides.iter().find(|side| side.side == "waiter")?;
@@ -149,7 +151,8 @@ mod tests {
     use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::record::{Figure, Record};
 
-    /// Question thirteen: poll, hybrid or interrupt. The tables had all that decides it, and no line that did.
+    /// Question thirteen: poll, hybrid or interrupt. The tables had
+    /// all that decides it, and no line that did.
     #[test]
     fn the_first_lines_say_from_which_rate_on_a_client_that_looks_costs_less() {
         let way = |wait| Configuration {

@@ -11,7 +11,8 @@ use crate::wording::shown;
 use doorbell_results::configuration::Timing;
 use doorbell_results::record::Tally;
 
-/// What became of the notifications, by sequence number: a table of the variants where something happened them.
+/// What became of the notifications, by sequence number: a table of
+/// the variants where something happened them.
 pub fn text(figures: &Figures, style: &Style) -> String {
     let tallies: Vec<(&Row, Tally)> = figures
         .rows

@@ -70,8 +70,8 @@ impl<'result> Matrix<'result> {
         Self { subject, pairs, range }
     }
 
-    /// The matrices of a run, and the rows that belong to none: unpinned ones, the harness, and pairs so scattered that
-    /// their matrix would be blank.
+    /// The matrices of a run, and the rows that belong to none: unpinned ones, the harness, and
+    /// pairs so scattered that their matrix would be blank.
     pub fn of(figures: &'result Figures) -> (Vec<Self>, Vec<&'result Row<'result>>) {
         let (found, mut rest) = by_cpus(figures);
         let mut matrices = Vec::new();
@@ -95,8 +95,9 @@ impl<'result> Matrix<'result> {
         (found.into_iter().map(matrix).collect(), rest)
     }
 
-    /// Whether a table of all its rows and columns says more than a list of its pairs. A machine has thousands of CPUs at
-    /// most, a file may name as many in as many pairs, and their square is a hundred million blanks.
+    /// Whether a table of all its rows and columns says more than a list of its pairs. A machine
+    /// has thousands of CPUs at most, a file may name as many in as many pairs, and their
+    /// square is a hundred million blanks.
     fn is_filled(&self) -> bool {
         const SMALL: usize = 64 * 64;
         self.rows().len() * self.columns().len() <= SMALL + 16 * self.pairs.len()

@@ -125,7 +125,8 @@ pub fn findings(picked: &Picked, question: &Pick) -> Vec<Finding> {
     told.collect()
 }
 
-/// The verdict on wake-ups that come as they do: what to use, what to expect, what comes second, and how sure it is.
+/// The verdict on wake-ups that come as they do: what to use, what to
+/// expect, what comes second, and how sure it is.
 fn under(picked: &Picked, question: &Pick) -> String {
     let best = match (&picked.choice, picked.ranked.first()) {
         (Err(why), None) => return format!("Inconclusive: {why}{}.", nearest(picked)),

@@ -11,7 +11,8 @@ use doorbell_results::record::series::Quantity;
 /// Which chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Name {
-    /// Every variant from its shortest to its longest time, the back-to-back round trips where there are any
+    /// Every variant from its shortest to its longest time, the
+    /// back-to-back round trips where there are any
     Ranges,
     /// One row per mechanism with a line for each placement
     Placements,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress on standard error, drawn only between trials: while one runs, this process sleeps in `poll` and no timer of
-//! its own fires.
+//! Progress on standard error, drawn only between trials: while one runs, this process sleeps in
+//! `poll` and no timer of its own fires.
 
 use super::axis::{self, Axis};
 use super::style::Style;
@@ -46,8 +46,8 @@ impl Estimate {
 
     /// What the trials not yet run will take; none while nothing is known of them.
     ///
-    /// A configuration that has run before is expected to take as long again; one that ends after a set time is expected to take
-    /// that; any other as long as the mean of those that have run.
+    /// A configuration that has run before is expected to take as long again; one that ends after a
+    /// set time is expected to take that; any other as long as the mean of those that have run.
     pub fn remaining(&self) -> Option<Duration> {
         let (trials, sum) = self
             .took
@@ -81,9 +81,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Before the first trial of `plan`; `shown` is false under `--quiet` and wherever no progress is wanted.
+    /// Before the first trial of `plan`; `shown` is false under
+    /// `--quiet` and wherever no progress is wanted.
     pub fn new(plan: &Plan, style: Style, shown: bool) -> Self {
-        // Draws happen a few times per trial at most: the limit only has to be above that, so that none is dropped.
+        // Draws happen a few times per trial at most: the limit only
+        // has to be above that, so that none is dropped.
         let target =
             if shown { ProgressDrawTarget::stderr_with_hz(255) } else { ProgressDrawTarget::hidden() };
         let trials = plan.configurations.len() as u64 * u64::from(plan.most_blocks());
@@ -125,7 +127,8 @@ impl Progress {
 
     /// It ended with `record`.
     pub fn ends(&mut self, record: &Record) {
-        // Of a pair of sides in which others had their turns it took what it recorded, and a fifth more around that.
+        // Of a pair of sides in which others had their turns it took
+        // what it recorded, and a fifth more around that.
         let own_ns = record.sides.first().map(|side| side.window_ns / 5 * 6);
         let wall_ns = own_ns.filter(|_| !record.slices.is_empty()).unwrap_or(record.environment.wall_ns);
         self.estimate.finished(&record.configuration, Duration::from_nanos(wall_ns));

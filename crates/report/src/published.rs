@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two tables of the study whose claims a run of tasks is held against, as they were printed, beside the same experiments here.
+//! The two tables of the study whose claims a run of tasks is held against, as they were printed,
+//! beside the same experiments here.
 
 use super::subsection::Subsection;
 use super::table::{Table, number};

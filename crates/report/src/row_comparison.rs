@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How rows of a table stand to each other, in sentences with intervals: what a first screen says of several.
+//! How rows of a table stand to each other, in sentences with
+//! intervals: what a first screen says of several.
 
 use super::answer::could_be;
 use super::axis::{self, Axis};
@@ -60,9 +61,10 @@ struct Alike {
 }
 
 impl Alike {
-    /// Groups of `rows`, in the order in which they come first: sentences that set beside each other what differs in more than one thing, a byte
-    /// after no gap and a page after a long one, say of neither what it does. Everything is one group where no two rows differ in one thing
-    /// alone.
+    /// Groups of `rows`, in the order in which they come first: sentences
+    /// that set beside each other what differs in more than one thing, a byte
+    /// after no gap and a page after a long one, say of neither what it does.
+    /// Everything is one group where no two rows differ in one thing alone.
     fn of(rows: &[Having]) -> Vec<Self> {
         let configurations = || rows.iter().map(|(row, _)| row.configuration());
         let axes = axis::varying(configurations());
@@ -112,15 +114,17 @@ impl<'a> Judged<'a> {
         Self { rows, alike, versus, quantity }
     }
 
-    /// What a row takes, picoseconds: what its ratios are of where it was judged, so that no sentence contradicts the table, else its median.
+    /// What a row takes, picoseconds: what its ratios are of where it was judged, so that no
+    /// sentence contradicts the table, else its median.
     pub fn p50_ps(&self, having: &Having) -> f64 {
         let place = self.rows.iter().position(|(row, _)| std::ptr::eq(*row, having.0));
         let level = place.and_then(|place| self.versus.level_ns(place)).map(|ns| ns * 1e3);
         level.unwrap_or_else(|| having.1.quantile(0.5) as f64)
     }
 
-    /// What the rows say of each other: the shortest beside the longest of those that differ in one thing alone, or what a load does where rows
-    /// differ in it. Of at most so many conditions: a screen has twenty lines for all quantities.
+    /// What the rows say of each other: the shortest beside the longest of those that differ in one
+    /// thing alone, or what a load does where rows differ in it. Of at most so many conditions:
+    /// a screen has twenty lines for all quantities.
     pub fn sentences(&self, conditions: usize) -> Vec<Sentence> {
         let axes = axis::varying(self.rows.iter().map(|(row, _)| row.configuration()));
         let by_load = self.under_load(&axes);
@@ -216,7 +220,8 @@ mod tests {
         said.into_iter().map(|said| said.text).collect()
     }
 
-    /// A spin with one byte once stood beside a futex with a page, as if the futex took all of the difference.
+    /// A spin with one byte once stood beside a futex with a page, as
+    /// if the futex took all of the difference.
     #[test]
     fn a_sentence_sets_beside_each_other_what_differs_in_one_thing_alone() {
         let said = said(&[

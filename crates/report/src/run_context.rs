@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands around the tables of every run: what it was, the primitive costs of the machine meanwhile, trials without figures.
+//! What stands around the tables of every run: what it was, the primitive costs of the machine
+//! meanwhile, trials without figures.
 
 use doorbell_results::record::ResultFile;
 
@@ -38,7 +39,8 @@ pub fn head(result: &ResultFile, style: &Style) -> String {
     out
 }
 
-/// The machine's primitive costs: first and last reading, and how far they lay apart in between; none where none were read.
+/// The machine's primitive costs: first and last reading, and how far they lay apart in between;
+/// none where none were read.
 pub fn primitives(result: &ResultFile) -> Option<Subsection> {
     let lines = PrimitiveLine::of(result);
     let scale = Scale::for_ps(lines.iter().map(PrimitiveLine::first_ps));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first screen of a result: what it answers, at most twenty lines of eighty columns. Everything else is in [`summary`].
+//! The first screen of a result: what it answers, at most twenty lines of eighty columns.
+//! Everything else is in [`summary`].
 //!
 //! [`summary`]: super::summary::summary
 
@@ -46,7 +47,8 @@ fn broken(figures: &Figures, style: &Style) -> String {
     let mut out = String::new();
     let mut told: Vec<&[String]> = Vec::new();
     for absent in figures.absent.iter().filter(|absent| absent.is_error()) {
-        // What several broke on is told of the first, and where other trials have figures their number is enough.
+        // What several broke on is told of the first, and where other
+        // trials have figures their number is enough.
         let others = figures.rows.iter().any(|row| row.configuration() == absent.configuration);
         if others || told.len() == REASONS || told.contains(&absent.reasons.as_slice()) {
             continue;
@@ -63,8 +65,8 @@ pub fn caution(result: &ResultFile, style: &Style) -> String {
     cautions(result).iter().map(|note| style.paint(Role::Warning, &style.wrap(note, 0))).collect()
 }
 
-/// `verdict` on `result` as other programs get it: what people read above it stands in its reason, and a run that was cut, or is no machine's,
-/// has answered nothing.
+/// `verdict` on `result` as other programs get it: what people read above it stands in its reason,
+/// and a run that was cut, or is no machine's, has answered nothing.
 pub fn cautioned(verdict: Verdict, result: &ResultFile) -> Verdict {
     let cautions = cautions(result);
     let found = doorbell_verdict::provisional::provisional(result).filter(|_| verdict.provisional);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sections: what a plan says that its result is told in, beside what stands around every result.
 //!
-//! A section is a type of the trait [`Section`]. Adding one is adding a file and one line in `sections.rs`.
+//! A section is a type of the trait [`Section`]. Adding one is adding
+//! a file and one line in `sections.rs`.
 
 use super::figures::Figures;
 use super::sentence::Sentence;
@@ -35,7 +36,8 @@ pub trait Section: Sync {
         leads(self.answer(result, figures))
     }
 
-    /// Whether it tells the figure called `name`; every other figure beside the series is told by its name in tables of their own.
+    /// Whether it tells the figure called `name`; every other figure beside the series is told by
+    /// its name in tables of their own.
     fn tells(&self, name: &str) -> bool {
         let _ = name;
         false

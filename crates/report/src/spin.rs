@@ -30,8 +30,8 @@ pub fn subsections(spun: &Spun) -> Vec<Subsection> {
     std::iter::once(told).chain(table(spun)).chain(others.map(Subsection::aside)).collect()
 }
 
-/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps longer than the longest it says
-/// nothing: after them deeper idle states may make sleeping dearer.
+/// The verdict in one sentence; neighbouring gaps of the same choice are one part of it. Of gaps
+/// longer than the longest it says nothing: after them deeper idle states may make sleeping dearer.
 pub fn verdict(spun: &Spun) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut gaps = spun.gaps.iter().peekable();
@@ -65,7 +65,8 @@ pub fn verdict(spun: &Spun) -> String {
     format!("{sentence}.")
 }
 
-/// Whether two gaps are one part of the sentence: for whatever reason nothing can be told of them, it is the same to say.
+/// Whether two gaps are one part of the sentence: for whatever reason
+/// nothing can be told of them, it is the same to say.
 fn alike(a: &Result<WaitPolicy, Reason>, b: &Result<WaitPolicy, Reason>) -> bool {
     a == b || (a.is_err() && b.is_err())
 }

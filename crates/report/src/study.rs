@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A repeatability study for the terminal: how often the verdicts were right, configuration by configuration and as a whole.
+//! A repeatability study for the terminal: how often the verdicts were right, configuration by
+//! configuration and as a whole.
 
 use super::axis;
 use super::style::{Role, Style};

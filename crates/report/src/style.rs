@@ -35,8 +35,8 @@ impl Style {
     /// Plain ASCII of any width, as for a file read by a program.
     pub const PLAIN: Self = Self { width: Self::UNBOUNDED, color: false, unicode: false };
 
-    /// The style of standard output: colour as `--color`, `NO_COLOR` and `TERM` settled it, the rest from the terminal and
-    /// the locale.
+    /// The style of standard output: colour as `--color`, `NO_COLOR` and `TERM` settled it, the
+    /// rest from the terminal and the locale.
     pub fn of_stdout() -> Self {
         let terminal = Term::stdout();
         let columns = terminal.size_checked().map(|(_, columns)| usize::from(columns));

@@ -94,7 +94,8 @@ pub fn text(subsections: &[Subsection], style: &Style) -> String {
     out
 }
 
-/// The subsections as briefly as they answer: titles, sentences and the first `rows` rows of each table, and not how to read them.
+/// The subsections as briefly as they answer: titles, sentences and the first `rows` rows of each
+/// table, and not how to read them.
 pub fn brief(subsections: &[Subsection], rows: usize, style: &Style) -> String {
     let mut out = String::new();
     for subsection in subsections {
@@ -114,7 +115,8 @@ pub fn fitted(subsections: &[Subsection], rows: RangeInclusive<usize>, room: usi
     fits.unwrap_or_else(|| told(*rows.start()))
 }
 
-/// A verdict on a terminal: the sentence, what stands behind it, and the command that does the run of `result` again.
+/// A verdict on a terminal: the sentence, what stands behind it, and
+/// the command that does the run of `result` again.
 pub fn verdict(subsections: &[Subsection], result: &ResultFile, style: &Style) -> String {
     let mut out =
         bound(result).map_or_else(String::new, |bound| style.paint(Role::Warning, &style.wrap(&bound, 0)));

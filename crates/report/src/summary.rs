@@ -38,7 +38,8 @@ pub fn summary(result: &ResultFile, style: &Style) -> String {
     out
 }
 
-/// The figures beside the series whose names are `wanted`, one table per unit: the median of the trials and how far they lie apart.
+/// The figures beside the series whose names are `wanted`, one table per unit: the median of the
+/// trials and how far they lie apart.
 pub fn other_figures(figures: &Figures, wanted: impl Fn(&str) -> bool) -> Vec<Subsection> {
     let mut extras = Extra::of(figures);
     extras.retain(|extra| wanted(extra.name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A survey on the terminal: first what serves which need best, in a screen; in detail one line for each mechanism and one for each
-//! sleep.
+//! A survey on the terminal: first what serves which need best, in a screen; in detail one line for
+//! each mechanism and one for each sleep.
 
 use super::answer::answer;
 use super::axis;
@@ -60,7 +60,8 @@ impl Section for Survey {
     }
 }
 
-/// Rows of the first screen's table at the most, and those that leave room for every sentence below it.
+/// Rows of the first screen's table at the most, and those that leave
+/// room for every sentence below it.
 const MOST_ROWS: usize = 11;
 const FEW_ROWS: usize = 6;
 
@@ -125,7 +126,8 @@ fn measured(row: &Row, pick: &Pick) -> bool {
         && configuration.wait == WaitPolicy::Block
 }
 
-/// The picks for which there is room: a descriptor's only where two cores are nearest, then the needs of places in the middle.
+/// The picks for which there is room: a descriptor's only where two cores are nearest, then the
+/// needs of places in the middle.
 fn chosen(picks: &[Pick]) -> Vec<&Pick> {
     let mut relations: Vec<&str> = picks.iter().map(|pick| pick.relation.as_str()).collect();
     relations.dedup();
@@ -183,8 +185,9 @@ fn fastest(picks: &[Pick]) -> Vec<Sentence> {
     picks.chunk_by(|a, b| a.relation == b.relation).map(place).collect()
 }
 
-/// Which of the others are as fast, which may be and within what, and how far the next is behind: "= pipe; fifo +12 %",
-/// "4 others within 9 %"; in no more columns than there is `room`, as far as that goes.
+/// Which of the others are as fast, which may be and within what, and
+/// how far the next is behind: "= pipe; fifo +12 %", "4 others within
+/// 9 %"; in no more columns than there is `room`, as far as that goes.
 fn others(pick: &Pick, room: usize) -> String {
     let of = |wanted: fn(Standing) -> bool| -> Vec<&Other> {
         pick.others.iter().filter(|other| wanted(other.standing)).collect()
@@ -361,7 +364,8 @@ fn sleeps(variants: &[Variant], answer: &Answer, style: &Style) -> String {
     titled("Wake-up latency by how long the waiter slept, µs", &note, &table, style)
 }
 
-/// What a variant takes: its level where it was judged, which the sentences go by, else the median of all its samples.
+/// What a variant takes: its level where it was judged, which the
+/// sentences go by, else the median of all its samples.
 fn p50_ns(variant: &Variant, whole: &Histogram, answer: &Answer) -> f64 {
     answer.level_ns(variant.configuration).unwrap_or_else(|| whole.quantile(0.5) as f64 / 1000.0)
 }

@@ -40,7 +40,8 @@ impl Section for Operations {
     }
 }
 
-/// What a switch costs on one core and a hand-over on two, what a call and a fault cost, and the figures behind it.
+/// What a switch costs on one core and a hand-over on two, what a
+/// call and a fault cost, and the figures behind it.
 fn answer(result: &ResultFile, figures: &Figures) -> Vec<Subsection> {
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     let (late, rows): (Vec<&Row>, Vec<&Row>) = figures.rows.iter().partition(|row| is_late(row));

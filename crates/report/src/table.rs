@@ -14,7 +14,8 @@ pub enum Align {
 pub struct Column {
     pub(super) head: String,
     pub(super) align: Align,
-    /// Columns with the smallest keep are left out first when the terminal is too narrow; `u8::MAX` never goes.
+    /// Columns with the smallest keep are left out first when the
+    /// terminal is too narrow; `u8::MAX` never goes.
     keep: u8,
 }
 
@@ -24,7 +25,8 @@ impl Column {
         Self { head: head.into(), align, keep: u8::MAX }
     }
 
-    /// The same column, left out before those with a greater `keep` when the terminal is too narrow.
+    /// The same column, left out before those with a greater `keep`
+    /// when the terminal is too narrow.
     pub fn keep(mut self, keep: u8) -> Self {
         self.keep = keep;
         self

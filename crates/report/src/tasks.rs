@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell tasks`: what a hand-off costs beside the control, what a task costs to make, to reap and to
-//! keep, and how many fit.
+//! `doorbell tasks`: what a hand-off costs beside the control, what a task costs to make, to reap
+//! and to keep, and how many fit.
 
 use super::axis::{self, Axis};
 use super::columns::{Columns, dash};
@@ -46,8 +46,8 @@ impl Section for Tasks {
     }
 }
 
-/// What a hand-off, a task's making and its memory cost with the most tasks, the cheapest kind first, and where the order changes
-/// with their number.
+/// What a hand-off, a task's making and its memory cost with the most tasks, the cheapest kind
+/// first, and where the order changes with their number.
 fn answer(figures: &Figures) -> Vec<Subsection> {
     let told =
         [Quantity::HandOff, Quantity::Life].into_iter().filter_map(|quantity| kinds(figures, quantity));
@@ -107,7 +107,8 @@ fn crossings(rows: &[(&Row, &Distribution)], quantity: Quantity) -> Vec<String> 
     let places = || 0..rows.len();
     let mut told = Vec::new();
     for (a, b) in places().flat_map(|a| places().map(move |b| (a, b))) {
-        // `a` is cheaper than `b` with as many tasks; the same two with more of them are the other way round.
+        // `a` is cheaper than `b` with as many tasks; the same two
+        // with more of them are the other way round.
         if kind(a) == kind(b) || tasks(a) != tasks(b) || !is(a, b, Standing::Slower) {
             continue;
         }
@@ -148,12 +149,14 @@ fn rows<'a>(figures: &'a Figures, quantity: Quantity) -> Vec<(&'a Row<'a>, &'a D
     figures.rows.iter().filter_map(|row| Some((row, row.series.get(&quantity)?))).collect()
 }
 
-/// The unit of the shortest median: beside a call, a coroutine in microseconds would be two digits of nothing.
+/// The unit of the shortest median: beside a call, a coroutine in
+/// microseconds would be two digits of nothing.
 fn scale_of(rows: &[(&Row, &Distribution)]) -> Scale {
     Scale::for_ps(rows.iter().map(|(_, series)| series.quantile(0.5) as f64).min_by(f64::total_cmp))
 }
 
-/// The control of a row: plain calls with as many tasks and turns and the same working set, under the same load.
+/// The control of a row: plain calls with as many tasks and turns and
+/// the same working set, under the same load.
 fn control<'a>(
     result: &ResultFile,
     figures: &'a Figures,

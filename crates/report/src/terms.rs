@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the words mean that stand at the head of a column, name a place or a percentile, or name a part of a run: `doorbell explain`.
+//! What the words mean that stand at the head of a column, name a place or a percentile, or name a
+//! part of a run: `doorbell explain`.
 
-/// A kind of word, and its words with their meanings. Case does not matter when one is looked up, nor a blank where there is a dash.
+/// A kind of word, and its words with their meanings. Case does not matter when one is looked up,
+/// nor a blank where there is a dash.
 pub const TERMS: [(&str, &[(&str, &str)]); 6] = [
     ("percentile", PERCENTILES),
     ("placement", PLACEMENTS),

@@ -128,8 +128,8 @@ pub const END: &str = "\x1b[?25h\x1b[?1049l";
 
 /// `text` as one screen of `rows` rows, to be written at once over the one before.
 ///
-/// No flicker: nothing is cleared that is then drawn again. Each line clears only what the old one leaves behind it,
-/// and terminals that know synchronised updates show the whole at once.
+/// No flicker: nothing is cleared that is then drawn again. Each line clears only what the old one
+/// leaves behind it, and terminals that know synchronised updates show the whole at once.
 pub fn screen(text: &str, rows: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let rows = rows.max(2);

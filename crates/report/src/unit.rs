@@ -18,8 +18,8 @@ impl Scale {
         Self { unit: values.get(values.len() / 2).map_or(Unit::Nanoseconds, |middle| Unit::of(*middle)) }
     }
 
-    /// `ps` in this unit, without its sign: three digits, but never finer than a tenth of a nanosecond nor three decimals, for no
-    /// clock here tells less apart.
+    /// `ps` in this unit, without its sign: three digits, but never finer than a tenth of a
+    /// nanosecond nor three decimals, for no clock here tells less apart.
     pub fn show(self, ps: f64) -> String {
         let finest = if self.unit == Unit::Nanoseconds { 1 } else { 3 };
         three_digits(ps / self.unit.ps(), finest)
@@ -31,8 +31,8 @@ impl Scale {
     }
 }
 
-/// Times that stand in one sentence, all in one unit, each with three significant digits: that of the shortest, or the next in which the
-/// longest has no five digits.
+/// Times that stand in one sentence, all in one unit, each with three significant digits: that of
+/// the shortest, or the next in which the longest has no five digits.
 pub fn alike<const N: usize>(ps: [f64; N]) -> [String; N] {
     let unit = common(&ps);
     ps.map(|ps| in_unit(ps, unit))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Verdicts in the forms that machines of others read: JSON, JUnit, annotations of GitHub Actions, Markdown.
+//! Verdicts in the forms that machines of others read: JSON, JUnit,
+//! annotations of GitHub Actions, Markdown.
 
 use super::wording::three;
 use crate::escaped::Escaped;
@@ -50,8 +51,8 @@ fn told(finding: &Finding) -> String {
     }
 }
 
-/// A test case for the verdict and one for each configuration. What is inconclusive is an error: it has not passed. What was not judged
-/// was skipped.
+/// A test case for the verdict and one for each configuration. What is inconclusive is an error: it
+/// has not passed. What was not judged was skipped.
 fn junit(name: &str, verdict: &Verdict) -> String {
     let findings = all(verdict);
     let count = |wanted: Status| findings.iter().filter(|finding| finding.status == wanted).count();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorded program for other tools: folded stacks for flame graphs, and Chrome's trace format, which Perfetto reads.
+//! A recorded program for other tools: folded stacks for flame
+//! graphs, and Chrome's trace format, which Perfetto reads.
 
 use std::io::{self, Write};
 
@@ -8,7 +9,8 @@ use serde_json::{Value, json};
 use super::program::{mechanism, waker};
 use doorbell_results::anatomy::program::{Edge, Program, Sequence};
 
-/// One line for each edge, `program;waiter;mechanism;waker`, with the microseconds that its wake-ups took together.
+/// One line for each edge, `program;waiter;mechanism;waker`, with the
+/// microseconds that its wake-ups took together.
 pub fn folded(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     // What ends a frame, and a stack, in this format.
     let frame = |text: &str| text.replace([';', ' ', '\n'], "_");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell why` on the terminal: one verdict in words, the table behind it, a waterfall and the events of each slow wake.
+//! `doorbell why` on the terminal: one verdict in words, the table behind it, a waterfall and the
+//! events of each slow wake.
 
 use super::anatomy::waterfall;
 use super::axis;
@@ -172,7 +173,8 @@ fn table(kept: &[Explained], scale: Scale) -> Table {
     table
 }
 
-/// Number, time, cause, share and evidence of each slow wake; what else was found follows in rows of its own.
+/// Number, time, cause, share and evidence of each slow wake; what
+/// else was found follows in rows of its own.
 pub(super) fn causes(kept: &[Explained], scale: Scale) -> Vec<[String; 5]> {
     let mut rows = Vec::new();
     for one in kept {

@@ -26,7 +26,8 @@ pub fn foreign(result: &ResultFile) -> Option<String> {
     if result.emulated() { Some(EMULATED.to_owned()) } else { stand_in }
 }
 
-/// What every view says before anything that a run says: whose times they are, and that it was cut short.
+/// What every view says before anything that a run says: whose times
+/// they are, and that it was cut short.
 pub fn cautions(result: &ResultFile) -> Vec<String> {
     let partial = "Partial: the run was interrupted; this is what was measured until then.";
     foreign(result).into_iter().chain(result.partial.then(|| partial.to_owned())).collect()
@@ -64,8 +65,9 @@ pub fn standing(baseline: &ResultFile, candidate: &ResultFile, name: &str) -> Op
     }
 }
 
-/// What every view says before anything else of a run that could use one CPU of several, as batch schedulers bind a job that asks for no
-/// more: nobody asked for wake-ups on one core, and there are no others in it.
+/// What every view says before anything else of a run that could use one
+/// CPU of several, as batch schedulers bind a job that asks for no more:
+/// nobody asked for wake-ups on one core, and there are no others in it.
 pub fn bound(result: &ResultFile) -> Option<String> {
     let topology = &result.machine.topology;
     let online = topology.online.len();
@@ -88,7 +90,8 @@ pub fn missed(name: &str, missed: [Missed; 2]) -> String {
     format!("of {name} that never came, or too late: {after} in the candidate, {before} in the baseline")
 }
 
-/// A ratio with its interval, each with three digits: `1.35 times as long (1.20 to 1.52)`, where `what` is " times as long".
+/// A ratio with its interval, each with three digits: `1.35 times as long (1.20 to 1.52)`, where
+/// `what` is " times as long".
 pub fn multiple(ratio: Ratio, what: &str) -> String {
     format!("{}{what} ({} to {})", plain(ratio.estimate), plain(ratio.low), plain(ratio.high))
 }

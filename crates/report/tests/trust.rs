@@ -12,7 +12,8 @@ fn trust(result: &ResultFile) -> String {
     line.unwrap_or_else(|| panic!("no line says how far to trust it:\n{shown}")).to_owned()
 }
 
-/// "Trust: other work interfered with 6 of 6 trials, 6 hung or failed" stood under a run that measured nothing.
+/// "Trust: other work interfered with 6 of 6 trials, 6 hung or
+/// failed" stood under a run that measured nothing.
 #[test]
 fn nothing_is_said_to_have_interfered_with_what_was_not_measured() {
     let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
@@ -32,7 +33,8 @@ fn nothing_is_said_to_have_interfered_with_what_was_not_measured() {
     assert_eq!(trust(&result), "Trust: nothing was measured, 6 hung or failed.");
 }
 
-/// "Trust: other work interfered with 0 of 14 trials" stood under a fan-out of Windows, which tells nobody what others took of a CPU.
+/// "Trust: other work interfered with 0 of 14 trials" stood under a fan-out of Windows, which tells
+/// nobody what others took of a CPU.
 #[test]
 fn where_the_system_tells_nothing_of_other_work_no_number_of_trials_is_said_to_be_free_of_it() {
     let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Are wake-ups of io_uring's futex operation late, or lost? A thread sleeps in io_uring_enter on an IORING_OP_FUTEX_WAIT, another wakes
-//! the word after a time of its own; each wake-up that is not there 5 ms later is counted (lalinsky/zio#503 saw half of them come with the
-//! time-out of 10 ms), and each that never comes.
+//! Are wake-ups of io_uring's futex operation late, or lost? A thread sleeps in io_uring_enter on
+//! an IORING_OP_FUTEX_WAIT, another wakes the word after a time of its own; each wake-up that is
+//! not there 5 ms later is counted (lalinsky/zio#503 saw half of them come with the time-out of 10
+//! ms), and each that never comes.
 //!
 //! ```text
 //! late_futex_wakes [ROUNDS]
@@ -30,7 +31,8 @@ const LATE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_millis(10);
 /// After this a wake-up is lost.
 const FOREVER: Duration = Duration::from_secs(1);
-/// How a process ends whose wait was never completed, and how one whose wait was completed with an error.
+/// How a process ends whose wait was never completed, and how one
+/// whose wait was completed with an error.
 const LOST: u8 = 1;
 const FAILED: u8 = 2;
 /// The round that tells the waker to end.
@@ -71,7 +73,8 @@ fn wait(ring: &mut IoUring, time: Duration) -> Option<i32> {
     ring.completion().next().map(|entry| entry.result())
 }
 
-/// The error of a wait that was completed otherwise than by a wake-up, or by a word that had changed before it slept.
+/// The error of a wait that was completed otherwise than by a wake-up, or by a word that had
+/// changed before it slept.
 fn error_of(result: i32) -> Option<std::io::Error> {
     let expected = matches!(result, 0 | 1) || result == -libc::EAGAIN;
     (!expected).then(|| std::io::Error::from_raw_os_error(-result))
@@ -143,7 +146,8 @@ fn rounds(kind: &str, flags: u32, rounds: u32) -> Seen {
     seen
 }
 
-/// A wait that was armed before the process had a second thread: its result, if the wake-up ever comes.
+/// A wait that was armed before the process had a second thread: its
+/// result, if the wake-up ever comes.
 fn armed_alone(flags: u32) -> Option<i32> {
     static WORD: AtomicU32 = AtomicU32::new(0);
     let mut ring = ring("plain").expect("a ring was had before");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the lab measures: means of notification, fan-outs, operations, kinds of task, ways to wait for a device. One file each,
-//! one line each in the list of its family.
+//! What the lab measures: means of notification, fan-outs, operations, kinds of task, ways to wait
+//! for a device. One file each, one line each in the list of its family.
 
 // Empty elsewhere, where `doorbell-lab` says in one error what to build instead.
 #![cfg(target_os = "linux")]

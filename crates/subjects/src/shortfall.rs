@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of a machine that many tasks at once meet, whatever the tasks do: pure functions of what is needed and of the
-//! machine.
+//! Limits of a machine that many tasks at once meet, whatever the tasks do: pure functions of what
+//! is needed and of the machine.
 
 use doorbell_results::machine::Machine;
 

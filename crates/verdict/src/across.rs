@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How a thing of one run stands to the same thing of other runs.
 //!
-//! Between runs the machine changes as a whole, and that is no news of any thing. So v is what a thing takes less the mean of all others of its
-//! class that all runs have, in logarithms. What v does from run to run is seen in a baseline of several: of R runs at separate times and n things the
-//! interval of a new run's v less their mean is ± t σ √(1 + 1/R), t being Student's with (R − 1)(n − 1) degrees of freedom, and σ the larger of the
-//! thing's own deviation between runs and that of its class. One run instead of several shows nothing of that. Then σ is what was seen elsewhere,
-//! [`Kind::provisional_sigma`], and each run's own interval is added in quadrature.
+//! Between runs the machine changes as a whole, and that is no news of any thing. So v is what a
+//! thing takes less the mean of all others of its class that all runs have, in logarithms. What v
+//! does from run to run is seen in a baseline of several: of R runs at separate times and n things
+//! the interval of a new run's v less their mean is ± t σ √(1 + 1/R), t being Student's with (R −
+//! 1)(n − 1) degrees of freedom, and σ the larger of the thing's own deviation between runs and
+//! that of its class. One run instead of several shows nothing of that. Then σ is what was seen
+//! elsewhere, [`Kind::provisional_sigma`], and each run's own interval is added in quadrature.
 
 use super::slices::{Apart, mean, middle};
 use super::statistics::student;
@@ -27,13 +29,14 @@ impl Kind {
     /// How much v of a thing differs from run to run beside what the scatter of its pairs shows, as
     /// a standard deviation, where the machine as a whole changed by `change`, in logarithms.
     ///
-    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Nine surveys on
-    /// a machine of two virtual CPUs (2026-11-27, within a quarter of an hour) met it as fast on one
-    /// core but for one, which met it slower by 0.06; there the scatter of pairs explains all but
-    /// 0.2 %. One of ten hours before met it slower by 0.15 to 0.21, and there was 1.6 to 1.8 %. A
-    /// machine of 16 had 3.2 % at 0.51. Across two cores the nine had 1.6 % whether or not the machine
-    /// had changed. Of things that spin or wait little is known: some 0.3 of the change was seen, and
-    /// the rest is taken from those. Provisional, until twelve of several machines are stored.
+    /// Mechanisms do not all follow the machine alike: a share of its change is theirs. Nine
+    /// surveys on a machine of two virtual CPUs (2026-11-27, within a quarter of an hour) met
+    /// it as fast on one core but for one, which met it slower by 0.06; there the scatter of
+    /// pairs explains all but 0.2 %. One of ten hours before met it slower by 0.15 to 0.21, and
+    /// there was 1.6 to 1.8 %. A machine of 16 had 3.2 % at 0.51. Across two cores the nine had
+    /// 1.6 % whether or not the machine had changed. Of things that spin or wait little is
+    /// known: some 0.3 of the change was seen, and the rest is taken from those. Provisional,
+    /// until twelve of several machines are stored.
     pub fn provisional_sigma(self, change: f64) -> f64 {
         let (least, share) = match self {
             Self::Blocking { one_core: true } => (0.002, 0.1),
@@ -76,8 +79,8 @@ impl Run<'_> {
     }
 }
 
-/// How much longer each thing of `run` takes than in `baseline`, all intervals together failing in the share `error` of runs; none of what has
-/// nothing beside it in both.
+/// How much longer each thing of `run` takes than in `baseline`, all intervals together failing in
+/// the share `error` of runs; none of what has nothing beside it in both.
 pub fn across(baseline: &[Run], run: &Run, kind: Kind, error: f64) -> Vec<Option<Apart>> {
     let things = run.things.len();
     let error = error / things.max(1) as f64;
@@ -114,7 +117,8 @@ fn two(before: &Run, after: &Run, thing: usize, kind: Kind, error: f64) -> Optio
     Some(Apart { by: after.by - before.by, half: before.half.hypot(after.half).hypot(between) })
 }
 
-/// How much longer all things of the class take than in the last run of `baseline`: the machine's own change, which decides nothing.
+/// How much longer all things of the class take than in the last run of `baseline`: the machine's
+/// own change, which decides nothing.
 pub fn shared(baseline: &[Run], run: &Run) -> Option<f64> {
     Some(run.shared()? - baseline.last()?.shared()?)
 }
@@ -139,8 +143,8 @@ mod tests {
 
     const ONE_CORE: Kind = Kind::Blocking { one_core: true };
 
-    /// A run of ten things in 20 pairs, each slower by its share of the machine's change, the first by
-    /// `slower` besides.
+    /// A run of ten things in 20 pairs, each slower by its share of
+    /// the machine's change, the first by `slower` besides.
     fn run(
         shares: &[f64],
         machine: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What traced trials say together: each variant's paths with their stages, one wake to stand for the median and one for each
-//! end of the tail, and what tracing itself cost.
+//! What traced trials say together: each variant's paths with their stages, one wake to stand for
+//! the median and one for each end of the tail, and what tracing itself cost.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub struct Dissected<'result> {
     pub counts: Counts,
     /// Marks that the kernel does not show.
     pub hidden: Vec<&'result Hidden>,
-    /// Wakes to look at: of the trials' medians the one in the middle, so of their 99th percentiles, and the slowest.
+    /// Wakes to look at: of the trials' medians the one in the middle, so of their 99th
+    /// percentiles, and the slowest.
     pub shown: Vec<&'result Wake>,
     /// What tracing cost, where the same configuration was run without.
     pub cost: Option<Cost>,
@@ -32,7 +33,8 @@ pub struct PathTimes {
     pub marks: Vec<Mark>,
     /// Whether the waiter came to run on another CPU than the one from which it was woken.
     pub across: bool,
-    /// Whether every coming of a side to a CPU was told; else a waiter without one may have left its CPU or not.
+    /// Whether every coming of a side to a CPU was told; else a
+    /// waiter without one may have left its CPU or not.
     pub comings_told: bool,
     /// The time up to each mark but the first.
     pub stages: BTreeMap<Mark, Histogram>,
@@ -54,7 +56,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Whether the trials show that it is not nought. One pair or two show nothing, whatever they differ by.
+    /// Whether the trials show that it is not nought. One pair or two
+    /// show nothing, whatever they differ by.
     pub fn is_shown(&self) -> bool {
         self.within_ns.is_some_and(|within| self.difference_ns.abs() > within)
     }
@@ -151,7 +154,8 @@ fn add(whole: &mut Histogram, series: &doorbell_results::record::Series) {
     }
 }
 
-/// Of the wakes that trials kept: in the middle of their medians, in the middle of their 99th percentiles, and the slowest.
+/// Of the wakes that trials kept: in the middle of their medians, in the middle of their 99th
+/// percentiles, and the slowest.
 fn shown<'result>(kept: &[&'result Wake]) -> Vec<&'result Wake> {
     [Rank::Median, Rank::P99, Rank::Worst]
         .into_iter()

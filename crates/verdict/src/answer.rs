@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a survey says: which mechanism for which need, what a placement is worth, what the machine cannot show.
+//! What a survey says: which mechanism for which need, what a
+//! placement is worth, what the machine cannot show.
 //!
-//! All round trips back to back are judged together, every pair of mechanisms on a placement and every pinning of one against none, and so are
-//! all wakes after sleeps ([`slices`](super::slices)): whatever a survey calls different anywhere is so in 95 of 100 surveys.
+//! All round trips back to back are judged together, every pair of
+//! mechanisms on a placement and every pinning of one against none, and
+//! so are all wakes after sleeps ([`slices`](super::slices)): whatever
+//! a survey calls different anywhere is so in 95 of 100 surveys.
 
 use super::best::Best;
 use super::by_block::together;
@@ -44,7 +47,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What a configuration takes, nanoseconds, by whose ratio it stands to others; none of what was not judged.
+    /// What a configuration takes, nanoseconds, by whose ratio it
+    /// stands to others; none of what was not judged.
     pub fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
         self.levels_ns.iter().find(|(known, _)| known == configuration).map(|(_, ns)| *ns)
     }
@@ -58,7 +62,8 @@ pub struct Pick {
     pub need: Need,
     /// The fastest mechanism, by round trip.
     pub best: String,
-    /// What it takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others.
+    /// What it takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by
+    /// whose ratio it stands to others.
     pub round_trip_ns: f64,
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -120,7 +125,8 @@ pub struct Trust {
     pub trials: usize,
     /// Trials that measured something, whether or not it can be true; a cut one too.
     pub measured: usize,
-    /// Those of them that others interfered with to their last try; none where the system told of no trial what others took.
+    /// Those of them that others interfered with to their last try; none where the system told of
+    /// no trial what others took.
     pub interfered: Option<usize>,
     /// Trials whose figures could not be true.
     pub implausible: usize,
@@ -175,7 +181,8 @@ fn is_candidate(variant: &Variant) -> bool {
         && hung(variant).is_none()
 }
 
-/// The pairs of variants that a survey holds against each other beside those that serve a need: a mechanism pinned and not.
+/// The pairs of variants that a survey holds against each other beside those that serve a need: a
+/// mechanism pinned and not.
 fn pairs(variants: &[&Variant]) -> Vec<(usize, usize)> {
     let spoken_of = |a: &Variant, b: &Variant| {
         a.configuration.placement.cpus.is_some() != b.configuration.placement.cpus.is_some()
@@ -293,7 +300,8 @@ fn ends(values: &[f64]) -> Option<[f64; 2]> {
     Some([least, values.iter().copied().fold(least, f64::max)])
 }
 
-/// Of the chance that a survey is wrong anywhere half is for round trips and half for wakes after sleeps.
+/// Of the chance that a survey is wrong anywhere half is for round
+/// trips and half for wakes after sleeps.
 pub(super) const SHARE: f64 = ERROR / 2.0;
 
 fn serves(variant: &Variant, need: Need) -> bool {

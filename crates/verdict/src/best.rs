@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which of several may be the fastest, and how far each is behind it.
 //!
-//! The fastest by its figures need not be the fastest. So all are candidates of which that was not disproved, and what is said of a thing
-//! holds whichever candidate it is (D. G. Edwards, J. C. Hsu, *Multiple comparisons with the best treatment*, 1983): it is behind by at least the
-//! smallest of what it is surely behind each candidate, and at most by the largest of what it may be. Not to be a candidate is not to be slower: the
-//! distance could be as good as none.
+//! The fastest by its figures need not be the fastest. So all are candidates of which that was not
+//! disproved, and what is said of a thing holds whichever candidate it is (D. G. Edwards, J. C.
+//! Hsu, *Multiple comparisons with the best treatment*, 1983): it is behind by at least the
+//! smallest of what it is surely behind each candidate, and at most by the largest of what it may
+//! be. Not to be a candidate is not to be slower: the distance could be as good as none.
 //!
 //! A thing of two modes, now spinning and now asleep, has so wide an interval that it stays a
 //! candidate, and of what it is not told apart from nothing could be said. So a tenth of the error
@@ -30,13 +31,15 @@ pub struct Behind {
     pub thing: usize,
     /// Whether it may be the best.
     pub candidate: bool,
-    /// How many times as long it takes as the first, and between which ends it lies as a multiple of the best; none where pairs are too few.
+    /// How many times as long it takes as the first, and between which ends it lies as a multiple
+    /// of the best; none where pairs are too few.
     pub ratio: Option<Ratio>,
     pub standing: Standing,
 }
 
 impl Best {
-    /// Of `things`, which are one row of several that share the error; differences within `relevant`, a share, do not matter.
+    /// Of `things`, which are one row of several that share the error; differences within
+    /// `relevant`, a share, do not matter.
     pub fn of(levels: &Levels, things: &[usize], error: f64, relevant: f64) -> Self {
         let mut order: Vec<(usize, f64)> =
             things.iter().filter_map(|thing| Some((*thing, levels.level(*thing)?))).collect();

@@ -9,8 +9,9 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Record, Slice as RecordedSlice, Variant};
 
-/// What the variants of one run took by `quantity`, to be judged together: those that took turns by their slices, which are of what a variant is
-/// mostly asked for, and others, which had trials of their own, block by block.
+/// What the variants of one run took by `quantity`, to be judged together: those that took turns by
+/// their slices, which are of what a variant is mostly asked for, and others, which had trials of
+/// their own, block by block.
 pub fn together(variants: &[&Variant], quantity: Quantity, by: By) -> Levels {
     let samples = samples(variants, quantity, by);
     let asked = by == By::P50 && variants.iter().all(|variant| variant.headline() == quantity);
@@ -24,7 +25,8 @@ fn is_sliced(variant: &Variant) -> bool {
     variant.usable().any(|record| !record.slices.is_empty())
 }
 
-/// The configurations that took turns with others of a run without having been asked for, each once.
+/// The configurations that took turns with others of a run without
+/// having been asked for, each once.
 pub fn companions(beside: &[Beside]) -> Vec<&Configuration> {
     let mut configurations: Vec<&Configuration> = Vec::new();
     for one in beside {
@@ -35,7 +37,8 @@ pub fn companions(beside: &[Beside]) -> Vec<&Configuration> {
     configurations
 }
 
-/// The slices of `variants`, by their places, and behind them those of their [`companions`]; none if no variant has any.
+/// The slices of `variants`, by their places, and behind them those
+/// of their [`companions`]; none if no variant has any.
 pub fn levels(variants: &[&Variant], beside: &[Beside]) -> Option<Levels> {
     if !variants.iter().any(|variant| is_sliced(variant)) {
         return None;
@@ -79,10 +82,12 @@ pub fn samples(variants: &[&Variant], quantity: Quantity, by: By) -> Vec<Sample>
     variants.iter().map(|variant| variant.usable().filter_map(figure).collect()).collect()
 }
 
-/// The times of a variant at quantiles that rise, picoseconds: at `place` the level that its ratios are of, else that of all samples.
+/// The times of a variant at quantiles that rise, picoseconds: at `place` the level that its ratios
+/// are of, else that of all samples.
 ///
-/// A level weighs every block alike, and all samples together weigh one by its samples: a block that others held up has few. So the two can
-/// contradict each other, and of the others none counts as less than what it stands above, or more than what it stands below.
+/// A level weighs every block alike, and all samples together weigh one by its samples: a block
+/// that others held up has few. So the two can contradict each other, and of the others none counts
+/// as less than what it stands above, or more than what it stands below.
 pub fn beside<const N: usize>(
     variant: &Variant,
     quantity: Quantity,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Did it get worse: a run held against its baseline under conditions such as `p99>+5%`.
 //!
-//! A limit on how much more something takes is judged by the comparison ([`super::compare`]): it is broken if the whole interval of
-//! the ratio lies above the limit, kept if the whole interval lies below, and otherwise cannot be told. A limit on a time is
-//! judged by the bounds of the share of wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by the count.
-//! So what is broken was shown to be, and what is kept was shown to be.
+//! A limit on how much more something takes is judged by the comparison ([`super::compare`]): it is
+//! broken if the whole interval of the ratio lies above the limit, kept if the whole interval lies
+//! below, and otherwise cannot be told. A limit on a time is judged by the bounds of the share of
+//! wakes that take longer ([`super::quantile`]) in the same three ways, and a limit on a count by
+//! the count. So what is broken was shown to be, and what is kept was shown to be.
 
 use super::clock_bound::{limit, within_ps};
 use super::compare::{ComparedConfiguration, Comparison};
@@ -18,7 +19,8 @@ use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
 use doorbell_results::record::verdict::Status;
 use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
 
-/// The confidence of the bounds of a percentile that a time is held against; all those of a check hold together with it.
+/// The confidence of the bounds of a percentile that a time is held
+/// against; all those of a check hold together with it.
 const CONFIDENCE: f64 = 0.95;
 
 /// Every condition for every configuration it is about.
@@ -30,9 +32,11 @@ pub struct Checked<'result> {
     pub missing: Vec<(&'result Configuration, String)>,
     /// Conditions, by their places, that nothing was held against.
     pub untried: Vec<usize>,
-    /// Configurations of whose wake-ups more never came than of the baseline's, with both: what is known of the others is not all.
+    /// Configurations of whose wake-ups more never came than of the baseline's, with both: what is
+    /// known of the others is not all.
     pub missed: Vec<(&'result Configuration, [Missing; 2])>,
-    /// Configurations of the conditions of whose wake-ups more were lost, or late, though no condition says how many may.
+    /// Configurations of the conditions of whose wake-ups more were lost, or late, though no
+    /// condition says how many may.
     pub uncounted: Vec<(&'result Configuration, Missed)>,
 }
 
@@ -167,7 +171,8 @@ fn judge(
     confidence: f64,
 ) -> (Seen, Verdict) {
     let (seen, verdict) = by_figures(limited, row, variant, confidence);
-    // A comparison has looked at that itself. Trials without figures are in no percentile, no maximum and no count.
+    // A comparison has looked at that itself. Trials without figures
+    // are in no percentile, no maximum and no count.
     let (false, Some(variant)) = (matches!(limited, Limited::More(..)), variant) else {
         return (seen, verdict);
     };
@@ -201,8 +206,9 @@ fn by_figures(
             let Some(variant) = variant else { return nothing() };
             let blocks = || variant.usable().filter_map(|record| wakes(record, row.quantity));
             let Some(found) = bounds(blocks, q, confidence) else { return nothing() };
-            // By how many lie above the limit, as a gate does: where blocks differ by more than the percentile's own bounds can
-            // tell, every one of them may still lie on the same side of the limit.
+            // By how many lie above the limit, as a gate does: where blocks
+            // differ by more than the percentile's own bounds can tell,
+            // every one of them may still lie on the same side of the limit.
             let found = found.within(within_ps(variant));
             let above = share(blocks, limit(limit_ns, variant), confidence);
             let verdict = if above.lower > 1.0 - q {
@@ -265,8 +271,8 @@ fn relative(ratio: Ratio, limit: f64, row: &ComparedConfiguration) -> Verdict {
     })
 }
 
-/// With how many blocks the interval would no longer hold the limit: its half grows smaller with the root of their number. None
-/// where the estimate lies on the limit.
+/// With how many blocks the interval would no longer hold the limit: its half grows smaller with
+/// the root of their number. None where the estimate lies on the limit.
 fn blocks_for(ratio: Ratio, limit: f64, blocks: usize) -> Option<u32> {
     let room = (ratio.estimate / limit).ln().abs();
     let reach = (ratio.high / ratio.estimate).ln();
@@ -282,7 +288,8 @@ mod tests {
     use doorbell_results::record::sample;
     use doorbell_results::record::series::Quantity;
 
-    /// A run of futex and pipe whose blocks spread by `noise`, futex taking `futex` times as long as it should.
+    /// A run of futex and pipe whose blocks spread by `noise`, futex
+    /// taking `futex` times as long as it should.
     fn run(futex: f64, noise: f64, seed: u64) -> ResultFile {
         let configurations = [sample::configuration("futex"), sample::configuration("pipe")];
         let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
@@ -331,7 +338,8 @@ mod tests {
         assert!(matches!(open[..], [Verdict::Inconclusive(Reason::FewWakes { .. })]), "{open:?}");
     }
 
-    /// A gate failed, and a check of the same file with the same limit found that all was kept: half of the wake-ups had been lost.
+    /// A gate failed, and a check of the same file with the same limit found that all was kept:
+    /// half of the wake-ups had been lost.
     #[test]
     fn a_wake_up_that_never_came_is_longer_than_any_limit() {
         let mut lossy = run(1.0, 0.004, 2);
@@ -348,7 +356,8 @@ mod tests {
         let [(configuration, [before, after])] = &checked.missed[..] else { panic!("{checked:?}") };
         assert_eq!((configuration.subject.as_str(), before.all()), ("futex", 0));
         assert!(after.lost > 1000, "{after:?}");
-        // Half of them lost, and the others as fast as ever: nothing that was asked is broken, and all is not well.
+        // Half of them lost, and the others as fast as ever: nothing
+        // that was asked is broken, and all is not well.
         assert!(checked.is_open() && !checked.is_broken());
         let open = |conditions: &[&str]| {
             let conditions: Vec<_> = conditions.iter().map(|text| condition(text).unwrap()).collect();
@@ -396,8 +405,9 @@ mod tests {
         assert!(other.missing.is_empty() && !other.is_open(), "nobody asked for futex");
     }
 
-    /// "Not worse: all 4 conditions and configurations are kept", of a candidate without the mechanism that a condition names, and of one whose
-    /// trials were planned longer. One that had skipped it left the check open.
+    /// "Not worse: all 4 conditions and configurations are kept", of a candidate without the
+    /// mechanism that a condition names, and of one whose trials were planned longer. One that
+    /// had skipped it left the check open.
     #[test]
     fn a_configuration_that_the_candidate_lacks_or_planned_otherwise_leaves_the_check_open() {
         let baseline = run(1.0, 0.004, 1);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How well times are known that were taken on two clocks, a GPU's and the CPU's: each trial says within what.
+//! How well times are known that were taken on two clocks, a GPU's
+//! and the CPU's: each trial says within what.
 
 use super::missed::limit_ps;
 use super::quantile::Limit;
 use doorbell_results::figure::gpu::CLOCK_BOUND;
 use doorbell_results::record::Variant;
 
-/// What each usable trial says, nanoseconds, the least first; nothing of times that were taken on one clock.
+/// What each usable trial says, nanoseconds, the least first; nothing
+/// of times that were taken on one clock.
 pub fn bounds_ns(variant: &Variant) -> Vec<f64> {
     let figures = variant.usable().flat_map(|record| &record.figures);
     let mut bounds: Vec<f64> =

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares runs, configuration by configuration: a ratio with an interval, and one of the four verdicts.
+//! Compares runs, configuration by configuration: a ratio with an
+//! interval, and one of the four verdicts.
 //!
-//! SUMMARY: a configuration is called slower or faster if it takes longer or shorter by at least [`RELEVANT`], and by more than chance makes
-//! pairs of processes, or blocks, differ.
+//! SUMMARY: a configuration is called slower or faster if it takes longer or shorter by at least
+//! [`RELEVANT`], and by more than chance makes pairs of processes, or blocks, differ.
 //!
-//! DETAILS: what took turns in both runs is held against all others of its class, so that the machine's own change falls out ([`across`](super::across)).
-//! What had trials of its own gives one number a block, the logarithm of its median, and nothing tells the machine's change from its own: where
-//! primitive costs moved as well, they widen the interval ([`Obstacle`]). All intervals of a comparison hold together; half of the error is for the
-//! medians and half for the 99th percentiles.
+//! DETAILS: what took turns in both runs is held against all others of its class, so
+//! that the machine's own change falls out ([`across`](super::across)). What had
+//! trials of its own gives one number a block, the logarithm of its median, and
+//! nothing tells the machine's change from its own: where primitive costs moved as
+//! well, they widen the interval ([`Obstacle`]). All intervals of a comparison hold
+//! together; half of the error is for the medians and half for the 99th percentiles.
 
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::ResultFile;
@@ -38,20 +41,22 @@ pub use unlike::unlike;
 pub struct ComparedConfiguration<'result> {
     /// What was run, as the baseline has it.
     pub configuration: &'result Configuration,
-    /// The same, as the candidate has it: on another machine other CPUs may stand for the same placement.
+    /// The same, as the candidate has it: on another machine other
+    /// CPUs may stand for the same placement.
     pub candidate: &'result Configuration,
     pub quantity: Quantity,
     /// The [level](Levels::level) of the baseline's medians, nanoseconds.
     pub baseline_p50_ns: f64,
     /// Blocks used, of baseline and candidate.
     pub blocks: [usize; 2],
-    /// The ratio of the levels before the machine's own change is taken out; of what had trials of its own it is that of `p50`.
+    /// The ratio of the levels before the machine's own change is taken out; of what had trials of
+    /// its own it is that of `p50`.
     pub measured: f64,
-    /// How much of it is the machine's own change: what all others that took turns changed by. None where nothing tells it
-    /// apart, and where both were measured at once.
+    /// How much of it is the machine's own change: what all others that took turns changed by. None
+    /// where nothing tells it apart, and where both were measured at once.
     pub machine: Option<f64>,
-    /// The medians, the machine's own change taken out; what the verdict is about. Its interval has no ends where there are too few
-    /// blocks.
+    /// The medians, the machine's own change taken out; what the verdict is about. Its interval has
+    /// no ends where there are too few blocks.
     pub p50: Ratio,
     /// The 99th percentiles, likewise; for the reader, tails decide no verdict.
     pub p99: Option<Ratio>,
@@ -73,7 +78,8 @@ pub struct Unmatched<'result> {
     pub reason: String,
     /// Whether the baseline has figures of it and the candidate should have.
     pub gone: bool,
-    /// Whether the baseline has figures of it, wherever the candidate's are: a check of it has nothing to go by.
+    /// Whether the baseline has figures of it, wherever the
+    /// candidate's are: a check of it has nothing to go by.
     pub had: bool,
 }
 
@@ -93,7 +99,8 @@ pub struct Comparison<'result> {
 }
 
 impl<'result> Comparison<'result> {
-    /// The rows that were asked for: the harness itself stands beside others to be read, and is a row of its own where there is no other.
+    /// The rows that were asked for: the harness itself stands beside others to be read, and is a
+    /// row of its own where there is no other.
     pub fn asked(&self) -> impl Iterator<Item = &ComparedConfiguration<'result>> {
         let alone = self.rows.iter().all(|row| row.is_harness);
         self.rows.iter().filter(move |row| alone || !row.is_harness)
@@ -118,7 +125,8 @@ impl<'result> Comparison<'result> {
         }
     }
 
-    /// Whether some configuration may be slower by as much as matters, without that having been shown.
+    /// Whether some configuration may be slower by as much as
+    /// matters, without that having been shown.
     pub fn is_open(&self) -> bool {
         let open = |row: &ComparedConfiguration<'_>| {
             row.standing == Standing::Inconclusive && row.p50.high > 1.0 + self.relevant
@@ -136,8 +144,9 @@ pub fn compare<'result>(
     compare_with_runs(baseline, &[], candidate, relevant)
 }
 
-/// As [`compare`], where there are `more` runs of the baseline's plan, at other times: where these are four or more, what took turns is
-/// held against the mean of all, within what they show to differ from run to run ([`across`](super::across)).
+/// As [`compare`], where there are `more` runs of the baseline's plan, at other times: where these
+/// are four or more, what took turns is held against the mean of all, within what they show to
+/// differ from run to run ([`across`](super::across)).
 pub fn compare_with_runs<'result>(
     baseline: &'result ResultFile,
     more: &[&ResultFile],
@@ -148,8 +157,8 @@ pub fn compare_with_runs<'result>(
     judged(more, [baseline, candidate], refused, relevant, ERROR, When::Apart)
 }
 
-/// Compares two results whose blocks of one number were measured beside each other, so that what the machine did to a block falls out; `looks`
-/// times, of which each may be the last.
+/// Compares two results whose blocks of one number were measured beside each other, so that what
+/// the machine did to a block falls out; `looks` times, of which each may be the last.
 pub fn compare_beside<'result>(
     baseline: &'result ResultFile,
     candidate: &'result ResultFile,
@@ -164,7 +173,8 @@ pub fn compare_beside<'result>(
 /// What two programs that were measured beside each other took turns by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turns {
-    /// Slices: their turns and places are those of both, and each has the other's slices for neighbours.
+    /// Slices: their turns and places are those of both, and each has
+    /// the other's slices for neighbours.
     Slices,
     /// Whole blocks.
     Blocks,
@@ -348,7 +358,8 @@ mod tests {
         (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
     }
 
-    /// `base`, a run of futex and pipe, with times that are `slowdown` times longer than they should be, and blocks that spread by `own`.
+    /// `base`, a run of futex and pipe, with times that are `slowdown` times longer than they
+    /// should be, and blocks that spread by `own`.
     fn run(base: &ResultFile, slowdown: f64, own: f64, random: &mut fastrand::Rng) -> ResultFile {
         let mut result = base.clone();
         for series in result.records.iter_mut().flat_map(|record| record.series.values_mut()) {
@@ -359,7 +370,8 @@ mod tests {
         result
     }
 
-    /// "1 the same within 2.5 %, 1 inconclusive", and status 4, of the same program twice: the open one was the harness.
+    /// "1 the same within 2.5 %, 1 inconclusive", and status 4, of
+    /// the same program twice: the open one was the harness.
     #[test]
     fn the_harness_stands_beside_what_was_asked_for_and_decides_nothing() {
         let configurations = [sample::configuration("futex"), sample::configuration("null")];
@@ -382,7 +394,8 @@ mod tests {
         sample::result(&[sample::configuration("futex"), sample::configuration("pipe")], 10, |_, _| 16_000.0)
     }
 
-    /// How many of `times` comparisons find the configuration slower, and how many find any difference at all.
+    /// How many of `times` comparisons find the configuration slower,
+    /// and how many find any difference at all.
     fn found(slowdown: f64, own: f64, times: u64) -> (usize, usize) {
         let base = base();
         let verdicts: Vec<[bool; 2]> = (0..times)
@@ -439,7 +452,8 @@ mod tests {
         compare(first, second, RELEVANT).rows[0].standing
     }
 
-    /// "0.915" beside "as measured 0.800", of a host of two speeds, in one row and with nothing taken out.
+    /// "0.915" beside "as measured 0.800", of a host of two speeds,
+    /// in one row and with nothing taken out.
     #[test]
     fn where_nothing_is_taken_out_the_ratio_as_measured_is_the_ratio() {
         let at = |slow: u32| {

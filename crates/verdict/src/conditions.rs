@@ -3,7 +3,8 @@
 
 use doorbell_results::configuration::Configuration;
 
-/// What `configuration` and `other` differ in, as "measured under other conditions: timing, window"; none if they are the same.
+/// What `configuration` and `other` differ in, as "measured under other conditions: timing,
+/// window"; none if they are the same.
 pub fn other_conditions(configuration: &Configuration, other: &Configuration) -> Option<String> {
     let differing = differing(configuration, other);
     (!differing.is_empty()).then(|| format!("measured under other conditions: {}", differing.join(", ")))

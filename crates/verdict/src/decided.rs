@@ -55,7 +55,8 @@ mod tests {
         assert!(ten > forty, "{ten} of 4 with ten blocks, {forty} with forty");
     }
 
-    /// Whoever looks three times is wrong more often, unless each look is held to a third of the error.
+    /// Whoever looks three times is wrong more often, unless each
+    /// look is held to a third of the error.
     #[test]
     fn of_equal_things_no_more_are_called_different_by_three_looks_than_by_one() {
         let differs = |seed: u64| {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How to wait for a GPU: the fastest way, the fastest that leaves the core to others, and from which kernel length on blocking costs little.
+//! How to wait for a GPU: the fastest way, the fastest that leaves the core to others, and from
+//! which kernel length on blocking costs little.
 
 use super::clock_bound::bounds_ns;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{ResultFile, Variant};
 
-/// The parts that ways play in what is told: the one that spins, the one that blocks by the same call, and those by which the CPU wakes the GPU.
+/// The parts that ways play in what is told: the one that spins, the one that blocks by the same
+/// call, and those by which the CPU wakes the GPU.
 pub const SPINS: &str = "spins";
 pub const BLOCKS: &str = "blocks";
 pub const WAKES_GPU: &str = "wakes the GPU";
@@ -23,8 +25,8 @@ pub struct Cost {
     pub wake_ns: f64,
     /// The same of launch to return.
     pub round_trip_ns: f64,
-    /// How well the two clocks' relation was known, nanoseconds: in more than half of the blocks as well as this, and so the middle is.
-    /// Infinite where nothing says so.
+    /// How well the two clocks' relation was known, nanoseconds: in more than half of the blocks as
+    /// well as this, and so the middle is. Infinite where nothing says so.
     pub clock_bound_ns: f64,
     /// CPU time of the waiter and the driver's threads in the window, in cores.
     pub cores: f64,
@@ -33,7 +35,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Whether its wake-up is longer than the clocks' relation leaves open: a shorter one may be anything up to that.
+    /// Whether its wake-up is longer than the clocks' relation leaves
+    /// open: a shorter one may be anything up to that.
     pub fn is_known(&self) -> bool {
         self.wake_ns > self.clock_bound_ns
     }
@@ -92,7 +95,8 @@ pub struct Waits {
     pub kernels: Vec<Kernel>,
     /// Ways in which the CPU wakes the GPU, the quickest first.
     pub wakes_gpu: Vec<Cost>,
-    /// What blocking adds to a wake-up, beside spinning by the same call, by the length of the kernel, the shortest first; nanoseconds.
+    /// What blocking adds to a wake-up, beside spinning by the same call, by the length of the
+    /// kernel, the shortest first; nanoseconds.
     pub added: Vec<Added>,
 }
 
@@ -110,8 +114,9 @@ impl Waits {
         Fastest::of(self.wakes_gpu.iter())
     }
 
-    /// From which length of a kernel on blocking adds at most [`LITTLE`] to its turn, nanoseconds: between the measured lengths it is taken to grow
-    /// with the logarithm of the length, and beyond them to stay.
+    /// From which length of a kernel on blocking adds at most [`LITTLE`]
+    /// to its turn, nanoseconds: between the measured lengths it is taken
+    /// to grow with the logarithm of the length, and beyond them to stay.
     pub fn break_even_ns(&self) -> Option<f64> {
         let little = |one: &&Added| one.added_ns <= LITTLE * one.kernel_ns;
         let longest = self.added.last()?;
@@ -137,8 +142,8 @@ impl Waits {
         Some((low + (high - low) * long_enough).exp())
     }
 
-    /// How long to spin before blocking: as long as blocking adds, in the middle over the lengths. Whoever spins as long as it adds never pays
-    /// more than twice the better of the two.
+    /// How long to spin before blocking: as long as blocking adds, in the middle over the lengths.
+    /// Whoever spins as long as it adds never pays more than twice the better of the two.
     pub fn spin_ns(&self) -> Option<f64> {
         let added: Vec<f64> = self.added.iter().map(|one| one.added_ns).collect();
         super::statistics::median(&added).filter(|ns| *ns > 0.0)
@@ -211,7 +216,8 @@ mod tests {
         Figure { name: CLOCK_BOUND.to_owned(), value: ns, unit: "ns".to_owned(), formula: String::new() }
     }
 
-    /// On a busy machine a way was called the fastest by 0.001 ns where the clocks were known within 362 µs.
+    /// On a busy machine a way was called the fastest by 0.001 ns
+    /// where the clocks were known within 362 µs.
     #[test]
     fn a_wake_up_that_is_shorter_than_the_clocks_relation_is_known_makes_no_way_the_fastest() {
         let pattern = Pattern::Gpu { kernel_ns: 100_000, up_to_ns: None, gap_ns: 0, streams: 1 };
@@ -289,7 +295,8 @@ mod tests {
         assert_eq!(waits.break_even_ns(), Some(spin / LITTLE));
     }
 
-    /// What an H200 took (book/gpu.md): one figure for all lengths said that 1.19 ms is long enough, where it was 8.6 %.
+    /// What an H200 took (book/gpu.md): one figure for all lengths said that 1.19 ms is long
+    /// enough, where it was 8.6 %.
     #[test]
     fn where_a_longer_kernel_makes_a_sleep_dearer_the_break_even_lies_between_the_lengths() {
         let added = [(10e3, 33.1e3), (100e3, 31.9e3), (1e6, 86.4e3), (10e6, 231e3)];

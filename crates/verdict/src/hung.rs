@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waits that did not end: a variant that has some is recommended nowhere, for its other trials are a choice of the lucky ones.
+//! Waits that did not end: a variant that has some is recommended nowhere, for its other trials are
+//! a choice of the lucky ones.
 
 use super::verdict::Reason;
 use doorbell_results::record::{Outcome, Variant};

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much of the error a run may spend that is looked at before its end.
 //!
-//! Whoever looks after every pair and ends at the first difference is wrong in 19 of 100 runs of equal things. So looks are few, at a quarter, a half
-//! and all of the time, and each spends its part: what is spent up to the share τ of the time is τ² of all (K. Kim, D. L. DeMets, *Design and
-//! analysis of group sequential tests based on the type I error spending rate function*, 1987). A run that somebody ends is looked at then.
+//! Whoever looks after every pair and ends at the first difference is wrong in 19 of 100 runs of
+//! equal things. So looks are few, at a quarter, a half and all of the time, and each spends its
+//! part: what is spent up to the share τ of the time is τ² of all (K. Kim, D. L. DeMets, *Design
+//! and analysis of group sequential tests based on the type I error spending rate function*, 1987).
+//! A run that somebody ends is looked at then.
 
 use super::slices::ERROR;
 use doorbell_results::plan::Plan;
 
-/// The error that one judgement of a run of `plan` may have that ends as soon as it is decided: looks at so many blocks share it evenly.
+/// The error that one judgement of a run of `plan` may have that ends as soon as it is decided:
+/// looks at so many blocks share it evenly.
 pub fn error(plan: &Plan) -> f64 {
     ERROR / plan.looks.len().max(1) as f64
 }

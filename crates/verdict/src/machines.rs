@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which type of machine takes less time, how far machines of one type lie apart, and which of them are none of their type's.
+//! Which type of machine takes less time, how far machines of one type lie apart, and which of them
+//! are none of their type's.
 //!
-//! SUMMARY: a machine has one figure, how many times as long it takes as the middle one of all: the median over the configurations that all of
-//! them ran. Types are judged by their machines, each of which counts once, however often it was measured, since it is machines that are
-//! bought: the interval between two types is that of two trimmed means (K. K. Yuen, *The two-sample trimmed t for unequal population variances*,
-//! Biometrika 61, 1974), without the quickest and the slowest machine of each. Of fewer machines than that
-//! needs, the middle ones of both types are compared with each other, which says nothing of others.
+//! SUMMARY: a machine has one figure, how many times as long it takes as the middle one of all: the
+//! median over the configurations that all of them ran. Types are judged by their machines, each of
+//! which counts once, however often it was measured, since it is machines that are bought: the
+//! interval between two types is that of two trimmed means (K. K. Yuen, *The two-sample trimmed t
+//! for unequal population variances*, Biometrika 61, 1974), without the quickest and the slowest
+//! machine of each. Of fewer machines than that needs, the middle ones of both types are compared
+//! with each other, which says nothing of others.
 //!
-//! DETAILS: a machine is odd if a comparison of it with the middle one of its type finds most configurations slower, or most
-//! faster. Of two machines neither is.
+//! DETAILS: a machine is odd if a comparison of it with the middle one of its type finds most
+//! configurations slower, or most faster. Of two machines neither is.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +23,8 @@ use doorbell_results::configuration::{Configuration, Until};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::ResultFile;
 
-/// What tells types of machines apart: maker and product by the firmware, processor, CPUs, hypervisor.
+/// What tells types of machines apart: maker and product by the
+/// firmware, processor, CPUs, hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Type {
     pub product: Option<String>,
@@ -54,7 +58,8 @@ pub struct Node<'result> {
 pub struct Group<'result> {
     pub of: Type,
     pub nodes: Vec<Node<'result>>,
-    /// How many times as long they take as those of the quickest type; its interval needs machines enough.
+    /// How many times as long they take as those of the quickest
+    /// type; its interval needs machines enough.
     pub times: f64,
     pub against: Against,
 }
@@ -66,7 +71,8 @@ pub enum Against {
     Itself,
     /// As machines go.
     Type(Ratio),
-    /// As its middle machine goes against the other's: configurations slower, and all that were compared.
+    /// As its middle machine goes against the other's: configurations
+    /// slower, and all that were compared.
     Middle { slower: usize, faster: usize, of: usize },
 }
 
@@ -158,8 +164,8 @@ pub fn machines<'result>(results: &[&'result ResultFile]) -> Result<Machines<'re
     Ok(Machines { groups, odd, configurations: common.len() })
 }
 
-/// The level of each configuration over all blocks of all results of a machine, by what it is but for the CPUs' numbers, nanoseconds.
-/// The harness itself is none of the machine's.
+/// The level of each configuration over all blocks of all results of a machine, by what it is but
+/// for the CPUs' numbers, nanoseconds. The harness itself is none of the machine's.
 fn levels(results: &[&ResultFile]) -> BTreeMap<String, f64> {
     let mut blocks: BTreeMap<String, Sample> = BTreeMap::new();
     for result in results {
@@ -180,7 +186,8 @@ pub(super) fn key(configuration: &Configuration) -> String {
     format!("{any:?}")
 }
 
-/// The trimmed mean of the machines of a type, in logarithms, its standard error and its degrees of freedom; none of too few.
+/// The trimmed mean of the machines of a type, in logarithms, its standard error and its degrees of
+/// freedom; none of too few.
 fn middle_of(group: &Group) -> Option<[f64; 3]> {
     let mut times: Vec<f64> = group.nodes.iter().map(|node| node.times.ln()).collect();
     times.sort_by(f64::total_cmp);

@@ -62,8 +62,9 @@ impl Missed {
     }
 }
 
-/// The times of `quantity` in a trial, with those that never came as the longest there is; none where there are neither. One that came late
-/// was timed too, and is among the longest: it counts once, as one that never came.
+/// The times of `quantity` in a trial, with those that never came as the longest there is; none
+/// where there are neither. One that came late was timed too, and is among the longest: it counts
+/// once, as one that never came.
 pub fn wakes(record: &Record, quantity: Quantity) -> Option<Histogram> {
     let timed = record.series.get(&quantity).and_then(|series| series.decode().ok());
     let Tally { lost, late, .. } = record.tally;
@@ -82,8 +83,8 @@ pub fn wakes(record: &Record, quantity: Quantity) -> Option<Histogram> {
     Some(all)
 }
 
-/// A limit in picoseconds. One that is longer than anything that is timed is as good as half of that: what never came took longer than
-/// any limit.
+/// A limit in picoseconds. One that is longer than anything that is timed is as good as half of
+/// that: what never came took longer than any limit.
 pub fn limit_ps(limit_ns: u64) -> u64 {
     limit_ns.saturating_mul(1000).min(LONGEST_PS / 2)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and what each other one lacks.
+//! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and
+//! what each other one lacks.
 
 use super::best::Best;
 use super::by_block::{beside, together};
@@ -40,8 +41,8 @@ pub struct Ranked {
     pub subject: String,
     pub wait: WaitPolicy,
     pub placement: Placement,
-    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the [level](super::slices::Levels::level) of its blocks, whose multiples
-    /// stand beside it.
+    /// p50, p99 and p99.9 of all samples, picoseconds; the one that it goes by is the
+    /// [level](super::slices::Levels::level) of its blocks, whose multiples stand beside it.
     pub figures_ps: [u64; 3],
     /// CPU time of a wake-up, nanoseconds: see `Record::cpu_per_wake`.
     pub cpu_ns: Option<f64>,
@@ -151,7 +152,8 @@ struct Candidate<'result> {
     lack: Option<&'result str>,
 }
 
-/// What could be chosen: everything in the result that notifies in that shape, measured or left out, in the order of the plan.
+/// What could be chosen: everything in the result that notifies in that shape, measured or left
+/// out, in the order of the plan.
 fn candidates<'result>(
     result: &'result ResultFile,
     variants: &[Variant<'result>],
@@ -190,7 +192,8 @@ fn like(configuration: &Configuration, first: &Configuration) -> bool {
     *configuration == Configuration { subject: configuration.subject.clone(), ..first.clone() }
 }
 
-/// Why a mechanism has no variant among those that are ranked with that of `first`: it was measured in another way, or not at all.
+/// Why a mechanism has no variant among those that are ranked with that of `first`: it was measured
+/// in another way, or not at all.
 fn elsewhere(variants: &[Variant], subject: &str, first: Option<&Configuration>) -> String {
     let mut own = variants
         .iter()
@@ -213,8 +216,8 @@ fn elsewhere(variants: &[Variant], subject: &str, first: Option<&Configuration>)
 /// The share of its window that a side may run for and still be said to sleep.
 const ASLEEP: f64 = 0.9;
 
-/// Why something does not sleep that is asked to: both its sides ran nearly all the time. What it is said to be is no help there, for what
-/// adapts spins on as long as it is notified often.
+/// Why something does not sleep that is asked to: both its sides ran nearly all the time. What it
+/// is said to be is no help there, for what adapts spins on as long as it is notified often.
 fn awake(variant: &Variant, question: &question::Pick) -> Option<String> {
     if !question.needs.iter().any(|need| need == "sleep" || need == "idle") {
         return None;
@@ -228,8 +231,9 @@ fn awake(variant: &Variant, question: &question::Pick) -> Option<String> {
     (share > ASLEEP).then(|| format!("did not sleep: both sides ran for {:.0} % of the time", share * 100.0))
 }
 
-/// What to use for wake-ups that come as `traffic` says: of all means, waits and placements in `result` that cost no more than they may,
-/// the fastest, and of those that are not shown to be slower the one that costs least.
+/// What to use for wake-ups that come as `traffic` says: of all means, waits and placements in
+/// `result` that cost no more than they may, the fastest, and of those that are not shown to be
+/// slower the one that costs least.
 fn under(traffic: &Traffic, result: &ResultFile, question: &question::Pick) -> Result<Picked, String> {
     let variants = result.variants();
     let asked = Pattern::OpenLoop { gap_ns: question.gap_ns };
@@ -443,7 +447,8 @@ mod tests {
         assert!(picked.out.contains(&out), "{:?}", picked.out);
     }
 
-    /// A run in which each mechanism takes as long as given, each block with chance of its own and a drift that all share.
+    /// A run in which each mechanism takes as long as given, each
+    /// block with chance of its own and a drift that all share.
     fn run(levels: &[(&str, f64)], blocks: u32) -> ResultFile {
         let configurations: Vec<Configuration> =
             levels.iter().map(|(subject, _)| sample::configuration(subject)).collect();
@@ -563,7 +568,8 @@ mod tests {
         }
     }
 
-    /// Ways to wait for wake-ups that come 20,000 times a second: how long each takes and what of a CPU.
+    /// Ways to wait for wake-ups that come 20,000 times a second: how
+    /// long each takes and what of a CPU.
     fn traffic(ways: &[(WaitPolicy, f64, f64)]) -> ResultFile {
         let configurations: Vec<Configuration> = ways
             .iter()

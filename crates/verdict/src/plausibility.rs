@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What no machine can do: rules that a record must satisfy before its figures may stand in a table.
+//! What no machine can do: rules that a record must satisfy before
+//! its figures may stand in a table.
 //!
-//! Each rule is a name and a pure function of the record and what is known of the machine. A rule that cannot be
-//! applied, because the primitive cost or the counter is not there, is silent: a violation is a proof, not a suspicion. So a rule looks
-//! at half of the samples or at their sum and never at the shortest alone, which is one reading of a clock and would drop what is
-//! fastest; what a clock's grid and skew leave open counts for the record. What is true and near to what the clock can tell is marked
-//! ([`near_the_clock`]) and kept. Adding a rule is adding a file here and one line in `RULES`.
+//! Each rule is a name and a pure function of the record and what is known of the machine.
+//! A rule that cannot be applied, because the primitive cost or the counter is not there,
+//! is silent: a violation is a proof, not a suspicion. So a rule looks at half of the
+//! samples or at their sum and never at the shortest alone, which is one reading of a clock
+//! and would drop what is fastest; what a clock's grid and skew leave open counts for the
+//! record. What is true and near to what the clock can tell is marked ([`near_the_clock`])
+//! and kept. Adding a rule is adding a file here and one line in `RULES`.
 
 use doorbell_results::about::About;
 use doorbell_results::configuration::WaitPolicy;
@@ -52,8 +55,8 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// How much longer than it reads a time of `quantity` in `record` may have been, nanoseconds: a step of the clock and, where two
-    /// clocks were read, their skew.
+    /// How much longer than it reads a time of `quantity` in `record` may have been, nanoseconds: a
+    /// step of the clock and, where two clocks were read, their skew.
     fn unsure_ns(&self, record: &Record, quantity: Quantity) -> f64 {
         self.clock_step_ns + if of_two_clocks(record, quantity) { self.skew_ns } else { 0.0 }
     }
@@ -109,7 +112,8 @@ pub fn violations(record: &Record, known: &Known) -> Vec<Violation> {
         .collect()
 }
 
-/// How the waiter really waits: the policy of the configuration, else what the mechanism does. None for operations, tasks and transfers.
+/// How the waiter really waits: the policy of the configuration, else what the mechanism does. None
+/// for operations, tasks and transfers.
 fn waits(record: &Record) -> Option<Waits> {
     match (record.subject.notification()?.waits, record.configuration.wait) {
         (Waits::Nothing, _) => Some(Waits::Nothing),
@@ -120,7 +124,8 @@ fn waits(record: &Record) -> Option<Waits> {
     }
 }
 
-/// Sides that do nothing but wait, and how often: the far side, and both where the near one does not pause.
+/// Sides that do nothing but wait, and how often: the far side, and
+/// both where the near one does not pause.
 fn waiting_sides(record: &Record) -> (impl Iterator<Item = &SideCounters>, u64) {
     let there_and_back = record.configuration.pattern.back_to_back();
     let skipped = usize::from(!there_and_back);
@@ -139,7 +144,8 @@ mod tests {
         assert_eq!(broken(&record, &[], 0.0), [""; 0]);
     }
 
-    /// Trials of a real survey (a virtual machine with two CPUs whose counter steps by 10 ns, 2026-11-23), and what its machine was.
+    /// Trials of a real survey (a virtual machine with two CPUs whose counter steps by 10 ns,
+    /// 2026-11-23), and what its machine was.
     #[derive(serde::Deserialize)]
     struct Trials {
         clock_step_ns: f64,
@@ -162,8 +168,8 @@ mod tests {
         }
     }
 
-    /// One sample of 10 ns among half a million had the fastest trials of `spin` dropped, though what they took together is their
-    /// whole window.
+    /// One sample of 10 ns among half a million had the fastest trials of `spin` dropped, though
+    /// what they took together is their whole window.
     #[test]
     fn the_fastest_real_trials_are_kept_and_those_near_the_clock_marked() {
         let trials = trials();
@@ -184,13 +190,15 @@ mod tests {
             near_the_clock(record, &trials.known()).into_iter().map(|warning| warning.name).collect()
         };
         assert!(spins.iter().all(|record| marks(record) == ["on-the-clock-grid"]));
-        // A wake across cores, of 40 ns, on clocks that may be 71 ns apart; the round trips of a futex are far from both.
+        // A wake across cores, of 40 ns, on clocks that may be 71 ns
+        // apart; the round trips of a futex are far from both.
         let wakes = trials.of("futex");
         assert_eq!(marks(wakes[0]), ["on-the-clock-grid", "within-clock-skew"]);
         assert_eq!(marks(wakes[1]), [""; 0]);
     }
 
-    /// A real trial in which nobody waited, told as one of a mechanism that sleeps: what a wait that returns at once looks like.
+    /// A real trial in which nobody waited, told as one of a mechanism that sleeps: what a wait
+    /// that returns at once looks like.
     #[test]
     fn a_real_trial_in_which_nobody_waited_passes_for_no_wake_up() {
         let trials = trials();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the groups of a trial's times are, where its counters prove it, and the warning that there are groups.
+//! What the groups of a trial's times are, where its counters prove
+//! it, and the warning that there are groups.
 
 use doorbell_results::record::populations::Population;
 use doorbell_results::record::series::Quantity;
@@ -8,16 +9,18 @@ use doorbell_results::record::{Record, Warning, warning};
 use doorbell_results::record::subject::Waits;
 use doorbell_results::written::time_ns;
 
-/// Least share of a group beside the largest that a reader is warned of, and least ratio of their levels: smaller and
-/// nearer ones hardly move a median. Nearly every trial on a virtual machine has some, from halts that are polled and
-/// halts that are not; they stay in the record.
+/// Least share of a group beside the largest that a reader is warned of, and least ratio of their
+/// levels: smaller and nearer ones hardly move a median. Nearly every trial on a virtual machine
+/// has some, from halts that are polled and halts that are not; they stay in the record.
 const MATERIAL_SHARE: f64 = 0.1;
 const MATERIAL_RATIO: f64 = 1.5;
-/// Names the groups of an unpinned trial where its counters prove what they are, and warns that there are groups.
+/// Names the groups of an unpinned trial where its counters prove
+/// what they are, and warns that there are groups.
 ///
-/// A wake across cores takes a rescheduling interrupt, one on the same core takes none. If the interrupts per wake
-/// agree with the share of one group and not with that of the other, the group is the one across cores. Where both
-/// groups are about as large, or the CPUs were told to poll while idle, nothing is proven and nothing is named.
+/// A wake across cores takes a rescheduling interrupt, one on the same core takes none. If the
+/// interrupts per wake agree with the share of one group and not with that of the other, the group
+/// is the one across cores. Where both groups are about as large, or the CPUs were told to poll
+/// while idle, nothing is proven and nothing is named.
 pub fn explain(record: &mut Record) {
     let quantities: Vec<Quantity> = record
         .series
@@ -107,7 +110,8 @@ mod tests {
         histogram
     }
 
-    /// An unpinned trial in which `across` of the wakes took an interrupt and the slow group has `slow` of the samples.
+    /// An unpinned trial in which `across` of the wakes took an
+    /// interrupt and the slow group has `slow` of the samples.
     fn unpinned(across: f64, slow: f64) -> Record {
         let mut record = sample::record(sample::configuration("futex"), 0, 16_000.0);
         record.configuration.placement.cpus = None;
@@ -134,7 +138,8 @@ mod tests {
         assert_eq!(labels(&unpinned(0.5, 0.8)), [None, None]);
     }
 
-    /// On one virtual machine every second trial of a survey carried the warning, and no reader looked at it any more.
+    /// On one virtual machine every second trial of a survey carried
+    /// the warning, and no reader looked at it any more.
     #[test]
     fn a_group_that_is_small_or_near_is_kept_and_not_warned_of() {
         let group = |share, p50_ns| Population { label: None, share, p50_ns, p99_ns: p50_ns * 1.1 };

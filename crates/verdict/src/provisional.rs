@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether other work interfered with so much of a run that all it says is provisional, for every verb alike.
+//! Whether other work interfered with so much of a run that all it
+//! says is provisional, for every verb alike.
 
 use doorbell_results::record::ResultFile;
 
@@ -14,7 +15,8 @@ pub struct Provisional {
     pub of: usize,
 }
 
-/// How provisional what `result` says is; none where it is not, and where nothing was measured: that is said elsewhere.
+/// How provisional what `result` says is; none where it is not, and
+/// where nothing was measured: that is said elsewhere.
 pub fn provisional(result: &ResultFile) -> Option<Provisional> {
     let ran = || result.records.iter().filter(|record| record.outcome.measured());
     let found =
@@ -28,7 +30,8 @@ mod tests {
     use crate::answer::trusted;
     use doorbell_results::record::{Outcome, Warning, sample, warning};
 
-    /// "Provisional: 5 of 5" above "Trust: other work interfered with 6 of 6 trials", of a run that was cut.
+    /// "Provisional: 5 of 5" above "Trust: other work interfered with
+    /// 6 of 6 trials", of a run that was cut.
     #[test]
     fn a_cut_trial_counts_here_and_in_what_is_told_of_trust() {
         let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);

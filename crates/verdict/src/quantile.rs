@@ -1,43 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds of a quantile, and of the share of wakes above a limit, that hold whatever the distribution of times.
+//! Bounds of a quantile, and of the share of wakes above a limit,
+//! that hold whatever the distribution of times.
 //!
-//! SUMMARY: of `n` wakes `k` took longer than a limit. With the asked-for confidence the share of all wakes that do lies
-//! below [`Above::upper`] and above [`Above::lower`]. A quantile is below the limit with that confidence if the upper bound
-//! of the share is no more than what the quantile leaves above it.
+//! SUMMARY: of `n` wakes `k` took longer than a limit. With the asked-for
+//! confidence the share of all wakes that do lies below [`Above::upper`] and above
+//! [`Above::lower`]. A quantile is below the limit with that confidence if the
+//! upper bound of the share is no more than what the quantile leaves above it.
 //!
-//! DETAILS: the bounds are those of C. J. Clopper and E. S. Pearson, *The use of confidence or fiducial limits illustrated in
-//! the case of the binomial* (Biometrika 26, 1934): the upper one is the share `p` at which `I(p; k + 1, n - k)`, the regularised
-//! incomplete beta function, equals the confidence. With `k = 0` that is `1 - (1 - confidence)^(1/n)`, about `3 / n` at 95 %
-//! (J. A. Hanley, A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA 249, 1983). Turned round, it is the
-//! bound of a quantile by an order statistic (H. A. David, H. N. Nagaraja, *Order Statistics*, 2003, §7.1).
+//! DETAILS: the bounds are those of C. J. Clopper and E. S. Pearson, *The use of confidence or
+//! fiducial limits illustrated in the case of the binomial* (Biometrika 26, 1934): the upper one is
+//! the share `p` at which `I(p; k + 1, n - k)`, the regularised incomplete beta function, equals
+//! the confidence. With `k = 0` that is `1 - (1 - confidence)^(1/n)`, about `3 / n` at 95 %
+//! (J. A. Hanley, A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA 249,
+//! 1983). Turned round, it is the bound of a quantile by an order statistic (H. A. David, H. N.
+//! Nagaraja, *Order Statistics*, 2003, §7.1).
 //!
-//! Wakes near each other in time are alike, so `n` of them tell less than `n` independent ones. How much less is seen in how
-//! the count above the limit differs from block to block: the ratio of that variance to the binomial one is L. Kish's design
-//! effect. That variance is itself known from no more than the blocks, of which few may look alike by chance: with `B` of them it
-//! has `B - 1` degrees of freedom, and the squared ratio of Student's quantiles at `n - 1` and at `B - 1` makes up for it. Both
-//! together divide `n` and `k` (E. L. Korn, B. I. Graubard, *Confidence intervals for proportions with small expected number of
-//! positive counts estimated from survey data*, Survey Methodology 24, 1998).
+//! Wakes near each other in time are alike, so `n` of them tell less than `n` independent ones. How
+//! much less is seen in how the count above the limit differs from block to block: the ratio of
+//! that variance to the binomial one is L. Kish's design effect. That variance is itself known from
+//! no more than the blocks, of which few may look alike by chance: with `B` of them it has `B - 1`
+//! degrees of freedom, and the squared ratio of Student's quantiles at `n - 1` and at `B - 1` makes
+//! up for it. Both together divide `n` and `k` (E. L. Korn, B. I. Graubard, *Confidence intervals
+//! for proportions with small expected number of positive counts estimated from survey data*,
+//! Survey Methodology 24, 1998).
 //!
-//! Few wakes above the limit do not show how they heap: one alone always looks independent, and none show nothing. Then the
-//! effect is also taken at the highest time that has [`ENOUGH`] above it, and the greater of the two counts. Where that cannot be seen
-//! either, or there is only one block, every block tells as much as one wake: whatever is alike in a block, blocks are not.
+//! Few wakes above the limit do not show how they heap: one alone always looks independent, and
+//! none show nothing. Then the effect is also taken at the highest time that has [`ENOUGH`] above
+//! it, and the greater of the two counts. Where that cannot be seen either, or there is only one
+//! block, every block tells as much as one wake: whatever is alike in a block, blocks are not.
 //!
-//! What is promised: the confidence is kept for independent wakes, and nearly where what makes a block differ is in every
-//! block, more or less. In simulated runs of 2, 3, 5 and 20 blocks whose times a normal effect of 10 to 30 % on their logarithm
-//! moves, bounds asked for with 95 % were wrong in up to 9 % of the runs; of 60 %, where a few blocks have most of the long wakes, in
-//! up to 19 %. Nothing is promised of what comes in few blocks: a run without one that has it tells nothing of it, and its
-//! bounds are as wrong as what it lacks is large. [`unseen`] is the share of blocks which that may be.
+//! What is promised: the confidence is kept for independent wakes, and nearly where what makes a
+//! block differ is in every block, more or less. In simulated runs of 2, 3, 5 and 20 blocks whose
+//! times a normal effect of 10 to 30 % on their logarithm moves, bounds asked for with 95 % were
+//! wrong in up to 9 % of the runs; of 60 %, where a few blocks have most of the long wakes, in
+//! up to 19 %. Nothing is promised of what comes in few blocks: a run without one that has it tells
+//! nothing of it, and its bounds are as wrong as what it lacks is large. [`unseen`] is the share of
+//! blocks which that may be.
 
 use super::statistics::{beta_share_below, clopper_pearson, student};
 use doorbell_results::record::Histogram;
 
-/// Wakes above a time, by block on average, from which on their counts show how they heap. Counts of independent wakes are
-/// Poisson's: at a mean of 1 more than a third of the blocks have none (e^-1), which few heaps look like too; at 5 fewer than one in
-/// a hundred (e^-5), so that blocks without any stand out.
+/// Wakes above a time, by block on average, from which on their counts show how
+/// they heap. Counts of independent wakes are Poisson's: at a mean of 1 more than
+/// a third of the blocks have none (e^-1), which few heaps look like too; at 5
+/// fewer than one in a hundred (e^-5), so that blocks without any stand out.
 pub const ENOUGH: u64 = 5;
 
-/// How many wakes of one block there were, and how many of them took longer than the limit. A histogram knows a time to 0.1 %:
-/// of those in the bin that holds the limit nobody can tell.
+/// How many wakes of one block there were, and how many of them took longer than the limit. A
+/// histogram knows a time to 0.1 %: of those in the bin that holds the limit nobody can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
     pub all: u64,
@@ -94,9 +104,10 @@ pub fn above(histogram: &Histogram, limit: impl Into<Limit>) -> Count {
     count
 }
 
-/// The bounds of the share of wakes of all `blocks` above `limit`, each holding with `confidence`. What may lie above counts
-/// against the limit for the upper bound, and for it for the lower. The blocks are gone through up to three times, one at a time:
-/// a histogram is a third of a megabyte, and there may be thousands.
+/// The bounds of the share of wakes of all `blocks` above `limit`, each holding with `confidence`.
+/// What may lie above counts against the limit for the upper bound, and for it for the lower. The
+/// blocks are gone through up to three times, one at a time: a histogram is a third of a megabyte,
+/// and there may be thousands.
 pub fn share<Blocks: Iterator<Item = Histogram>>(
     blocks: impl Fn() -> Blocks,
     limit: impl Into<Limit>,
@@ -175,9 +186,11 @@ fn design_effect(blocks: &[Count]) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub estimate_ps: u64,
-    /// It is no less than this, with the confidence asked for; none if there are too few wakes to say.
+    /// It is no less than this, with the confidence asked for; none
+    /// if there are too few wakes to say.
     pub lower_ps: Option<u64>,
-    /// It is no more than this, with the confidence asked for; none if there are too few wakes to say.
+    /// It is no more than this, with the confidence asked for; none
+    /// if there are too few wakes to say.
     pub upper_ps: Option<u64>,
 }
 
@@ -189,8 +202,8 @@ impl Bounds {
     }
 }
 
-/// The quantile `q` of all `blocks`, and its bounds, each holding with `confidence`; none of no wakes. The blocks are gone through
-/// one at a time, as by [`share`].
+/// The quantile `q` of all `blocks`, and its bounds, each holding with `confidence`; none of no
+/// wakes. The blocks are gone through one at a time, as by [`share`].
 pub fn bounds<Blocks: Iterator<Item = Histogram>>(
     blocks: impl Fn() -> Blocks,
     q: f64,
@@ -208,7 +221,8 @@ pub fn bounds<Blocks: Iterator<Item = Histogram>>(
     let effect = alike(&whole, &counts, &blocks, confidence);
     let n = whole.count() as f64 / effect;
     let left = 1.0 - q;
-    // The most wakes that may lie above a time for the quantile to be below it, and the fewest for it to be above.
+    // The most wakes that may lie above a time for the quantile to be
+    // below it, and the fewest for it to be above.
     let inner = whole.inner();
     let bins: Vec<(u64, u64)> =
         inner.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect();
@@ -230,12 +244,14 @@ pub fn bounds<Blocks: Iterator<Item = Histogram>>(
     Some(Bounds { estimate_ps, lower_ps, upper_ps })
 }
 
-/// Independent wakes without one above a limit from which on the quantile `q` is below it with `confidence`.
+/// Independent wakes without one above a limit from which on the
+/// quantile `q` is below it with `confidence`.
 pub fn fewest(q: f64, confidence: f64) -> u64 {
     ((1.0 - confidence).ln() / q.ln()).ceil() as u64
 }
 
-/// With `confidence`, what comes in more than this share of blocks would have come in one of so many.
+/// With `confidence`, what comes in more than this share of blocks
+/// would have come in one of so many.
 pub fn unseen(blocks: usize, confidence: f64) -> f64 {
     1.0 - (1.0 - confidence).powf(1.0 / blocks.max(1) as f64)
 }
@@ -252,7 +268,8 @@ mod tests {
         histogram
     }
 
-    /// The bounds of the share above 20 µs in blocks of a thousand wakes, so many of which are long.
+    /// The bounds of the share above 20 µs in blocks of a thousand
+    /// wakes, so many of which are long.
     fn shared(long: &[u64]) -> Above {
         share(|| long.iter().map(|long| block(1000, *long)), 20_000_000, 0.95)
     }
@@ -344,9 +361,10 @@ mod tests {
         assert!(too_low <= 7 && too_high <= 7 && none == 0, "{too_low} {too_high} {none} of 60");
     }
 
-    /// One run of so many blocks, each with a normal effect of `spread` on the logarithm of its exponential times, and one in ten of
-    /// its wakes ten times as long in every block that `heaped` draws: how often of 50 the true share was above the upper bound,
-    /// and below the lower. Runs in which no block is heaped, though some are, count apart.
+    /// One run of so many blocks, each with a normal effect of `spread` on the logarithm of its
+    /// exponential times, and one in ten of its wakes ten times as long in every block that
+    /// `heaped` draws: how often of 50 the true share was above the upper bound, and below the
+    /// lower. Runs in which no block is heaped, though some are, count apart.
     fn wrong(number: u64, spread: f64, heaped: f64) -> ([u32; 2], u32) {
         const RUNS: u32 = 50;
         const EACH: u64 = 400;

@@ -3,8 +3,8 @@
 
 use doorbell_results::record::verdict::Status;
 
-/// The least difference that is called one, as a share. The drift between two runs that primitive costs do not see is of this
-/// size; a smaller difference needs variants interleaved in one run.
+/// The least difference that is called one, as a share. The drift between two runs that primitive
+/// costs do not see is of this size; a smaller difference needs variants interleaved in one run.
 pub const RELEVANT: f64 = 0.025;
 
 /// How many times as long one thing takes as another.
@@ -43,7 +43,8 @@ impl Standing {
 }
 
 impl Ratio {
-    /// How it stands, if differences of less than `relevant`, a share, do not matter: the whole interval beyond 1 and the estimate
+    /// How it stands, if differences of less than `relevant`, a share,
+    /// do not matter: the whole interval beyond 1 and the estimate
     /// beyond what matters, or the whole interval within it, or neither.
     pub fn standing(self, relevant: f64) -> Standing {
         let most = 1.0 + relevant;
@@ -59,8 +60,8 @@ impl Ratio {
         }
     }
 
-    /// How what is held against the best of several stands: of what surely takes longer it is no question whether it is the best, however little longer it
-    /// takes.
+    /// How what is held against the best of several stands: of what surely takes longer it is no
+    /// question whether it is the best, however little longer it takes.
     pub fn behind(self, relevant: f64) -> Standing {
         match self.standing(relevant) {
             Standing::Inconclusive if self.low > 1.0 => Standing::Slower,
@@ -73,7 +74,8 @@ impl Ratio {
         Self { estimate, low: 0.0, high: f64::INFINITY }
     }
 
-    /// With an interval that reaches to what the ratio is if something else took `factor` times as long for all of it.
+    /// With an interval that reaches to what the ratio is if
+    /// something else took `factor` times as long for all of it.
     #[must_use]
     pub fn explained_by(self, factor: f64) -> Self {
         Self { low: self.low.min(self.low / factor), high: self.high.max(self.high / factor), ..self }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a longer sleep costs, and what holding idle states off buys: all of a run's wakes after sleeps, judged together.
+//! What a longer sleep costs, and what holding idle states off buys: all of a run's wakes after
+//! sleeps, judged together.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ use doorbell_results::record::series::Quantity;
 pub struct Sleeps {
     pub slept: Vec<Slept>,
     pub held: Vec<Held>,
-    /// What a wake of each configuration takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others.
+    /// What a wake of each configuration takes, nanoseconds: the
+    /// [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others.
     levels_ns: Vec<(Configuration, f64)>,
 }
 

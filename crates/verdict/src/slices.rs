@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether one thing takes longer than another where things take turns every millisecond.
 //!
-//! SUMMARY: a run is some twenty *pairs* of processes, one after the other. In each, every thing stands in many *slices* of about a millisecond, in
-//! random order. What comes out is how many times as long one thing takes as another, with an interval ([`Levels::apart`]); which things may be the
-//! fastest, and how far the others are behind ([`best`](super::best)); what a run may say before its end ([`looks`](super::looks)); and how a run
-//! stands to runs of other days ([`across`](super::across)).
+//! SUMMARY: a run is some twenty *pairs* of processes, one after the other. In each, every thing
+//! stands in many *slices* of about a millisecond, in random order. What comes out is how many
+//! times as long one thing takes as another, with an interval ([`Levels::apart`]); which things may
+//! be the fastest, and how far the others are behind ([`best`](super::best)); what a run may say
+//! before its end ([`looks`](super::looks)); and how a run stands to runs of other days
+//! ([`across`](super::across)).
 //!
-//! DETAILS: everything is done in logarithms. A machine of two speeds, 1.6 apart, is what this must stand.
-//! - A slice is y, the logarithm of the mean of the middle half of its rounds: a tick of the kernel in one round of twenty is none of the thing's.
-//! - *Neighbours* tell how fast the machine was just then (unless they are more than 2.5 times off, and so tell of themselves): z = y − ½(e₋ + e₊), where e = y − μ of the slices before and behind in the same turn, one at
-//!   its ends. μ, the usual y of a thing, is the trimmed mean of its z: six passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour
-//!   des expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two speeds it would leave out one.
-//!   A pass goes (k − 1)/k of the way, k being the things of a class: all of the way would turn an error of two things that alternate into its opposite,
-//!   pass for pass, and it would be the same in every pair.
-//! - *Pairs*: D is the trimmed mean of a thing's z in one pair of processes. How two processes lie in memory lasts as long as they do, so that slices of
-//!   one pair say nothing of that, however many they are; the pair is what is counted (T. Kalibera, R. Jones, *Rigorous benchmarking in reasonable
-//!   time*, 2013). δ is the difference of the D of two things in one pair. Of B pairs a tenth at each end is left out, for another program that runs
-//!   for a second spoils one or two of twenty: d is the mean of the h that are left, and s its standard error, the root of Σ(δ − δ̄)²/(h(h − 1)), those
-//!   left out counting as the nearest that is not (K. K. Yuen, *The two-sample trimmed t for unequal population variances*, 1974).
-//! - What neighbours took out comes back as the mean of its class, the things that share turns with each other. Between two of one class it cancels.
-//!   Between classes, such as spinning and sleeping, it does not: nothing but the clock tells there which was the slow moment, and intervals are as
-//!   much wider as that makes them.
-//! - *Lasting speeds*: where pairs resemble the one before, they tell less than as many independent ones. r is that correlation, of all things of
-//!   the class together, plus what B pairs hide of it, (1 + 4r)/B (M. G. Kendall, *Note on bias in the estimation of autocorrelation*, 1954), within
-//!   0 and 0.8. With f = (1 + r)/(1 − r) (M. S. Bartlett, *Some aspects of the time-correlation problem*, 1935) half an interval is
-//!   t · s · √(f / max(0.2, (h − f)/(h − 1))), t being Student's with max(3, (h − 1)(1 − r²)/(1 + r²)) degrees of freedom.
-//! - *Together*: all intervals of a run hold in 95 of 100 runs, as t is that of the share of the error that each gets (C. E. Bonferroni, 1936). Two
-//!   things are the same within x if their interval lies within 1 + x: that they were not told apart says nothing.
+//! DETAILS: everything is done in logarithms. A machine of two
+//! speeds, 1.6 apart, is what this must stand.
+//! - A slice is y, the logarithm of the mean of the middle half of its rounds: a tick of the kernel
+//!   in one round of twenty is none of the thing's.
+//! - *Neighbours* tell how fast the machine was just then (unless they are more than 2.5 times off,
+//!   and so tell of themselves): z = y − ½(e₋ + e₊), where e = y − μ of the slices before and
+//!   behind in the same turn, one at its ends. μ, the usual y of a thing, is the trimmed mean of
+//!   its z: six passes, which begin with medians (J. S. Papadakis, *Méthode statistique pour des
+//!   expériences sur champ*, 1937). The fifth at each end is left out of z, never of y: of two
+//!   speeds it would leave out one. A pass goes (k − 1)/k of the way, k being the things of a
+//!   class: all of the way would turn an error of two things that alternate into its opposite, pass
+//!   for pass, and it would be the same in every pair.
+//! - *Pairs*: D is the trimmed mean of a thing's z in one pair of processes. How two processes lie
+//!   in memory lasts as long as they do, so that slices of one pair say nothing of that, however
+//!   many they are; the pair is what is counted (T. Kalibera, R. Jones, *Rigorous benchmarking in
+//!   reasonable time*, 2013). δ is the difference of the D of two things in one pair. Of B pairs a
+//!   tenth at each end is left out, for another program that runs for a second spoils one or two of
+//!   twenty: d is the mean of the h that are left, and s its standard error, the root of Σ(δ −
+//!   δ̄)²/(h(h − 1)), those left out counting as the nearest that is not (K. K. Yuen, *The
+//!   two-sample trimmed t for unequal population variances*, 1974).
+//! - What neighbours took out comes back as the mean of its class, the things that share turns with
+//!   each other. Between two of one class it cancels. Between classes, such as spinning and
+//!   sleeping, it does not: nothing but the clock tells there which was the slow moment, and
+//!   intervals are as much wider as that makes them.
+//! - *Lasting speeds*: where pairs resemble the one before, they tell less than as many independent
+//!   ones. r is that correlation, of all things of the class together, plus what B pairs hide of
+//!   it, (1 + 4r)/B (M. G. Kendall, *Note on bias in the estimation of autocorrelation*, 1954),
+//!   within 0 and 0.8. With f = (1 + r)/(1 − r) (M. S. Bartlett, *Some aspects of the
+//!   time-correlation problem*, 1935) half an interval is t · s · √(f / max(0.2, (h − f)/(h − 1))),
+//!   t being Student's with max(3, (h − 1)(1 − r²)/(1 + r²)) degrees of freedom.
+//! - *Together*: all intervals of a run hold in 95 of 100 runs, as t is that of the share of the
+//!   error that each gets (C. E. Bonferroni, 1936). Two things are the same within x if their
+//!   interval lies within 1 + x: that they were not told apart says nothing.
 //!
 //! EXAMPLE: the machine is slow, 1.6 times, from the sixth slice of the turn on.
 //!
@@ -37,12 +51,14 @@
 //! z, last pass      8.527  8.747  8.532  8.760  8.277  9.000  8.527  8.737  8.542  8.742
 //! ```
 //!
-//! The two slices at the step are half of it away, one up and one down, and the trimmed means leave them out: D is 8.529 of futex and 8.750 of
-//! pipe, 1.247 times as much, where the means of the times make it 1.368. Over six pairs D of pipe less D of futex was 0.223, 0.230, 0.219, 0.226,
-//! 0.221, 0.225: d = 0.2240, s = 0.0016. r is 0, f is 1, t is 2.571 for one interval of 95 %, and half of it is 0.0041. Pipe takes
-//! 1.251 times as long as futex, 1.246 to 1.256.
+//! The two slices at the step are half of it away, one up and one down, and the trimmed means leave
+//! them out: D is 8.529 of futex and 8.750 of pipe, 1.247 times as much, where the means of the
+//! times make it 1.368. Over six pairs D of pipe less D of futex was 0.223, 0.230, 0.219, 0.226,
+//! 0.221, 0.225: d = 0.2240, s = 0.0016. r is 0, f is 1, t is 2.571 for one interval of 95 %, and
+//! half of it is 0.0041. Pipe takes 1.251 times as long as futex, 1.246 to 1.256.
 //!
-//! Simulated (`cargo test -p doorbell-verdict --test slices -- --ignored --nocapture`): see `book/repeatability.md`.
+//! Simulated (`cargo test -p doorbell-verdict --test slices -- --ignored --nocapture`): see
+//! `book/repeatability.md`.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +89,8 @@ pub const FEWEST_PAIRS: usize = FEWEST_BLOCKS as usize;
 /// What one thing took in each pair or block: a figure above 0.
 pub type Sample = BTreeMap<u32, f64>;
 
-/// No more than this is believed of how much a pair resembles the one before: of more, no run of some pairs can tell anything.
+/// No more than this is believed of how much a pair resembles the one before: of more, no run of
+/// some pairs can tell anything.
 const MOST_RESEMBLANCE: f64 = 0.8;
 
 /// One slice of one thing.
@@ -109,8 +126,9 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// The middle of `deltas`, pair by pair, neighbours of which resemble each other by `r`, with an interval that fails in the share `error` of runs;
-    /// none of fewer than [`FEWEST_PAIRS`].
+    /// The middle of `deltas`, pair by pair, neighbours of which
+    /// resemble each other by `r`, with an interval that fails in the
+    /// share `error` of runs; none of fewer than [`FEWEST_PAIRS`].
     pub(super) fn of(mut deltas: Vec<f64>, r: f64, error: f64) -> Option<Self> {
         if deltas.len() < FEWEST_PAIRS {
             return None;
@@ -207,21 +225,23 @@ impl Levels {
         self.by_pair[thing].len()
     }
 
-    /// How much longer `b` takes than `a`, with an interval that fails in the share `error` of runs; none of fewer than [`FEWEST_PAIRS`] pairs that
-    /// have both.
+    /// How much longer `b` takes than `a`, with an interval that fails in the share `error` of
+    /// runs; none of fewer than [`FEWEST_PAIRS`] pairs that have both.
     pub fn apart(&self, a: usize, b: usize, error: f64) -> Option<Apart> {
         let deltas = self.by_pair[a].iter().filter_map(|(pair, a)| Some(self.by_pair[b].get(pair)? - a));
         let deltas: Vec<f64> = deltas.collect();
         Apart::of(deltas, self.resemblance(a, b), error)
     }
 
-    /// For each of `pairs`, (a, b), how many times as long `b` takes as `a`: all intervals hold together but for the share `error` of runs.
+    /// For each of `pairs`, (a, b), how many times as long `b` takes as `a`: all intervals hold
+    /// together but for the share `error` of runs.
     pub fn ratios(&self, pairs: &[(usize, usize)], error: f64) -> Vec<Option<Ratio>> {
         let each = error / pairs.len().max(1) as f64;
         pairs.iter().map(|(a, b)| Some(self.apart(*a, *b, each)?.ratio())).collect()
     }
 
-    /// How much each pair resembles the one before in what sets the things of the classes of `a` and `b` apart from each other.
+    /// How much each pair resembles the one before in what sets the things of the classes of `a`
+    /// and `b` apart from each other.
     pub fn resemblance(&self, a: usize, b: usize) -> f64 {
         let of = |thing: &usize| [self.class[a], self.class[b]].contains(&self.class[*thing]);
         let things: Vec<usize> = (0..self.by_pair.len()).filter(of).collect();
@@ -288,7 +308,8 @@ fn classes(things: usize, slices: &[(Slice, f64)]) -> Vec<usize> {
     class
 }
 
-/// The correlation of neighbours in all `series` together, with what series of their length hide of it.
+/// The correlation of neighbours in all `series` together, with what
+/// series of their length hide of it.
 fn resemblance(series: &[Vec<f64>]) -> f64 {
     let (mut next, mut all, mut longest) = (0.0, 0.0, 0);
     for values in series {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long to spin before sleeping: at each gap, the knee of latency and CPU time.
 //!
-//! Spinning buys latency with CPU time. What it buys is worth it as long as a microsecond of latency costs no more than `worth`
-//! microseconds of CPU time; the point of the curve where that ends is its knee, and it is where
-//! `latency × worth + CPU time` is least (the marginal rate of substitution of J. Branke, K. Deb, H. Dierolf, M. Osswald, *Finding
-//! knees in multi-objective optimization*, PPSN 2004, for a rate that is given and not averaged over).
+//! Spinning buys latency with CPU time. What it buys is worth it as long as a microsecond of
+//! latency costs no more than `worth` microseconds of CPU time; the point of the curve where that
+//! ends is its knee, and it is where `latency × worth + CPU time` is least (the marginal rate of
+//! substitution of J. Branke, K. Deb, H. Dierolf, M. Osswald, *Finding knees in multi-objective
+//! optimization*, PPSN 2004, for a rate that is given and not averaged over).
 //!
-//! Both are means per notification, so that they add up: the wake, and the CPU time of the waiter with what the notifier spends
-//! in its call. What the notifier spends to keep the gap is the harness's and does not count.
+//! Both are means per notification, so that they add up: the wake, and the CPU time of the waiter
+//! with what the notifier spends in its call. What the notifier spends to keep the gap is the
+//! harness's and does not count.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +25,8 @@ use doorbell_results::record::question::By;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Record, ResultFile, Variant};
 
-/// Ways that cost the same within this share are as good as each other: the next longer spin costs more than that.
+/// Ways that cost the same within this share are as good as each
+/// other: the next longer spin costs more than that.
 const RELEVANT: f64 = 0.1;
 
 /// What a run says about spinning.
@@ -35,7 +38,8 @@ pub struct Spun {
     pub worth: f64,
     /// Each gap, the shortest first.
     pub gaps: Vec<Gap>,
-    /// Configurations one way that are not among them: in what their conditions are others, and how many.
+    /// Configurations one way that are not among them: in what their
+    /// conditions are others, and how many.
     pub left_out: BTreeMap<String, usize>,
     /// What the harness itself adds to a round trip, nanoseconds.
     pub harness_ns: Option<f64>,
@@ -57,13 +61,16 @@ pub struct WaitCost {
     pub wait: WaitPolicy,
     /// Mean wake of all blocks, nanoseconds.
     pub wake_ns: f64,
-    /// The [level](Levels::level) of the blocks' medians, and the 99th percentile of all wakes, nanoseconds; the second is no less.
+    /// The [level](Levels::level) of the blocks' medians, and the 99th percentile of all wakes,
+    /// nanoseconds; the second is no less.
     pub percentiles_ns: [f64; 2],
     /// CPU time of a wake-up, nanoseconds: see `Variant::cpu_ns_per_wake`.
     pub cpu_ns: f64,
-    /// The [level](Levels::level) of what it costs in each block, nanoseconds of CPU time: what `behind` is a ratio of.
+    /// The [level](Levels::level) of what it costs in each block,
+    /// nanoseconds of CPU time: what `behind` is a ratio of.
     pub cost_ns: f64,
-    /// The cost as a multiple of the best one's; none of the best, and where there are too few blocks.
+    /// The cost as a multiple of the best one's; none of the best,
+    /// and where there are too few blocks.
     pub behind: Option<Ratio>,
     /// Against the best, by the cost.
     pub standing: Standing,
@@ -80,7 +87,8 @@ impl Gap {
         self.ways.iter().find(|way| self.choice == Ok(way.wait))
     }
 
-    /// How many times as much as the least the choice could cost, where it was not shown to cost the same.
+    /// How many times as much as the least the choice could cost,
+    /// where it was not shown to cost the same.
     pub fn at_most(&self) -> Option<f64> {
         let chosen = self.chosen().filter(|way| way.standing == Standing::Inconclusive)?;
         chosen.behind.map(|ratio| ratio.high)
@@ -93,8 +101,8 @@ struct Trial {
     cpu_ns: f64,
 }
 
-/// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no one-way trials without
-/// a time-out.
+/// What `result` says, if a microsecond of latency is worth `worth` of CPU time; none if it has no
+/// one-way trials without a time-out.
 pub fn spin(result: &ResultFile, worth: f64) -> Option<Spun> {
     let variants = result.variants();
     let one_way = |variant: &&Variant| variant.configuration.pattern.one_way() && !variant.is_harness();
@@ -212,10 +220,12 @@ fn trial(record: &Record) -> Option<Trial> {
     (wake.mean_ns > 0.0 && cpu_ns > 0.0).then_some(Trial { wake_ns: wake.mean_ns, cpu_ns })
 }
 
-/// Of what costs the same as the best the one that spins least: to sleep, else the shortest spin. Nothing where one that spins less
-/// may cost the same or more; but where all that may be the best outlast the gap, the shortest of them, for until the notification comes they do the
-/// same; and where all of them end before it, to sleep at once, for the others sleep as well and have spun besides. For the same reason none of
-/// them is open where the best outlasts the gap and to sleep at once takes longer.
+/// Of what costs the same as the best the one that spins least: to sleep, else the shortest spin.
+/// Nothing where one that spins less may cost the same or more; but where all that may be the best
+/// outlast the gap, the shortest of them, for until the notification comes they do the
+/// same; and where all of them end before it, to sleep at once, for the others sleep as well and
+/// have spun besides. For the same reason none of them is open where the best outlasts the gap and
+/// to sleep at once takes longer.
 fn choose(ways: &[WaitCost], gap_ns: u64) -> Result<WaitPolicy, Reason> {
     if ways.len() < 2 {
         return Err(Reason::OneWait);
@@ -236,7 +246,8 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Result<WaitPolicy, Reason> {
         ways.iter().filter(|way| way.standing != Standing::Slower && !(vain && spins_ns(&way.wait) < gap_ns));
     let outlast = open.clone().all(|way| spins_ns(&way.wait) >= gap_ns);
     let in_vain = open.clone().all(|way| spins_ns(&way.wait) < gap_ns);
-    // What leads by chance is no answer while a spin that would hit could cost less by as much as matters.
+    // What leads by chance is no answer while a spin that would hit
+    // could cost less by as much as matters.
     let may_cost_less = |way: &&WaitCost| {
         way.standing == Standing::Inconclusive
             && spins_ns(&way.wait) >= gap_ns
@@ -264,7 +275,8 @@ mod tests {
     use doorbell_results::record::sample;
     use doorbell_results::record::{Histogram, Series};
 
-    /// What a waiter costs whose sleep takes 8 µs of latency and 6 µs of CPU time, and who looks every 100 ns.
+    /// What a waiter costs whose sleep takes 8 µs of latency and 6 µs
+    /// of CPU time, and who looks every 100 ns.
     fn model(gap_ns: u64, wait: WaitPolicy) -> (f64, f64) {
         let slept = |spun: f64| (8000.0, 6000.0 + spun);
         let hit = (100.0, gap_ns as f64 + 100.0);
@@ -328,7 +340,8 @@ mod tests {
     /// A change of a configuration, and what it is a change of.
     type Change = (fn(&mut Configuration), &'static str);
 
-    /// Variants of other sizes, schedulers or windows were compared with those that wait in another way.
+    /// Variants of other sizes, schedulers or windows were compared
+    /// with those that wait in another way.
     #[test]
     fn only_variants_that_differ_in_nothing_but_the_wait_are_compared() {
         let alone = result(&[10_000], 0.02);
@@ -402,7 +415,8 @@ mod tests {
         );
     }
 
-    /// "For gaps of 5 µs nothing can be told", where to sleep cost three times as much as any spin that outlasts the gap.
+    /// "For gaps of 5 µs nothing can be told", where to sleep cost
+    /// three times as much as any spin that outlasts the gap.
     #[test]
     fn where_only_those_that_outlast_the_gap_are_open_the_shortest_of_them_is_chosen() {
         let mut result = result(&[5_000], 0.02);
@@ -442,8 +456,8 @@ mod tests {
         assert_eq!(gap.choice, Ok(WaitPolicy::Block), "{gap:?}");
     }
 
-    /// "For gaps of 20 µs nothing can be told: to spin 2 µs could cost 1.00 to 2.27 times the least", where to sleep at once cost 1.15 times as
-    /// much and more.
+    /// "For gaps of 20 µs nothing can be told: to spin 2 µs could cost 1.00 to 2.27 times the
+    /// least", where to sleep at once cost 1.15 times as much and more.
     #[test]
     fn a_spin_that_ends_before_the_notification_is_not_open_where_to_sleep_at_once_takes_longer() {
         let mut result = result(&[10_000], 0.02);
@@ -464,7 +478,8 @@ mod tests {
         assert_eq!(gap.choice, Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 }), "{gap:?}");
     }
 
-    /// "For gaps of 10 µs sleep at once", and status 0, beside "spin 1.25 (0.01 to 160) inconclusive": on a busy machine to sleep led by chance.
+    /// "For gaps of 10 µs sleep at once", and status 0, beside "spin 1.25 (0.01 to 160)
+    /// inconclusive": on a busy machine to sleep led by chance.
     #[test]
     fn what_leads_is_no_answer_while_a_spin_that_hits_may_cost_a_tenth() {
         let mut result = result(&[10_000], 0.02);
@@ -486,8 +501,9 @@ mod tests {
         assert!(matches!(&gap.choice, Err(why) if why.to_string().contains("times what leads")), "{gap:?}");
     }
 
-    /// "136 least" above "94.1, 1.82 times as much": the one was the mean of all samples, the other a ratio of levels. And p50 stood above p99, where
-    /// a block that was held up had few samples: it weighs as much as any in the level, and nothing in a percentile of all.
+    /// "136 least" above "94.1, 1.82 times as much": the one was the mean of all samples, the other
+    /// a ratio of levels. And p50 stood above p99, where a block that was held up had few
+    /// samples: it weighs as much as any in the level, and nothing in a percentile of all.
     #[test]
     fn figures_stand_in_the_order_of_their_ratios_and_percentiles_rise() {
         let mut result = result(&[10_000], 0.02);

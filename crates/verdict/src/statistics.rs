@@ -21,7 +21,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// How many standard errors above the middle the share `share` of Student's distribution with `freedom` degrees, at least one, ends.
+/// How many standard errors above the middle the share `share` of Student's distribution with
+/// `freedom` degrees, at least one, ends.
 pub fn student(share: f64, freedom: f64) -> f64 {
     // Of more degrees no digit changes.
     let freedom = freedom.clamp(1.0, 1e6);
@@ -33,16 +34,16 @@ pub fn reach(confidence: f64, freedom: f64) -> f64 {
     student(f64::midpoint(confidence, 1.0), freedom)
 }
 
-/// The bounds of a share of which `k` of `n`, not necessarily whole, were seen, each holding with `confidence`: Clopper's and
-/// Pearson's.
+/// The bounds of a share of which `k` of `n`, not necessarily whole, were seen, each holding with
+/// `confidence`: Clopper's and Pearson's.
 pub fn clopper_pearson(n: f64, k: f64, confidence: f64) -> (f64, f64) {
     let lower = if k <= 0.0 { 0.0 } else { beta_quantile(1.0 - confidence, k, n - k + 1.0) };
     let upper = if k >= n { 1.0 } else { beta_quantile(confidence, k + 1.0, n - k) };
     (lower, upper)
 }
 
-/// The `p` below which the beta distribution with parameters `a`, `b` has the share `share`: bisection, which is slow, exact,
-/// and called a handful of times.
+/// The `p` below which the beta distribution with parameters `a`, `b` has the share `share`:
+/// bisection, which is slow, exact, and called a handful of times.
 fn beta_quantile(share: f64, a: f64, b: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..200 {
@@ -52,11 +53,13 @@ fn beta_quantile(share: f64, a: f64, b: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The regularised incomplete beta function `I(x; a, b)` by its continued fraction (Abramowitz and Stegun, 26.5.8), evaluated
-/// from the front by Lentz's method (W. J. Lentz, Applied Optics 15, 1976).
+/// The regularised incomplete beta function `I(x; a, b)` by its
+/// continued fraction (Abramowitz and Stegun, 26.5.8), evaluated from
+/// the front by Lentz's method (W. J. Lentz, Applied Optics 15, 1976).
 ///
-/// Not that of `statrs`, which ends after 140 steps: near the mean the fraction needs as many as the root of the greater parameter,
-/// and of the median of three million wakes `statrs` 0.18 says 0.479 for 0.5.
+/// Not that of `statrs`, which ends after 140 steps: near the mean the
+/// fraction needs as many as the root of the greater parameter, and of
+/// the median of three million wakes `statrs` 0.18 says 0.479 for 0.5.
 pub fn beta_share_below(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || a <= 0.0 {
         return if a <= 0.0 { 1.0 } else { 0.0 };

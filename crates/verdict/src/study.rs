@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The repeatability study: how often comparisons on this machine say what is true.
 //!
-//! A round is three runs, one after the other: the plan, the plan again, and the plan with a slowdown put in on purpose.
-//! The second compared with the first should not be called different; the third compared with the second should be slower.
+//! A round is three runs, one after the other: the plan, the plan again, and the plan with a
+//! slowdown put in on purpose. The second compared with the first should not be called different;
+//! the third compared with the second should be slower.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +62,8 @@ fn differs(standing: Standing) -> bool {
 }
 
 impl Study {
-    /// What a comparison found, to be kept in a round. Configurations that the study does not have are left out.
+    /// What a comparison found, to be kept in a round. Configurations
+    /// that the study does not have are left out.
     pub fn findings(&self, comparison: &Comparison) -> Vec<Finding> {
         let place = |configuration: &Configuration| {
             let mut plain = configuration.clone();
@@ -97,8 +99,8 @@ impl Study {
 pub enum Scored {
     /// Those on the configuration at this place.
     Configuration(usize),
-    /// Those of the whole comparison: right about the same if no configuration is called different, right about a slowdown if some configuration is
-    /// slower.
+    /// Those of the whole comparison: right about the same if no configuration is called different,
+    /// right about a slowdown if some configuration is slower.
     Comparison,
 }
 
@@ -157,8 +159,8 @@ impl Count {
         }));
     }
 
-    /// The least slowdown that would have been found in 95 of 100 of these places; none of no ratios, or of intervals
-    /// without ends.
+    /// The least slowdown that would have been found in 95 of 100 of these places; none of no
+    /// ratios, or of intervals without ends.
     pub fn finds(&self) -> Option<f64> {
         let mut sorted = self.found_from.clone();
         sorted.sort_by(f64::total_cmp);
@@ -177,9 +179,9 @@ impl Count {
         Some((mean.exp() - 1.0, (squares / (count - 1.0)).sqrt()))
     }
 
-    /// The interval in which the true share of right verdicts lies with 95 %: Wilson's (E. B. Wilson, *Probable
-    /// inference, the law of succession, and statistical inference*, Journal of the American Statistical Association
-    /// 22, 1927). None of no verdicts.
+    /// The interval in which the true share of right verdicts lies with 95 %: Wilson's (E. B.
+    /// Wilson, *Probable inference, the law of succession, and statistical inference*, Journal
+    /// of the American Statistical Association 22, 1927). None of no verdicts.
     pub fn interval(&self) -> Option<(f64, f64)> {
         const Z: f64 = 1.96;
         if self.all == 0 {

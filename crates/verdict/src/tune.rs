@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run says about the cost of sleeping, and which of its figures the library is to reckon with.
+//! What a run says about the cost of sleeping, and which of its
+//! figures the library is to reckon with.
 
 use crate::statistics::median;
 use doorbell_results::configuration::Placement;
@@ -29,7 +30,8 @@ pub struct Placed {
     pub latency_ns: f64,
     /// The processor time of both sides for one sleep and one wake.
     pub price_ns: f64,
-    /// From the notifier's store to the spinner's answer: half a round trip; none where spinning makes no sense.
+    /// From the notifier's store to the spinner's answer: half a
+    /// round trip; none where spinning makes no sense.
     pub hit_ns: Option<f64>,
     /// Trials of sleeping that met interference, to their last try.
     pub interfered: usize,
@@ -38,8 +40,9 @@ pub struct Placed {
 
 /// The figures of `result`.
 ///
-/// The library takes one price for all placements, as the most it spins. On a shared core it does not spin at all, so
-/// what counts is the least price between two cores: with it no spin anywhere costs more than the sleep it replaces.
+/// The library takes one price for all placements, as the most it spins. On a shared core it does
+/// not spin at all, so what counts is the least price between two cores: with it no spin anywhere
+/// costs more than the sleep it replaces.
 pub fn tune(result: &ResultFile) -> Tuned {
     let variants = result.variants();
     let round_trips = |part: &'static str| {
@@ -118,7 +121,8 @@ mod tests {
         let chosen = &tuned.placements[tuned.chosen.unwrap()];
         assert_eq!(chosen.placement.relation, "same-l3");
         assert!((4000.0..6000.0).contains(&chosen.latency_ns), "{chosen:?}");
-        // The sample's sides take 13/30 of their windows each, and a window is two round trips of the shortest.
+        // The sample's sides take 13/30 of their windows each, and a
+        // window is two round trips of the shortest.
         let spent = 2.0 * (0.1 + 1.0 / 3.0) * 2.0 * 8000.0 / 2.0;
         assert!((chosen.price_ns - spent).abs() < 2.0, "{chosen:?} against {spent}");
         assert!(chosen.hit_ns.is_some_and(|hit| (150.0..250.0).contains(&hit)), "{chosen:?}");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run was to measure and did not, for every verb alike: trials that hung or died, and a run of which nothing came.
+//! What a run was to measure and did not, for every verb alike:
+//! trials that hung or died, and a run of which nothing came.
 
 use std::fmt;
 
@@ -19,13 +20,13 @@ pub struct Unmeasured {
     pub of: usize,
     /// Whether none has figures of what was asked for: what the harness itself costs was not.
     pub nothing: bool,
-    /// What was lacking or went wrong, each once and what most trials ended by first. Of what hung, or has figures that cannot be
-    /// true, the records say more than a line could.
+    /// What was lacking or went wrong, each once and what most trials ended by first. Of what hung,
+    /// or has figures that cannot be true, the records say more than a line could.
     pub causes: Vec<String>,
 }
 
-/// What `result` did not measure: none where all that this machine has for it was measured, though some trial may have been skipped or
-/// found implausible beside others.
+/// What `result` did not measure: none where all that this machine has for it was measured, though
+/// some trial may have been skipped or found implausible beside others.
 pub fn unmeasured(result: &ResultFile) -> Option<Unmeasured> {
     let count =
         |wanted: fn(&Outcome) -> bool| result.records.iter().filter(|record| wanted(&record.outcome)).count();

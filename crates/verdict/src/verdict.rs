@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was found of a question or of a part of it: the one form of it, of which exit status, sentences and files are made.
+//! What was found of a question or of a part of it: the one form of it, of which exit status,
+//! sentences and files are made.
 
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::record::Outcome;
@@ -44,7 +45,8 @@ impl Verdict {
         }
     }
 
-    /// That of `all` together: the first that failed, else the first that is inconclusive, else the first; none of nothing.
+    /// That of `all` together: the first that failed, else the first
+    /// that is inconclusive, else the first; none of nothing.
     pub fn of_all<'a>(all: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
         let rank = |verdict: &&Self| match verdict {
             Self::Failed(_) => 0,
@@ -91,7 +93,8 @@ pub enum Reason {
         wakes: u64,
         of: u64,
     },
-    /// Wake-ups so near to the limit that they may be on either side of it, as far as the clocks of GPU and CPU are known.
+    /// Wake-ups so near to the limit that they may be on either side
+    /// of it, as far as the clocks of GPU and CPU are known.
     TwoClocks {
         wakes: u64,
         of: u64,
@@ -110,7 +113,8 @@ pub enum Reason {
     },
     /// What was seen lies beyond the limit.
     BeyondTheLimit,
-    /// The interval holds the limit; how many blocks would make it small enough, if that can be told.
+    /// The interval holds the limit; how many blocks would make it
+    /// small enough, if that can be told.
     TooWide(Option<u32>),
     /// The same, and something else explains a part of the difference.
     Explained(Obstacle),
@@ -122,7 +126,8 @@ pub enum Reason {
         takes: usize,
     },
     OneWait,
-    /// A way to wait could cost so many times as much as `what`, an interval that is not known of too few blocks.
+    /// A way to wait could cost so many times as much as `what`, an
+    /// interval that is not known of too few blocks.
     CouldCost {
         wait: WaitPolicy,
         ratio: Option<Ratio>,

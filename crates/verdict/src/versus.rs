@@ -17,8 +17,9 @@ pub struct Versus {
 }
 
 impl Versus {
-    /// What a variant takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks, by whose ratio it stands to others. The median of all samples
-    /// is that of whichever blocks had most of them.
+    /// What a variant takes, nanoseconds: the [level](super::slices::Levels::level) of its blocks,
+    /// by whose ratio it stands to others. The median of all samples is that of whichever
+    /// blocks had most of them.
     pub fn level_ns(&self, place: usize) -> Option<f64> {
         self.levels_ns.get(place).copied().flatten()
     }
@@ -30,7 +31,8 @@ impl Versus {
     }
 }
 
-/// Judges every pair of `variants` by their medians of `quantity`: what is said of any two holds with all that is said of others.
+/// Judges every pair of `variants` by their medians of `quantity`: what is said of any two holds
+/// with all that is said of others.
 pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
     let all = 0..variants.len();
     let pairs: Vec<(usize, usize)> =
@@ -38,7 +40,8 @@ pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
     versus_of(variants, quantity, &pairs)
 }
 
-/// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the shorter their intervals.
+/// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the
+/// shorter their intervals.
 pub fn versus_of(variants: &[&Variant], quantity: Quantity, pairs: &[(usize, usize)]) -> Versus {
     let levels = together(variants, quantity, By::P50);
     let ratios = levels.ratios(pairs, ERROR);

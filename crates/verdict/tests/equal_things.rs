@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often the judge is wrong about equal things that had trials of their own, block by block, and whether it finds 5 %, in simulated runs.
+//! How often the judge is wrong about equal things that had trials of their own, block by block,
+//! and whether it finds 5 %, in simulated runs.
 //!
-//! A test fails where more are wrong than one of a hundred series does whose true rate is 5 %. `DOORBELL_SIMULATED_RUNS=200` makes series of
-//! 200 runs and of everything in the grids, an hour or two on one core; `--nocapture` shows what came of each.
+//! A test fails where more are wrong than one of a hundred series does whose true rate is 5 %.
+//! `DOORBELL_SIMULATED_RUNS=200` makes series of 200 runs and of everything in the grids, an hour
+//! or two on one core; `--nocapture` shows what came of each.
 
 use doorbell_verdict::ratio::Standing;
 use doorbell_verdict::slices::{ERROR, Levels, Sample};
@@ -17,7 +19,8 @@ enum Noise {
     Resembling { correlation: f64 },
     /// Of each thing two speeds that last from block to block.
     LastingSpeeds { slow: f64, correlation: f64 },
-    /// Two speeds of one machine, under which all things run one after another; the correlation is from block to block.
+    /// Two speeds of one machine, under which all things run one
+    /// after another; the correlation is from block to block.
     SharedSpeeds { slow: f64, correlation: f64 },
 }
 
@@ -93,7 +96,8 @@ fn asked() -> Option<u64> {
     Some(runs.parse().expect("DOORBELL_SIMULATED_RUNS is a number of runs"))
 }
 
-/// Makes a series of runs, says how many were wrong, and gives the share that is at least wrong, sure in 99 of 100.
+/// Makes a series of runs, says how many were wrong, and gives the
+/// share that is at least wrong, sure in 99 of 100.
 fn seen(noise: Noise, things: usize, looks: &[u32], runs: u64) -> f64 {
     let runs = asked().unwrap_or(runs);
     let last = *looks.last().expect("a run is looked at");
@@ -143,7 +147,8 @@ fn equal_things_whose_blocks_resemble_the_one_before_are_not_called_different() 
                 for looks in [THREE, &[9], &[40]] {
                     series(Noise::Resembling { correlation }, things, looks, 0);
                     series(Noise::SharedSpeeds { slow: 0.3, correlation }, things, looks, 0);
-                    // Ten blocks of which each thing may have met one speed only: no bar, the book has what comes of it.
+                    // Ten blocks of which each thing may have met one
+                    // speed only: no bar, the book has what comes of it.
                     seen(Noise::LastingSpeeds { slow: 0.3, correlation }, things, looks, 0);
                 }
             }

@@ -5,7 +5,8 @@ use doorbell_results::record::warning::INTERFERENCE;
 use doorbell_results::record::{Outcome, Warning, sample};
 use doorbell_verdict::provisional::{Provisional, provisional};
 
-/// "Provisional: other work interfered with 6 of 6 trials" stood above a run of which no trial could be started.
+/// "Provisional: other work interfered with 6 of 6 trials" stood
+/// above a run of which no trial could be started.
 #[test]
 fn what_could_not_be_measured_is_not_provisional() {
     let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);

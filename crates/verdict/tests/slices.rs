@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often what is judged in slices is wrong about equal things, and what it finds, in simulated surveys.
+//! How often what is judged in slices is wrong about equal things,
+//! and what it finds, in simulated surveys.
 //!
-//! The noise is that of stored runs: the machine has two speeds, 1.6 apart, and the share of the slow one drifts between 0.1 and 0.9; each pair of
-//! processes has lasting effects of 1 % of its own. A survey is wrong that calls anything different anywhere, or says of anything that it is behind by
-//! other ends than it is.
+//! The noise is that of stored runs: the machine has two speeds, 1.6 apart, and the share of the
+//! slow one drifts between 0.1 and 0.9; each pair of processes has lasting effects of 1 % of its
+//! own. A survey is wrong that calls anything different anywhere, or says of anything that it is
+//! behind by other ends than it is.
 //!
-//! The tests make some dozens of surveys. `--ignored --nocapture` makes thousands, and says what came of each kind of noise.
+//! The tests make some dozens of surveys. `--ignored --nocapture` makes thousands, and says what
+//! came of each kind of noise.
 
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::slice::Slice as RecordedSlice;
@@ -30,7 +33,8 @@ struct Noise {
     pair: f64,
     /// How long it lasts beyond the pair: the correlation of one pair's effect with the next.
     lasting: f64,
-    /// So many slices run at each speed that a stored survey had from trial to trial; none at two made-up ones.
+    /// So many slices run at each speed that a stored survey had from
+    /// trial to trial; none at two made-up ones.
     stored: Option<usize>,
 }
 
@@ -39,8 +43,9 @@ const USUAL: Noise = Noise { lasts: 0.002, resembles: 0.5, pair: 0.01, lasting: 
 const SLOW: Noise = Noise { lasts: 0.05, resembles: 0.9, pair: 0.01, lasting: 0.0, stored: None };
 const LASTING: Noise = Noise { lasts: 0.05, resembles: 0.9, pair: 0.01, lasting: 0.5, stored: None };
 
-/// The speeds of three surveys of 16 virtual CPUs (Xeon under KVM, idle, 2026-11-27): what bare futex hand-overs on one core took in each trial, one after
-/// the other, above the median, in ten-thousandths of the logarithm.
+/// The speeds of three surveys of 16 virtual CPUs (Xeon under KVM, idle, 2026-11-27): what bare
+/// futex hand-overs on one core took in each trial, one after the other, above the median, in
+/// ten-thousandths of the logarithm.
 const STORED: Noise = Noise { stored: Some(8), ..USUAL };
 
 fn stored_speeds() -> Vec<Vec<i32>> {
@@ -106,7 +111,8 @@ fn survey(shape: Shape, noise: Noise, slower: f64, random: &mut fastrand::Rng) -
     slices
 }
 
-/// What is said of one survey: the rows that are wrong, and how thing 0 stands in the rows of its own class and of all.
+/// What is said of one survey: the rows that are wrong, and how thing
+/// 0 stands in the rows of its own class and of all.
 fn told(shape: Shape, slices: &[Slice], slower: f64) -> (bool, [Option<Standing>; 2], f64) {
     let levels = Levels::of(shape.things, slices);
     let each = shape.things / shape.classes;
@@ -132,7 +138,8 @@ fn told(shape: Shape, slices: &[Slice], slower: f64) -> (bool, [Option<Standing>
     (wrong, [of(&found[0]), of(&found[shape.classes])], width)
 }
 
-/// Of so many surveys: wrong ones, those that found thing 0 slower in its class and among all, and the middle width.
+/// Of so many surveys: wrong ones, those that found thing 0 slower in
+/// its class and among all, and the middle width.
 fn series(shape: Shape, noise: Noise, slower: f64, surveys: u64) -> (u64, [u64; 2], f64) {
     let (mut wrong, mut found, mut widths) = (0, [0, 0], Vec::new());
     for seed in 0..surveys {
@@ -160,7 +167,8 @@ fn of_equal_things_at_most_five_surveys_of_a_hundred_call_any_different() {
     }
 }
 
-/// Twenty pairs do not show all of it: of a thousand such surveys 80 are wrong, which the book says.
+/// Twenty pairs do not show all of it: of a thousand such surveys 80
+/// are wrong, which the book says.
 #[test]
 fn where_half_of_a_pairs_own_effect_outlives_it_no_more_than_one_survey_in_seven_is_wrong() {
     let (wrong, _, _) = series(SURVEY, LASTING, 0.0, 100);
@@ -228,7 +236,8 @@ fn turns_of_two_threads_are_no_neighbours_of_those_of_two_processes() {
     assert_eq!([0, 1, 2, 3].map(|thing| levels.class(thing)), [0, 0, 2, 2]);
 }
 
-/// A run of six mechanisms that took turns, the first of which takes `slower` longer, on a machine slower by `machine`.
+/// A run of six mechanisms that took turns, the first of which takes
+/// `slower` longer, on a machine slower by `machine`.
 fn run(slower: f64, machine: f64, seed: u64) -> ResultFile {
     let shape = Shape { classes: 1, things: 6, ..SURVEY };
     let subjects = ["futex", "pipe", "eventfd", "sem-posix", "fifo", "unix-stream"];
@@ -282,7 +291,8 @@ fn between_two_runs_in_slices_what_the_whole_machine_did_is_no_slowdown_and_what
     assert!(live.rows[1..].iter().all(|row| matches!(row.standing, Standing::Same { .. })), "{live:?}");
 }
 
-/// A futex of two programs that took turns slice by slice, the second of which takes `slower` longer.
+/// A futex of two programs that took turns slice by slice, the second
+/// of which takes `slower` longer.
 fn two_programs(noise: Noise, slower: f64, seed: u64) -> [ResultFile; 2] {
     let shape = Shape { classes: 1, things: 2, slices: 60, ..SURVEY };
     let slices = survey(shape, noise, -slower, &mut fastrand::Rng::with_seed(seed));

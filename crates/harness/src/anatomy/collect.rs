@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gathers the wakes of one trial: the ways they took with a distribution for each stage, and those that are kept whole.
+//! Gathers the wakes of one trial: the ways they took with a
+//! distribution for each stage, and those that are kept whole.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +12,9 @@ use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::rank::rank;
 use doorbell_results::record::{Histogram, Series};
 
-/// Most events that are kept with a wake, under two hundred bytes each in the result file. The median one has some twenty, one of
-/// 95 ms on two CPUs that twenty tasks fought over had 3,860: the wakes that most need a cause are those with most events.
+/// Most events that are kept with a wake, under two hundred bytes each in the result file. The
+/// median one has some twenty, one of 95 ms on two CPUs that twenty tasks fought over had 3,860:
+/// the wakes that most need a cause are those with most events.
 const MOST_EVENTS: usize = 10_000;
 
 /// What joins events and stamps.
@@ -118,8 +120,8 @@ fn ranks(count: usize) -> Vec<(Rank, usize)> {
     vec![(Rank::Median, at(0.5)), (Rank::P99, at(0.99)), (Rank::Worst, last)]
 }
 
-/// What was so when the wake began: who ran on each CPU that it touches and in which state that was, and how each side had
-/// left its CPU, or that it had come back to one since.
+/// What was so when the wake began: who ran on each CPU that it touches and in which state that
+/// was, and how each side had left its CPU, or that it had come back to one since.
 fn context(before: &[Event], marks: &[(Mark, i64, Option<u32>)], tasks: [i32; 2]) -> Vec<Event> {
     let mut cpus: Vec<u32> = marks.iter().filter_map(|mark| mark.2).collect();
     cpus.sort_unstable();

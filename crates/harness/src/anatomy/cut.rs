@@ -28,7 +28,8 @@ pub struct Cut {
     pub across: bool,
 }
 
-/// Cuts the wake of `stamps` between the tasks of notifier and waiter. `events` are sorted, and those of its time are all there.
+/// Cuts the wake of `stamps` between the tasks of notifier and waiter. `events` are sorted, and
+/// those of its time are all there.
 pub fn cut(stamps: &Stamps, [notifier, waiter]: [i32; 2], events: &[Event]) -> Cut {
     let (sent, woke, read) =
         (stamps.sent.cast_signed(), stamps.woke.cast_signed(), stamps.read.cast_signed());

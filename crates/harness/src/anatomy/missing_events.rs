@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPUs that run a side without having told that they turned to it.
 //!
-//! Seen on a kernel of a virtual machine whose second CPU told of no switch from idle to a task, while its first told of all.
-//! A wake that ends there has no mark of its waiter's coming, and must not be taken for one whose waiter had never left.
+//! Seen on a kernel of a virtual machine whose second CPU told of no switch from idle to a task,
+//! while its first told of all. A wake that ends there has no mark of its waiter's coming, and must
+//! not be taken for one whose waiter had never left.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,8 @@ pub fn missing_events(harvest: &Harvest, tasks: [i32; 2]) -> BTreeSet<u32> {
         let mut away = false;
         let mut came_to = BTreeSet::new();
         for event in harvest.events.iter().filter(whole) {
-            // Where clocks of CPUs differ, a coming may stand before the leaving from another CPU: it was told all the same.
+            // Where clocks of CPUs differ, a coming may stand before
+            // the leaving from another CPU: it was told all the same.
             if away && event.task == task && !came_to.contains(&event.cpu) {
                 cpus.insert(event.cpu);
                 away = false;

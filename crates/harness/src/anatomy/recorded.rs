@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Wakes recorded on a machine of two CPUs: the pages of the kernel's buffers as they were read, the layouts that its `format`
-//! files told, and the stamps of both sides.
+//! Wakes recorded on a machine of two CPUs: the pages of the kernel's buffers as they were read,
+//! the layouts that its `format` files told, and the stamps of both sides.
 
 use serde::Deserialize;
 

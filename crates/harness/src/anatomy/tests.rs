@@ -15,7 +15,8 @@ fn recorded_pages_tell_a_wake_across_two_cpus_mark_by_mark() {
     let [path, late] = &anatomy.paths[..] else { panic!("{} paths", anatomy.paths.len()) };
     assert_eq!((&path.marks[..], path.whole.count), (&Mark::ALL[..], 17));
     assert!(path.across && late.across);
-    // The CPU came to look for something to run by itself, before the interrupt that told it to reached it.
+    // The CPU came to look for something to run by itself, before the
+    // interrupt that told it to reached it.
     assert_eq!((late.marks.contains(&Mark::Taken), late.whole.count), (false, 3));
     let kept = &anatomy.kept[0];
     let cpus: Vec<Option<u32>> = kept.marks.iter().map(|passed| passed.cpu).collect();
@@ -91,7 +92,8 @@ fn switch(to: i32) -> What {
     What::Switch { from: 5, from_name: String::new(), state: 1, to, to_name: String::new(), to_priority: 120 }
 }
 
-/// Of each side only its leaving was kept, so that one which had been stopped once looked as if it still were.
+/// Of each side only its leaving was kept, so that one which had been
+/// stopped once looked as if it still were.
 #[test]
 fn what_is_kept_from_before_a_wake_tells_that_a_side_had_come_back() {
     let switch = |at, cpu, from, state, to| Event {

@@ -35,7 +35,8 @@ pub struct Seen {
     pub place: u32,
     /// Rounds or wake-ups that were timed; of the side that times none all that its counters cover.
     pub rounds: u32,
-    /// Mean of the middle half of the rounds or wake-ups, nanoseconds; 0 of the side that times none.
+    /// Mean of the middle half of the rounds or wake-ups,
+    /// nanoseconds; 0 of the side that times none.
     pub middle_ns: f64,
     /// Voluntary switches.
     pub switches: u64,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The life of a side whose program takes turns with another one, slice by slice.
 //!
-//! HOW: between two slices of its own both sides sleep, at a bare futex each, whatever they measure: the side
-//! that notifies first until it is its program's turn, the other until that one has chosen. One of the two
+//! HOW: between two slices of its own both sides sleep, at a bare futex each,
+//! whatever they measure: the side that notifies first until it is its
+//! program's turn, the other until that one has chosen. One of the two
 //! programs chooses what comes; then each has a slice of it, in random order.
 
 use std::sync::atomic::Ordering::Acquire;

@@ -20,8 +20,9 @@ impl Side {
         self.clock.now_awake()
     }
 
-    /// Closes it, if it was opened: so many `rounds` were timed, and then `middle_ps` is asked for what one of their
-    /// middle half took. That sorts, for some microseconds, and is no part of what is counted.
+    /// Closes it, if it was opened: so many `rounds` were timed, and then
+    /// `middle_ps` is asked for what one of their middle half took. That
+    /// sorts, for some microseconds, and is no part of what is counted.
     pub(crate) fn close_slice(&mut self, rounds: u32, middle_ps: impl FnOnce() -> f64) {
         let Some(opened) = self.account.opened.take() else { return };
         let used = Usage::read().since(&opened.usage);
@@ -46,7 +47,8 @@ impl Side {
         });
     }
 
-    /// Moves between CPUs so far, of a side that the scheduler may move; reading them takes some 20 µs.
+    /// Moves between CPUs so far, of a side that the scheduler may
+    /// move; reading them takes some 20 µs.
     fn migrations(&self) -> Option<u64> {
         self.configuration.placement.cpus.is_none().then(task::migrations).flatten()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In what order configurations take turns: a random order of turns, and within a turn random passes over its configurations.
+//! In what order configurations take turns: a random order of turns, and within a turn random
+//! passes over its configurations.
 
 use super::account::Place;
 use doorbell_results::machine::clock::Ticks;

@@ -5,11 +5,12 @@ use doorbell_results::configuration::Scheduler;
 use doorbell_results::configuration::{Configuration, Pattern, Timing, WaitPolicy};
 use doorbell_results::record::subject::{Notification, Waits};
 
-/// Whether `configuration` of a mechanism that notifies by `notification` can be measured in slices: there and back at
-/// once and timed around the wait, or one way behind a gap and timed by a stamp; under the usual scheduler, and with
-/// nothing that a trial has a host of its own for.
+/// Whether `configuration` of a mechanism that notifies by `notification` can be measured in
+/// slices: there and back at once and timed around the wait, or one way behind a gap and timed by a
+/// stamp; under the usual scheduler, and with nothing that a trial has a host of its own for.
 ///
-/// One way, whoever notifies waits until the message was taken: a notification that may be dropped is none of these.
+/// One way, whoever notifies waits until the message was taken: a
+/// notification that may be dropped is none of these.
 pub fn fits(configuration: &Configuration, notification: Option<&Notification>) -> bool {
     let Some(notification) = notification else { return false };
     let pattern = match configuration.pattern {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The life of a side that takes turns with everything a plan has, between the same two processes or threads.
+//! The life of a side that takes turns with everything a plan has,
+//! between the same two processes or threads.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -44,7 +45,8 @@ const TURN: Duration = Duration::from_millis(250);
 /// A slice that lasts for a long gap counts as so many when turns share their time.
 const LONG: u64 = 4;
 
-/// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time: one that another program held up is one of them.
+/// A slice has so many rounds where that takes no longer than [`LONGEST`] of its time: one that
+/// another program held up is one of them.
 const FEWEST: u32 = 16;
 const LONGEST: u32 = 8;
 
@@ -235,7 +237,8 @@ impl<'links> Life<'links> {
         let (mut course, lengths) = self.begin(turns, bench);
         let mut entry = self.choose(&mut course);
         self.write_next(entry);
-        // What comes first is written, and then read: where nobody answers what comes first, what comes second would be.
+        // What comes first is written, and then read: where nobody
+        // answers what comes first, what comes second would be.
         self.control.meet(2, 3);
         self.control.meet(2, 4);
         while let Some(Entry { member, at }) = entry {
@@ -255,7 +258,8 @@ impl<'links> Life<'links> {
         Ok(())
     }
 
-    /// How long each turn is: what all have together is shared out by how long one pass over a turn takes.
+    /// How long each turn is: what all have together is shared out by
+    /// how long one pass over a turn takes.
     fn lengths(&self, turns: &[Vec<usize>], bench: &Bench) -> Vec<Ticks> {
         let slice = |member: &usize| {
             let gap_ns = self.members[*member].side.configuration.pattern.gap_ns();

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The bench: two resident sides that hold everything open and take turns with it, slice by slice.
 //!
-//! WHY: a machine is fast now and slow then, for milliseconds to seconds at a time. What takes turns every millisecond meets the same
-//! machine; what has a trial of its own, seconds from the next, does not.
+//! WHY: a machine is fast now and slow then, for milliseconds to seconds
+//! at a time. What takes turns every millisecond meets the same machine;
+//! what has a trial of its own, seconds from the next, does not.
 //!
-//! HOW: the host opens all links and forks two sides, which take all their ends. The side that notifies first chooses what comes
-//! next (`course`) and writes it down before the last notification of a slice, so that a change costs no meeting (`life`). Where
-//! another program takes turns with this one, both sides sleep between its slices (`beside`). A mechanism plays a slice by its `resident::Resident`, compiled for it as a trial's loop is.
+//! HOW: the host opens all links and forks two sides, which take all their ends. The side that
+//! notifies first chooses what comes next (`course`) and writes it down before the last
+//! notification of a slice, so that a change costs no meeting (`life`). Where another program takes
+//! turns with this one, both sides sleep between its slices (`beside`). A mechanism plays a slice
+//! by its `resident::Resident`, compiled for it as a trial's loop is.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -42,7 +45,8 @@ pub(crate) mod rounds;
 pub use account::Seen;
 pub use fits::fits;
 
-/// Memory for the words of one mechanism; whoever needs more is told to be run alone, where there is a megabyte more.
+/// Memory for the words of one mechanism; whoever needs more is told
+/// to be run alone, where there is a megabyte more.
 const OWN: usize = 128 << 10;
 
 /// Lets the calling thread run on `cpus`.

@@ -4,7 +4,8 @@
 /// So many stretches of rounds are kept.
 const STRETCHES: usize = 256;
 
-/// The times of a slice's rounds: of each by itself, and of a slice of more rounds than [`STRETCHES`] those of stretches of two, four and so on.
+/// The times of a slice's rounds: of each by itself, and of a slice of more rounds than
+/// [`STRETCHES`] those of stretches of two, four and so on.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     /// The sum of each stretch, picoseconds.
@@ -52,7 +53,8 @@ impl Rounds {
         self.count
     }
 
-    /// The mean round of the middle half of the stretches, picoseconds; 0 of none. A stretch that is not full is left out.
+    /// The mean round of the middle half of the stretches, picoseconds; 0 of none. A stretch that
+    /// is not full is left out.
     pub(crate) fn middle_ps(&mut self) -> f64 {
         let count = self.stretches.len();
         if count == 0 {

@@ -42,22 +42,24 @@ pub trait Fan: Send + Sync + 'static {
     /// The end that notifies one receiver.
     type Notifier: Notifier;
     type Waiter: Waiter;
-    /// Takes the end of receiver `number`, in its own process or thread, and makes its object there where a process can
-    /// make it for another to find.
+    /// Takes the end of receiver `number`, in its own process or thread, and makes its object there
+    /// where a process can make it for another to find.
     fn waiter(&self, number: u32) -> Result<Self::Waiter, OpenError>;
-    /// Takes the notifying end of receiver `number`, in the notifier's process or thread, after all receivers stand
-    /// ready.
+    /// Takes the notifying end of receiver `number`, in the
+    /// notifier's process or thread, after all receivers stand ready.
     fn notifier(&self, number: u32) -> Result<Self::Notifier, OpenError>;
     /// Told once, before the first round, when that round begins and how far apart rounds are.
     fn begins(&self, first: Ticks, interval: Ticks) {
         let _ = (first, interval);
     }
-    /// Told when every receiver has been posted to in so many rounds, or will be next because the run is over.
+    /// Told when every receiver has been posted to in so many rounds,
+    /// or will be next because the run is over.
     #[inline(always)]
     fn walked(&self, rounds: u64) {
         let _ = rounds;
     }
-    /// The moment receiver `number` is to wake in `round` (from 0) where nobody posts; none where a post wakes it.
+    /// The moment receiver `number` is to wake in `round` (from 0)
+    /// where nobody posts; none where a post wakes it.
     #[inline(always)]
     fn due(&self, number: u32, round: u64) -> Option<Ticks> {
         let _ = (number, round);

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use doorbell_machine::root::{Root, field};
 use doorbell_results::record::fanout::ReceiversMemory;
 
-/// Memory that the kernel holds for its tasks, bytes: stacks, page tables, and slab that cannot be reclaimed
-/// (proc_meminfo(5)).
+/// Memory that the kernel holds for its tasks, bytes: stacks, page tables, and slab that cannot be
+/// reclaimed (proc_meminfo(5)).
 pub fn of_kernel(root: &Root) -> u64 {
     let text = root.text("proc/meminfo").unwrap_or_default();
     let kib = |key| kib(&text, key);

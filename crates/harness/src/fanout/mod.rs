@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fan-out: one notifier, many receivers. What runs it is a host of processes where there is fork, and of threads elsewhere.
+//! A fan-out: one notifier, many receivers. What runs it is a host of processes where there is
+//! fork, and of threads elsewhere.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -26,16 +27,19 @@ pub mod table;
 pub use processes::allow_descriptors;
 pub(super) use processes::run;
 
-/// Rounds before recording begins: the first faults in code and data of every receiver, the second finds them warm.
+/// Rounds before recording begins: the first faults in code and data
+/// of every receiver, the second finds them warm.
 pub(super) const WARMUP: u64 = 2;
 
-/// Without a step forward for this long, plus four intervals and [`EACH`] for every receiver, a fan-out hangs.
+/// Without a step forward for this long, plus four intervals and
+/// [`EACH`] for every receiver, a fan-out hangs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Time to start, to wake or to end one receiver on a machine that is busy with others: a hundred times what it takes.
+/// Time to start, to wake or to end one receiver on a machine that is
+/// busy with others: a hundred times what it takes.
 pub(super) const EACH: Duration = Duration::from_millis(20);
 
-/// Time to report one wake, on top of that of a side: 4 to 10 µs in a debug build on a busy machine, fifty times as long on an
-/// emulated CPU.
+/// Time to report one wake, on top of that of a side: 4 to 10 µs in a debug build on a busy
+/// machine, fifty times as long on an emulated CPU.
 pub(super) const REPORT_EACH: Duration = Duration::from_micros(500);
 
 /// How often the host looks for progress while the rounds go on.
@@ -43,8 +47,8 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often it looks whether all receivers stand ready, before anything is measured.
 pub(super) const READY_EVERY: Duration = Duration::from_millis(5);
 
-/// The stack of a receiving thread. Two thousand of the usual 2 MiB would only be address space, but it counts against
-/// limits of it.
+/// The stack of a receiving thread. Two thousand of the usual 2 MiB would only be address space,
+/// but it counts against limits of it.
 pub(super) const STACK: usize = 128 << 10;
 
 /// Most receivers whose whereabouts a hang tells.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the notifier of a fan-out does: round after round it posts to every receiver, in a fresh random order.
+//! What the notifier of a fan-out does: round after round it posts to
+//! every receiver, in a fresh random order.
 //!
-//! The order is drawn at random so that a receiver's number and its place in the round are two things: who wakes early
-//! because it was posted to early is then told from who wakes early because of what it is.
+//! The order is drawn at random so that a receiver's number and its place
+//! in the round are two things: who wakes early because it was posted to
+//! early is then told from who wakes early because of what it is.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -39,13 +41,15 @@ pub struct Round {
     pub order: Vec<u32>,
 }
 
-/// How often it is looked whether everybody has come: rarely enough to leave a shared core to the receivers.
+/// How often it is looked whether everybody has come: rarely enough
+/// to leave a shared core to the receivers.
 const LOOK: Duration = Duration::from_micros(500);
 
 /// How long receivers have to fall asleep before the first round.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// How long a shared object's posts may stay where they are before the round counts as over: nobody is owed one.
+/// How long a shared object's posts may stay where they are before
+/// the round counts as over: nobody is owed one.
 const STALE: Duration = Duration::from_millis(200);
 
 pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
@@ -95,8 +99,8 @@ pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
             last = now;
         }
         fan.walked(round + 1);
-        // After a round that was held up the next one is a whole interval away, not overdue; only timers that were set in
-        // advance keep to their schedule.
+        // After a round that was held up the next one is a whole interval away, not overdue; only timers
+        // that were set in advance keep to their schedule.
         let start = if fan.due(0, round).is_some() { due } else { began };
         due = start.saturating_add(interval);
         rounds.push(Round { began, ended: last, order: order.clone() });
@@ -123,7 +127,8 @@ pub fn notify<F: Fan>(fan: &F, table: &Table) -> Result<Notified, SideError> {
     Ok(Notified { rounds, posts, counters })
 }
 
-/// Waits until everybody has seen `rounds` rounds; on a shared object, until every post was taken or has gone stale.
+/// Waits until everybody has seen `rounds` rounds; on a shared
+/// object, until every post was taken or has gone stale.
 fn await_taken(table: &Table, rounds: u64) {
     step(table, Step::AwaitsTaken, rounds);
     if !table.part.shared {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs a fan-out in processes of its own: one for each receiver and the notifier, or one for all as threads.
+//! Runs a fan-out in processes of its own: one for each receiver and
+//! the notifier, or one for all as threads.
 //!
 //! ```text
 //! doorbell ──exec──► host ──fork──► receiver 0, 1, 2, …
 //!                         └─fork──► notifier
 //! ```
 //!
-//! A receiver is a bare fork of the host: it maps what the host has mapped and has no histogram of its own. It makes its
-//! object, says so, and waits. The notifier begins when all stand ready and the host has measured their memory.
+//! A receiver is a bare fork of the host: it maps what the host has mapped and has no histogram of
+//! its own. It makes its object, says so, and waits. The notifier begins when all stand ready and
+//! the host has measured their memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -103,7 +105,8 @@ fn with_processes(
     outcome
 }
 
-/// Raises the soft limit of open files as far as it may be raised without privilege, if `needed` ask for it.
+/// Raises the soft limit of open files as far as it may be raised
+/// without privilege, if `needed` ask for it.
 pub fn allow_descriptors(needed: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed + 64) {
@@ -191,7 +194,8 @@ impl RunningReceivers {
                 running.add(child.map_err(Failure::of("fork"))?, "the process of all threads".to_owned());
             }
         }
-        // The writing ends end here with their names: from now on the end of a pipe is the end of those who write to it.
+        // The writing ends end here with their names: from now on the
+        // end of a pipe is the end of those who write to it.
         drop((homeward, complain));
         Ok(running)
     }
@@ -200,7 +204,8 @@ impl RunningReceivers {
         self.processes.insert(child.as_raw_nonzero().get(), who);
     }
 
-    /// Lets the rounds begin when all stand ready, and gathers the reports, or finds out why there are none.
+    /// Lets the rounds begin when all stand ready, and gathers the
+    /// reports, or finds out why there are none.
     fn watch(
         &mut self,
         table: &Table,
@@ -398,10 +403,11 @@ fn threads(
     });
 }
 
-/// A descriptor that tells of ended children. The signal stays blocked in the children, which have none.
+/// A descriptor that tells of ended children. The signal stays
+/// blocked in the children, which have none.
 fn deaths() -> io::Result<OwnedFd> {
-    // SAFETY: the set is initialised by sigemptyset before it is used, and all pointers live through the calls.
-    // JUSTIFICATION: rustix has neither signal sets nor signalfd.
+    // SAFETY: the set is initialised by sigemptyset before it is used, and all pointers live through
+    // the calls. JUSTIFICATION: rustix has neither signal sets nor signalfd.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -421,7 +427,8 @@ mod tests {
     use crate::fanout::table::Part;
     use doorbell_results::configuration::WaitPolicy;
 
-    /// Such a fan-out would have gone on for ever: the death was one that had been asked for, and no report could come.
+    /// Such a fan-out would have gone on for ever: the death was one
+    /// that had been asked for, and no report could come.
     #[test]
     fn a_notifier_that_ends_as_asked_without_a_whole_report_fails_its_trial() {
         for said in ["", "[{\"series\":"] {

@@ -31,7 +31,8 @@ impl Window {
 
 fn stand_ready(table: &Table, row: ReceiverRow) {
     row.stands_ready(task::number());
-    // Pairs with the Acquire load in `notify`: the object that this receiver made is there for the notifier to find.
+    // Pairs with the Acquire load in `notify`: the object that this
+    // receiver made is there for the notifier to find.
     table.control.ready.fetch_add(1, Release);
 }
 

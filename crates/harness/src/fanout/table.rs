@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The words that the notifier, the receivers and the host of a fan-out share.
 //!
-//! Two thousand receivers cannot each have a histogram (350 KB): they write bare readings of the clock into rows of
-//! their own, and the notifier makes series of them when all is over.
+//! Two thousand receivers cannot each have a histogram (350 KB): they write bare readings of the
+//! clock into rows of their own, and the notifier makes series of them when all is over.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU64};
@@ -117,7 +117,8 @@ impl Table {
         (0..self.part.receivers).map(|number| self.row(number))
     }
 
-    /// When receiver `number` was posted to in `round` (from 0, one more than there are allowed); zero before that.
+    /// When receiver `number` was posted to in `round` (from 0, one
+    /// more than there are allowed); zero before that.
     #[inline(always)]
     pub fn sent(&self, round: u64, number: u32) -> &AtomicU64 {
         &self.sent[round as usize * self.part.receivers as usize + number as usize]
@@ -131,7 +132,8 @@ impl Part {
     }
 }
 
-/// Head, a reading for each round and a count of wakes for each round, in whole pairs of cache lines.
+/// Head, a reading for each round and a count of wakes for each
+/// round, in whole pairs of cache lines.
 fn row_words(part: &Part) -> usize {
     (field::HEAD + 2 * part.all_rounds()).next_multiple_of(16)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A random walk through as much memory as a second-level cache holds: evicts what a woken task would have found there.
+//! A random walk through as much memory as a second-level cache
+//! holds: evicts what a woken task would have found there.
 
 use std::hint::black_box;
 use std::io;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two threads that pass a byte to and fro through pipes: sleeps, wake-ups and switches, as many as the scheduler can do.
+//! Two threads that pass a byte to and fro through pipes: sleeps,
+//! wake-ups and switches, as many as the scheduler can do.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

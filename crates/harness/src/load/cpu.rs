@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Integer arithmetic on several chains at once: keeps as many execution units busy as one thread can, no memory.
+//! Integer arithmetic on several chains at once: keeps as many
+//! execution units busy as one thread can, no memory.
 
 use std::hint::black_box;
 use std::io;

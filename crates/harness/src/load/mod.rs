@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Load as a part of the instrument: workers that keep the machine busy while a trial runs, and the proof that they did.
+//! Load as a part of the instrument: workers that keep the machine
+//! busy while a trial runs, and the proof that they did.
 //!
 //! A kind of load is one file and one line in [`all`].
 
@@ -22,8 +23,8 @@ pub trait LoadKind: Sync {
 }
 
 pub trait Work {
-    /// Works for some tenths of a millisecond: short enough to be told to stop, long enough that counting is no part of
-    /// the load.
+    /// Works for some tenths of a millisecond: short enough to be told to stop, long enough that
+    /// counting is no part of the load.
     fn slice(&mut self) -> std::io::Result<()>;
 }
 
@@ -37,8 +38,8 @@ pub fn find(name: &str) -> Result<&'static dyn LoadKind, Unknown> {
     nearest::find("load", all().iter().copied(), |kind| kind.name(), name)
 }
 
-/// Workers of a full load on so many CPUs: five for every three, which on the twelve CPUs of the semaphore study are its
-/// twenty.
+/// Workers of a full load on so many CPUs: five for every three, which on the twelve CPUs of the
+/// semaphore study are its twenty.
 pub fn full(cpus: usize) -> u32 {
     u32::try_from((cpus * 5).div_ceil(3)).unwrap_or(u32::MAX).max(1)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Workers that load the machine from before a trial until after it.
 //!
-//! They are children of the trial's host and die with it. Each counts its slices of work in memory that the host reads:
-//! that all counts have moved before the trial begins, and move again after it has ended, is the proof that the load
-//! covered it.
+//! They are children of the trial's host and die with it. Each counts its slices of work in memory
+//! that the host reads: that all counts have moved before the trial begins, and move again after it
+//! has ended, is the proof that the load covered it.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,8 @@ use doorbell_results::record::load::LoadProof;
 /// Words between two workers' counts: a pair of cache lines.
 const APART: usize = 16;
 
-/// How long workers may take to start, or to do one more slice, on a machine that they overload themselves.
+/// How long workers may take to start, or to do one more slice, on a
+/// machine that they overload themselves.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -163,7 +164,8 @@ impl Session {
         Ok(())
     }
 
-    /// CPU time of all workers, nanoseconds: from `/proc/PID/schedstat`, else in ticks from `/proc/PID/stat` (proc(5)).
+    /// CPU time of all workers, nanoseconds: from `/proc/PID/schedstat`, else in ticks from
+    /// `/proc/PID/stat` (proc(5)).
     fn cpu_ns(&self) -> u64 {
         let of = |worker: &Pid| {
             let pid = worker.as_raw_nonzero();
@@ -202,7 +204,8 @@ fn pin(cpu: u32) -> bool {
     rustix::thread::sched_setaffinity(None, &set).is_ok()
 }
 
-/// Tasks that run or want to: `procs_running` of `/proc/stat` (proc_stat(5)), the looking task among them.
+/// Tasks that run or want to: `procs_running` of `/proc/stat`
+/// (proc_stat(5)), the looking task among them.
 fn running(root: &Root) -> Option<u64> {
     let text = root.text("proc/stat")?;
     text.lines().find_map(|line| line.strip_prefix("procs_running "))?.trim().parse().ok()

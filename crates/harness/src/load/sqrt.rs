@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Square roots, the load of the semaphore study: a long chain of the slowest common instruction, no memory.
+//! Square roots, the load of the semaphore study: a long chain of the
+//! slowest common instruction, no memory.
 
 use std::hint::black_box;
 use std::io;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The primitive cost of any signal between two cores: a cache line that moves from one to the other.
+//! The primitive cost of any signal between two cores: a cache line
+//! that moves from one to the other.
 
 use std::io;
 

@@ -9,8 +9,8 @@ use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::record::result::Primitive;
 
-/// Calls between two clock readings: the reading is then some 1 % of the batch for a system call, and is part of what
-/// is measured for the clock itself.
+/// Calls between two clock readings: the reading is then some 1 % of the batch for a system call,
+/// and is part of what is measured for the clock itself.
 const BATCH: u64 = 50;
 const BATCHES: usize = 200;
 
@@ -32,8 +32,8 @@ pub(super) fn all(clock: Clock) -> Vec<Primitive> {
     ]
 }
 
-/// `getppid`, which the kernel answers from two loads: the cost is that of entering and leaving it. Called by number,
-/// for a C library may keep the answer of the cheaper calls.
+/// `getppid`, which the kernel answers from two loads: the cost is that of entering and leaving it.
+/// Called by number, for a C library may keep the answer of the cheaper calls.
 fn system_call() {
     // SAFETY: getppid takes no argument and touches no memory of ours.
     // JUSTIFICATION: rustix offers it too, but promises no system call per call.

@@ -49,7 +49,8 @@ pub fn measure(clock: Clock, cpus: [u32; 2], block: u32) -> io::Result<Primitive
 
 /// The whole life of a process that measures primitive costs.
 pub fn main() -> io::Result<()> {
-    // Its own process group: Ctrl-C at a terminal is for the command, which lets this short measurement end.
+    // Its own process group: Ctrl-C at a terminal is for the command,
+    // which lets this short measurement end.
     rustix::process::setpgid(None, None)?;
     let order = std::env::args_os().nth(2).and_then(|order| order.into_string().ok());
     let order = order.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;

@@ -14,10 +14,12 @@ use doorbell_results::record::result::Primitive;
 const YIELDS: usize = 50;
 const BATCHES: usize = 50;
 
-/// Two threads on `cpu` call `sched_yield` in turn; the time of a batch is divided by the switches the kernel counted in
-/// it, not by the calls made: a yield that the scheduler answers by going on with the same thread is no switch.
+/// Two threads on `cpu` call `sched_yield` in turn; the time of a batch is divided by the switches
+/// the kernel counted in it, not by the calls made: a yield that the scheduler answers by going on
+/// with the same thread is no switch.
 ///
-/// Threads and not processes: no address space changes, so it is a primitive cost for both kinds of sides.
+/// Threads and not processes: no address space changes, so it is a
+/// primitive cost for both kinds of sides.
 pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Primitive> {
     let stop = AtomicBool::new(false);
     let running = AtomicBool::new(false);
@@ -52,9 +54,10 @@ pub(super) fn measure(clock: Clock, cpu: u32) -> io::Result<Primitive> {
 
 /// The time of a batch that took `took`, of which this process ran `ran`.
 ///
-/// What others ran on this CPU meanwhile is no part of a switch. With a computing program there every batch holds some of its
-/// time slices, and a primitive cost of milliseconds would make every true figure impossible. A tenth is left for the kernel's own work
-/// between two threads, which it charges to neither.
+/// What others ran on this CPU meanwhile is no part of a switch. With a computing
+/// program there every batch holds some of its time slices, and a primitive cost
+/// of milliseconds would make every true figure impossible. A tenth is left for
+/// the kernel's own work between two threads, which it charges to neither.
 fn without_others(took: Ticks, ran: Ticks) -> Ticks {
     let alone = ran.saturating_mul(10) >= took.saturating_mul(9);
     if alone { took } else { ran }
@@ -66,7 +69,8 @@ fn own_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Context switches of this process's threads so far; in a process that measures primitive costs only the two of them run.
+/// Context switches of this process's threads so far; in a process that measures primitive costs
+/// only the two of them run.
 fn switches() -> u64 {
     // SAFETY: rusage is plain data, valid when zero.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -80,7 +84,8 @@ fn switches() -> u64 {
 mod tests {
     use super::*;
 
-    /// The primitive cost once came out as the time slices of another program, 7 ms, and every true round trip on that core as impossible.
+    /// The primitive cost once came out as the time slices of another program, 7 ms, and every true
+    /// round trip on that core as impossible.
     #[test]
     fn a_primitive_holds_none_of_the_time_slices_of_another_program() {
         assert_eq!(without_others(7_000_000, 50_000), 50_000);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times of one primitive cost, until there are enough or the primitive cost's share of the reading is used up.
+//! Times of one primitive cost, until there are enough or the
+//! primitive cost's share of the reading is used up.
 
 use std::time::Duration;
 
@@ -7,15 +8,17 @@ use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::result::Primitive;
 
-/// Longest a single primitive cost may take: six of them stay below a tenth of a second even where every one runs out.
+/// Longest a single primitive cost may take: six of them stay below a
+/// tenth of a second even where every one runs out.
 const LONGEST: Duration = Duration::from_millis(15);
 
-/// Fewest samples of which a median says anything. On a machine so busy that [`LONGEST`] brings fewer, a primitive cost may take
-/// [`LONGEST_FOR_FEW`].
+/// Fewest samples of which a median says anything. On a machine so busy that [`LONGEST`] brings
+/// fewer, a primitive cost may take [`LONGEST_FOR_FEW`].
 const FEW: usize = 20;
 const LONGEST_FOR_FEW: Duration = Duration::from_millis(60);
 
-/// When a primitive cost is given up of which there is no sample at all: where the kernel counts no switches, for example.
+/// When a primitive cost is given up of which there is no sample at
+/// all: where the kernel counts no switches, for example.
 const LONGEST_FOR_NONE: Duration = Duration::from_millis(500);
 
 /// Times taken so far, picoseconds.

@@ -35,8 +35,9 @@ impl Direction {
         let _ = futex::wake(&self.number.0, Flags::PRIVATE, 1);
     }
 
-    /// Waits for a number other than `seen`, and takes the time if the wait slept: the kernel's answer to a sleeper
-    /// that was woken is success, to one that need not sleep it is `EAGAIN`.
+    /// Waits for a number other than `seen`, and takes the time if
+    /// the wait slept: the kernel's answer to a sleeper that was
+    /// woken is success, to one that need not sleep it is `EAGAIN`.
     fn wait(&self, seen: u32, clock: Clock, samples: &mut Samples) -> u32 {
         let mut slept = false;
         loop {
@@ -52,8 +53,8 @@ impl Direction {
     }
 }
 
-/// Two threads wake each other in turn, each going to sleep at once; a sample is from just before a wake to the first
-/// instruction of the woken, on either side.
+/// Two threads wake each other in turn, each going to sleep at once; a sample is from just before a
+/// wake to the first instruction of the woken, on either side.
 pub(super) fn measure(clock: Clock, cpus: [u32; 2]) -> io::Result<Primitive> {
     let (there, back) = (Direction::default(), Direction::default());
     let first = || {

@@ -7,8 +7,8 @@ use doorbell_results::record::Tally;
 #[derive(Debug, Default)]
 pub(super) struct Arrivals {
     pub(super) seen: u64,
-    /// Notifications that may still come for messages already seen, when a wait ran out or by one wake with those before
-    /// them: no new wakes.
+    /// Notifications that may still come for messages already seen, when a wait ran out or by one
+    /// wake with those before them: no new wakes.
     owed: u64,
 }
 
@@ -33,8 +33,9 @@ pub(super) enum Arrival {
 impl Arrivals {
     /// A notification woke the waiter.
     ///
-    /// `number` is what the notification carries. Where it carries none, notifications that count come one for each
-    /// message and in their order, and those that merge stand for all that was sent before the wake.
+    /// `number` is what the notification carries. Where it carries none, notifications that count
+    /// come one for each message and in their order, and those that merge stand for all that
+    /// was sent before the wake.
     #[inline]
     pub(super) fn notified(
         &mut self,
@@ -62,16 +63,16 @@ impl Arrivals {
             return Arrival::Nothing;
         }
         let first = self.seen + 1;
-        // A message sent after the wake did not cause it. Where no other can have, the clocks are out of step, and the
-        // record is to show it.
+        // A message sent after the wake did not cause it. Where no other can have, the clocks are out of
+        // step, and the record is to show it.
         let caused = sent.before_wake >= first || (self.owed == 0 && sent.last >= first);
         if caused && !coalesces {
             return Arrival::Messages(first, first);
         }
         if caused {
             let last = sent.before_wake.max(first);
-            // The last one's own notification may have merged into this wake, or may be still to come. One that came
-            // already makes the next spurious wake pass for it.
+            // The last one's own notification may have merged into this wake, or may be still to come. One
+            // that came already makes the next spurious wake pass for it.
             self.owed = self.owed.max(u64::from(last > first));
             return Arrival::Messages(first, last);
         }
@@ -86,7 +87,8 @@ impl Arrivals {
         Arrival::Nothing
     }
 
-    /// The last `messages` seen were seen only because a wait ran out: their notifications may still come.
+    /// The last `messages` seen were seen only because a wait ran
+    /// out: their notifications may still come.
     #[inline]
     pub(super) fn late(&mut self, coalesces: bool, messages: u64, tally: &mut Tally) {
         tally.late += messages;

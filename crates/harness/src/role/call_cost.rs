@@ -16,8 +16,9 @@ const ROWS: [u64; 2] = [8, 16];
 
 /// What the calls looked at took of the CPU.
 ///
-/// A call that is preempted takes as long as whoever runs meanwhile, milliseconds of which none is its own. So a call counts what the thread's
-/// CPU clock says, and no more than it lasted: of a call that nothing interrupts the two readings beside it take a tenth, which is not in the
+/// A call that is preempted takes as long as whoever runs meanwhile, milliseconds of which none is
+/// its own. So a call counts what the thread's CPU clock says, and no more than it lasted: of a
+/// call that nothing interrupts the two readings beside it take a tenth, which is not in the
 /// time that it lasted.
 #[derive(Debug)]
 pub(super) struct CallCost {
@@ -56,7 +57,8 @@ impl CallCost {
         calls.is_multiple_of(self.every)
     }
 
-    /// How much earlier a notifier that has a time to keep must be ready for a call that is looked at.
+    /// How much earlier a notifier that has a time to keep must be
+    /// ready for a call that is looked at.
     pub(super) fn lead(&self, clock: Clock) -> Ticks {
         clock.ticks(std::time::Duration::from_nanos(2 * self.reading_ns))
     }
@@ -88,7 +90,8 @@ impl CallCost {
 mod tests {
     use super::*;
 
-    /// On a busy machine a call's mean was several times what it took, one in a hundred having lost its CPU for milliseconds.
+    /// On a busy machine a call's mean was several times what it took, one in a hundred having lost
+    /// its CPU for milliseconds.
     #[test]
     fn a_preempted_call_costs_what_it_used_and_any_other_what_it_lasted() {
         let mut cost = CallCost { every: ONE_IN, reading_ns: 400, spent_ns: 0, calls: 0 };

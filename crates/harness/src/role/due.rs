@@ -18,7 +18,8 @@ enum Kind {
     Even(Ticks),
     /// In the order of the schedule.
     Recorded(Vec<Ticks>, usize),
-    /// Gaps by length, at even places of all of them: no logarithm is taken between two notifications.
+    /// Gaps by length, at even places of all of them: no logarithm is
+    /// taken between two notifications.
     Drawn(Vec<Ticks>),
 }
 

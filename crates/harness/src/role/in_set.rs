@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A waiter in an event loop: it sleeps in an epoll set beside descriptors at which nothing happens, then takes what came.
+//! A waiter in an event loop: it sleeps in an epoll set beside descriptors at which nothing
+//! happens, then takes what came.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

@@ -28,8 +28,8 @@ pub fn run_role<M: Mechanism>(links: &[M::Link], role: Role, side: &mut Side) ->
     }
 }
 
-/// Rounds before anything is recorded: enough to fault in code and data and to settle the branch predictors, but no
-/// more than a tenth of the count, and no longer than some 50 ms of gaps.
+/// Rounds before anything is recorded: enough to fault in code and data and to settle the branch
+/// predictors, but no more than a tenth of the count, and no longer than some 50 ms of gaps.
 fn warmup_rounds(configuration: &Configuration) -> u64 {
     const ROUNDS: u64 = 200;
     const GAPS_NS: u64 = 50_000_000;
@@ -38,7 +38,8 @@ fn warmup_rounds(configuration: &Configuration) -> u64 {
     ROUNDS.min(by_count).min(by_time)
 }
 
-/// Waits as the policy says. Under a time-out it returns after one timed wait, so that the caller can look for itself.
+/// Waits as the policy says. Under a time-out it returns after one
+/// timed wait, so that the caller can look for itself.
 #[inline(always)]
 pub(crate) fn wait_by_policy<W: Waiter>(
     waiter: &mut W,

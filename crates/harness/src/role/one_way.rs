@@ -22,11 +22,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 const THERE: usize = 0;
 
-/// How long after the end a waiter listens for notifications that were sent and may have been dropped: far longer than a
-/// notifier is held up between saying that it is over and its last notification.
+/// How long after the end a waiter listens for notifications that
+/// were sent and may have been dropped: far longer than a notifier is
+/// held up between saying that it is over and its last notification.
 const LAST_CALL: Duration = Duration::from_secs(2);
 
-/// How long a notifier waits for a message to be taken before it holds that its notification was dropped.
+/// How long a notifier waits for a message to be taken before it
+/// holds that its notification was dropped.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
 /// A notifier that is later than due by more than this was held up: it is far more than a timer is
@@ -49,7 +51,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
     let give_up = M::DROPS.then(|| clock.ticks(GIVEN_UP));
     let taken = |mail: &Mail, number: u64| {
         if M::WAITS != Waits::Nothing {
-            // A notifier that spun would keep its own thread from answering for a time slice of the scheduler's.
+            // A notifier that spun would keep its own thread from
+            // answering for a time slice of the scheduler's.
             await_taken(mail, number, clock, shares_core || M::ANSWERS, give_up);
         }
     };
@@ -86,7 +89,8 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
         let due = last.saturating_add(gaps.following());
         side.step(Step::Pauses, sequence);
         pause_until(clock, if looks { due.saturating_sub(lead) } else { due }, shares_core);
-        // A stamp is reused after STAMPS messages, a message's bytes after one: who was there before must have been taken.
+        // A stamp is reused after STAMPS messages, a message's bytes
+        // after one: who was there before must have been taken.
         let ahead = if open_loop && side.configuration.size == 0 { STAMPS as u64 } else { 1 };
         side.step(Step::AwaitsTaken, sequence);
         taken(mail, sequence.saturating_sub(ahead));
@@ -115,9 +119,11 @@ pub(super) fn emit<M: Mechanism>(there: &M::Link, side: &mut Side) -> Result<(),
         mail.published.0.store(sequence, Release);
         notifier.notify()?;
         let mut notified = clock.now();
-        // Pairs with the Acquire load in `absorb`: whoever sees the number finds the notification by a look.
+        // Pairs with the Acquire load in `absorb`: whoever sees the
+        // number finds the notification by a look.
         mail.rung.0.store(sequence, Release);
-        // On one core the waiter may have run inside the call: it ended when that ran. Pairs with the Release store in `absorb`.
+        // On one core the waiter may have run inside the call: it ended when that ran. Pairs with the
+        // Release store in `absorb`.
         if shares_core && mail.taken.0.load(Acquire) >= sequence {
             notified = notified.min(stamp.woke.load(Relaxed)).max(before);
         }
@@ -213,7 +219,8 @@ fn absorb_with<M: Mechanism, W: Waiter>(mut waiter: W, side: &mut Side) -> Resul
     let mut asked = waiter.requests();
     let mut warm = false;
     loop {
-        // One message early, so that what opening the window costs falls into the warm-up; a merge may jump further.
+        // One message early, so that what opening the window costs
+        // falls into the warm-up; a merge may jump further.
         if !warm && arrivals.seen + 1 >= warmup {
             warm = true;
             side.tally = Tally::default();
@@ -253,8 +260,8 @@ fn absorb_with<M: Mechanism, W: Waiter>(mut waiter: W, side: &mut Side) -> Resul
                 break;
             }
             if woken == Woken::TimedOut && rung <= arrivals.seen {
-                // The wait gave up while the notifier was about to ring: the next one hears it, or ends behind the ring, and then it is
-                // late.
+                // The wait gave up while the notifier was about to ring: the next one hears it, or ends
+                // behind the ring, and then it is late.
                 side.tally.timeouts += 1;
                 continue;
             }
@@ -339,7 +346,8 @@ fn absorb_with<M: Mechanism, W: Waiter>(mut waiter: W, side: &mut Side) -> Resul
     Ok(())
 }
 
-/// The last message up to `published` that was sent before this side woke, `seen` if none was: at most a few are younger.
+/// The last message up to `published` that was sent before this side
+/// woke, `seen` if none was: at most a few are younger.
 #[inline]
 fn sent_before(mail: &Mail, seen: u64, published: u64, woke: Ticks) -> u64 {
     let mut last = published;
@@ -357,7 +365,8 @@ mod tests {
     use doorbell_results::configuration::{Until, WaitPolicy};
     use doorbell_results::record::Series;
 
-    /// A waiter that `wakes` as told, under `wait`, in an open loop whose first message is its warm-up.
+    /// A waiter that `wakes` as told, under `wait`, in an open loop
+    /// whose first message is its warm-up.
     fn woken(wait: WaitPolicy, wakes: &[Wake]) -> Side {
         let mut side = side(None, 0);
         side.configuration.pattern = Pattern::OpenLoop { gap_ns: 1000 };
@@ -372,8 +381,9 @@ mod tests {
         Series::from(&side.times.wake).min_ns
     }
 
-    /// A wake that took a message together with the one before it once left that message's own notification to pass for
-    /// the cause of the next one, which was sent after it: awake before the notifier's call.
+    /// A wake that took a message together with the one before it once left that message's own
+    /// notification to pass for the cause of the next one, which was sent after it: awake
+    /// before the notifier's call.
     #[test]
     fn the_notification_of_a_message_taken_with_the_one_before_is_not_the_next_ones() {
         let side = woken(
@@ -408,7 +418,8 @@ mod tests {
         assert_eq!(side.tally, Tally { seen: 3, merged: 1, ..Tally::default() });
     }
 
-    /// A time-out of 10 ms with notifications 10 ms apart once counted as rescues what had not been sent when it ran out.
+    /// A time-out of 10 ms with notifications 10 ms apart once
+    /// counted as rescues what had not been sent when it ran out.
     #[test]
     fn a_message_whose_notification_is_about_to_be_sent_when_a_wait_runs_out_is_the_next_waits() {
         for about_to in [Wake::timed_out(&[], &[2]), Wake { rung: false, ..Wake::timed_out(&[2], &[]) }] {
@@ -439,7 +450,8 @@ mod tests {
         assert_eq!(side.tally, Tally { seen: 2, late: 1, ..Tally::default() });
     }
 
-    /// Only clocks out of step make the one message that a notification can stand for later than its wake.
+    /// Only clocks out of step make the one message that a
+    /// notification can stand for later than its wake.
     #[test]
     fn a_message_that_alone_can_have_woken_the_waiter_is_taken_whatever_its_stamp() {
         let side =

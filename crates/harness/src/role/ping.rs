@@ -44,8 +44,9 @@ pub(super) fn initiate<M: Mechanism>(
     }
 }
 
-/// Whether a waiter may be awake again some hundred nanoseconds after it rang, of which clock readings would be a good part: all of these are
-/// timed in one way, so that what is ranked together holds the same.
+/// Whether a waiter may be awake again some hundred nanoseconds after it rang, of which clock
+/// readings would be a good part: all of these are timed in one way, so that what is ranked
+/// together holds the same.
 pub(super) fn keeps_its_cpu<M: Mechanism>(policy: WaitPolicy) -> bool {
     match M::WAITS {
         Waits::Spins | Waits::Yields | Waits::Adapts => true,
@@ -54,10 +55,12 @@ pub(super) fn keeps_its_cpu<M: Mechanism>(policy: WaitPolicy) -> bool {
     }
 }
 
-/// The whole round trip from ring to ring, one clock reading each, taken while the answer is under way.
+/// The whole round trip from ring to ring, one clock reading each,
+/// taken while the answer is under way.
 ///
-/// A cache-line round trip is some 100 ns: a clock reading (10 to 20 ns) between awake and the next ring would be part
-/// of it. Read after the ring, it overlaps with the link's way to the other core and costs the figure nothing.
+/// A cache-line round trip is some 100 ns: a clock reading (10 to 20 ns) between awake and the next
+/// ring would be part of it. Read after the ring, it overlaps with the link's way to the other core
+/// and costs the figure nothing.
 fn ring_to_ring(
     notifier: &mut impl Notifier,
     waiter: &mut impl Waiter,
@@ -99,8 +102,9 @@ fn ring_to_ring(
     finish(notifier, side, warmup + rounds + 2)
 }
 
-/// One round in so many has a reading between the call and the wait where rounds follow one another at once: what the call and the wait
-/// take is known from some hundred of them, and a reading in each would be a third of what the harness adds to a round trip.
+/// One round in so many has a reading between the call and the wait where rounds follow one another
+/// at once: what the call and the wait take is known from some hundred of them, and a reading in
+/// each would be a third of what the harness adds to a round trip.
 pub(super) const PARTED: u64 = 16;
 
 /// Every round with a reading before the call and after the wait, some with one in between.
@@ -163,7 +167,8 @@ fn stamped<M: Mechanism>(
         if timing != Timing::Around {
             rang(side, THERE, sequence);
         }
-        // On one core the other side may have run inside the call, whose time is then no cost of sending alone.
+        // On one core the other side may have run inside the call,
+        // whose time is then no cost of sending alone.
         let sent_alone = parted && ran() == ran_before;
         side.step(Step::Waits, sequence);
         let woke = if timing == Timing::Around || lonely {
@@ -202,7 +207,8 @@ fn stamped<M: Mechanism>(
     finish(notifier, side, sequence + 1)
 }
 
-/// The responder's side: the same loop for every timing, with the stamps only where they are asked for.
+/// The responder's side: the same loop for every timing, with the
+/// stamps only where they are asked for.
 pub(super) fn respond<M: Mechanism>(
     there: &M::Link,
     back: &M::Link,
@@ -233,7 +239,8 @@ fn echo(notifier: &mut impl Notifier, waiter: &mut impl Waiter, side: &mut Side)
     let mut sequence = 0;
     let mut warm = false;
     loop {
-        // One round early: what opening the window costs must not fall into the first round that is recorded.
+        // One round early: what opening the window costs must not
+        // fall into the first round that is recorded.
         if !warm && sequence + 1 >= warmup {
             warm = true;
             side.tally = Tally::default();
@@ -317,8 +324,9 @@ fn echo_stamped(
     }
 }
 
-/// Waits for message `sequence` and tells when it woke; none if the trial was over first. `owed` counts the notifications still to come whose
-/// messages were seen when a wait had run out: they are no wakes of their own.
+/// Waits for message `sequence` and tells when it woke; none if the trial was over first. `owed`
+/// counts the notifications still to come whose messages were seen when a wait had run out: they
+/// are no wakes of their own.
 #[inline(always)]
 fn await_message(
     waiter: &mut impl Waiter,
@@ -332,7 +340,8 @@ fn await_message(
         let woke = side.clock.now_awake();
         // Pairs with the Release store in `publish`: whoever sees the number sees the stamp.
         let there = side.control.mail[direction].published.0.load(Acquire) >= sequence;
-        // A message sent after the wake did not cause it: the notification was an owed one, and its own follows.
+        // A message sent after the wake did not cause it: the
+        // notification was an owed one, and its own follows.
         let owed_one = *owed > 0 && there && side.control.mail[direction].stamps[0].sent.load(Relaxed) > woke;
         match woken {
             Woken::Notified if there && !owed_one => return Ok(Some(woke)),
@@ -341,7 +350,8 @@ fn await_message(
             Woken::Notified if *owed > 0 => *owed -= 1,
             Woken::Notified => side.tally.spurious += 1,
             Woken::TimedOut if there => {
-                // Pairs with the Release store in `rang`, and before the look, which finds what was rung by now.
+                // Pairs with the Release store in `rang`, and before
+                // the look, which finds what was rung by now.
                 let rung = side.control.mail[direction].rung.0.load(Acquire) >= sequence;
                 // It may have come since the wait gave up: then it is not late.
                 let came = waiter.poll()?;
@@ -367,14 +377,16 @@ fn await_message(
 fn publish(side: &Side, direction: usize, sequence: u64, now: Ticks) {
     let mail = &side.control.mail[direction];
     mail.stamps[0].sent.store(now, Relaxed);
-    // Pairs with the Acquire loads of `published` on the other side: whoever sees the number sees the stamp.
+    // Pairs with the Acquire loads of `published` on the other side:
+    // whoever sees the number sees the stamp.
     mail.published.0.store(sequence, Release);
 }
 
 /// Says that the notification of message `sequence` was sent.
 #[inline(always)]
 fn rang(side: &Side, direction: usize, sequence: u64) {
-    // Pairs with the Acquire load in `await_message`: whoever sees the number finds the notification by a look.
+    // Pairs with the Acquire load in `await_message`: whoever sees
+    // the number finds the notification by a look.
     side.control.mail[direction].rung.0.store(sequence, Release);
 }
 
@@ -401,7 +413,8 @@ mod tests {
     use crate::fake_side::side;
     use crate::scripted::{Script, Wake};
 
-    /// How long each of the messages 1 to `count` took to be awaited, ticks; none where the waiter was awake before it.
+    /// How long each of the messages 1 to `count` took to be awaited,
+    /// ticks; none where the waiter was awake before it.
     fn awaited(wakes: &[Wake], count: u64) -> (Vec<Option<Ticks>>, Tally) {
         let mut side = side(None, 0);
         side.configuration.wait = WaitPolicy::Timeout { timeout_ns: 1000 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A slowdown put into a ping-pong on purpose, half of it at each side, as a slower kernel would be.
+//! A slowdown put into a ping-pong on purpose, half of it at each
+//! side, as a slower kernel would be.
 //!
-//! On one core the scheduler decides by how long each side ran which of them a wake puts first: all of the slowdown at one
-//! side changed that, and with it more than it was meant to.
+//! On one core the scheduler decides by how long each side ran which of them a wake puts first: all
+//! of the slowdown at one side changed that, and with it more than it was meant to.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 
@@ -13,14 +14,14 @@ use doorbell_results::machine::clock::{Clock, Ticks};
 pub(super) struct Slowdown {
     clock: Clock,
     ppm: u64,
-    /// What putting in nothing takes: a reading of the clock before the loop, and half of one for where in the loop the time
-    /// is up.
+    /// What putting in nothing takes: a reading of the clock before the loop, and half of one for
+    /// where in the loop the time is up.
     overhead: Ticks,
     /// When it was put in last.
     last: Option<Ticks>,
-    /// What a round takes of late, picoseconds: a running median, which goes up by a thirty-second where a round was longer
-    /// and down by as much where it was shorter. A share of it slows a machine that is slow just now by as much as one that
-    /// is fast.
+    /// What a round takes of late, picoseconds: a running median, which goes up by a thirty-second
+    /// where a round was longer and down by as much where it was shorter. A share of it slows a
+    /// machine that is slow just now by as much as one that is fast.
     typical_ps: u64,
 }
 
@@ -47,7 +48,8 @@ impl Slowdown {
     }
 }
 
-/// What a reading of the clock takes: the least of some, each over sixteen readings, since one may be less than a tick.
+/// What a reading of the clock takes: the least of some, each over
+/// sixteen readings, since one may be less than a tick.
 fn reading(clock: Clock) -> Ticks {
     let sixteen = |_| {
         let before = clock.now();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The events that tell of a wake-up, what is kept of each, and which of them a tracer asks for.
 //!
-//! Adding an event is adding one line in [`KINDS`] and, if it says something new, a variant of [`What`].
+//! Adding an event is adding one line in [`KINDS`] and, if it says
+//! something new, a variant of [`What`].
 
 use doorbell_results::event::{CALL_FUNCTION, Event, RESCHEDULE, What};
 
@@ -97,7 +98,8 @@ fn switch(fields: &Fields) -> Option<What> {
 }
 
 fn idle(fields: &Fields) -> Option<What> {
-    // PWR_EVENT_EXIT, -1 as 32 bits, is the leaving of whatever state it was (kernel include/trace/events/power.h).
+    // PWR_EVENT_EXIT, -1 as 32 bits, is the leaving of whatever state it was (kernel
+    // include/trace/events/power.h).
     const LEFT: i64 = 0xffff_ffff;
     Some(match fields.number("state")? {
         LEFT => What::Wakes,

@@ -58,7 +58,8 @@ impl Format {
         Some(Self { id, fields })
     }
 
-    /// The number in a field of `record`; none if there is no such field, or the record is too short for it.
+    /// The number in a field of `record`; none if there is no such
+    /// field, or the record is too short for it.
     pub fn number(&self, record: &[u8], name: &str) -> Option<i64> {
         self.place(name)?.number(record)
     }
@@ -74,7 +75,8 @@ impl Format {
     }
 }
 
-/// One line of a format: `field:char comm[16]; offset:8; size:16; signed:0;` with tabs between the parts.
+/// One line of a format: `field:char comm[16]; offset:8; size:16;
+/// signed:0;` with tabs between the parts.
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;

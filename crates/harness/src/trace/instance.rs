@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace buffer of one's own, beside whatever else is traced on the machine, and gone with the trial.
+//! A trace buffer of one's own, beside whatever else is traced on the
+//! machine, and gone with the trial.
 
 #![expect(clippy::disallowed_methods, reason = "the files of tracefs, which are the kernel's")]
 
@@ -23,8 +24,8 @@ const PREFIX: &str = "doorbell-";
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
-    /// Held open from first to last: the kernel refuses to remove an instance of which a file is open, so no other run can
-    /// take a living one for a dead one's.
+    /// Held open from first to last: the kernel refuses to remove an instance of which a file is
+    /// open, so no other run can take a living one for a dead one's.
     switch: Option<File>,
     buffers: Vec<Buffer>,
     page: usize,
@@ -86,8 +87,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Makes one that records nothing yet, and then follows the tasks that [`Instance::follow`] names; with the formats of its kinds, in
-    /// their order. A full buffer drops what comes.
+    /// Makes one that records nothing yet, and then follows the tasks that [`Instance::follow`]
+    /// names; with the formats of its kinds, in their order. A full buffer drops what comes.
     pub fn following(tracefs: &Tracefs, following: &Following) -> Result<(Self, Vec<Format>), TraceError> {
         let mut instance = Self::bare(tracefs)?;
         instance.lay_out(tracefs, following.clock, following.cpus, following.kib)?;
@@ -135,7 +136,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// What holds whatever is recorded: the layout of pages, the clock, and the size of each CPU's buffer.
+    /// What holds whatever is recorded: the layout of pages, the
+    /// clock, and the size of each CPU's buffer.
     fn lay_out(
         &mut self,
         tracefs: &Tracefs,
@@ -151,7 +153,8 @@ impl Instance {
         if let Ok(kib) = fs::read_to_string(self.folder.join("buffer_subbuf_size_kb")) {
             self.page = kib.trim().parse::<usize>().map_or(self.page, |kib| kib * 1024);
         }
-        // Twice what it takes: each page has a header, the reader has one of its own, and a signal may end a read.
+        // Twice what it takes: each page has a header, the reader has
+        // one of its own, and a signal may end a read.
         self.most = 2 * (kib as usize * 1024 / self.page.max(1)) + 16;
         self.write("tracing_cpumask", &mask(cpus))?;
         for cpu in cpus.iter() {
@@ -255,8 +258,8 @@ impl Instance {
         all
     }
 
-    /// Hands each record that lies in the buffers to `entry`, with the place of its CPU's buffer and its time, and takes it out;
-    /// recording may go on.
+    /// Hands each record that lies in the buffers to `entry`, with the place of its CPU's buffer
+    /// and its time, and takes it out; recording may go on.
     pub fn drain(&mut self, mut entry: impl FnMut(usize, u64, &[u8])) -> Result<(), TraceError> {
         let mut page = vec![0; self.page];
         for (place, Buffer { file, .. }) in self.buffers.iter_mut().enumerate() {
@@ -313,10 +316,12 @@ impl Drop for Instance {
     }
 }
 
-/// A number that no task has now and hardly one will get: numbers are given in turn, and these are the last
-/// (`/proc/sys/kernel/pid_max` is the first that is never given; the kernel takes no greater one for its list).
+/// A number that no task has now and hardly one will get: numbers are given in turn, and these are
+/// the last (`/proc/sys/kernel/pid_max` is the first that is never given; the kernel takes no
+/// greater one for its list).
 fn nobody() -> u32 {
-    /// What the kernel begins with on a small machine (kernel include/linux/threads.h, `PID_MAX_DEFAULT`).
+    /// What the kernel begins with on a small machine (kernel
+    /// include/linux/threads.h, `PID_MAX_DEFAULT`).
     const LEAST: u32 = 32_768;
     let most = fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     let most = most.and_then(|text| text.trim().parse().ok()).unwrap_or(LEAST);
@@ -340,7 +345,8 @@ fn take(file: &mut File, page: &mut [u8], most: usize, mut entry: impl FnMut(u64
     Ok(())
 }
 
-/// Reads a file that the kernel ends after the first read, however short that was (`show_header_page_file`).
+/// Reads a file that the kernel ends after the first read, however short that was
+/// (`show_header_page_file`).
 fn at_once(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 4096];
     let length = File::open(path)?.read(&mut bytes)?;
@@ -385,7 +391,8 @@ fn clock_name(source: Source) -> &'static str {
     }
 }
 
-/// CPUs as the kernel writes masks: 32 bits to a word, words of hexadecimal digits from high to low, joined by commas.
+/// CPUs as the kernel writes masks: 32 bits to a word, words of
+/// hexadecimal digits from high to low, joined by commas.
 fn mask(cpus: &CpuList) -> String {
     let words = cpus.iter().max().unwrap_or(0) / 32 + 1;
     let word = |index: u32| {
@@ -396,7 +403,8 @@ fn mask(cpus: &CpuList) -> String {
     (0..words).rev().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// A name no other living process has: a process number may be given again, but not with the same time of start.
+/// A name no other living process has: a process number may be given
+/// again, but not with the same time of start.
 fn own_name() -> String {
     let pid = std::process::id();
     format!("{PREFIX}{pid}-{}", started(pid).unwrap_or(0))
@@ -409,7 +417,8 @@ pub fn sweep(tracefs: &Tracefs) {
         let name = entry.file_name();
         let Some((pid, start)) = name.to_str().and_then(owner) else { continue };
         if started(pid) != Some(start) {
-            // The kernel refuses while anybody has it open: an owner that this process cannot see, in another container.
+            // The kernel refuses while anybody has it open: an owner
+            // that this process cannot see, in another container.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -420,8 +429,8 @@ fn owner(name: &str) -> Option<(u32, u64)> {
     Some((pid.parse().ok()?, start.parse().ok()?))
 }
 
-/// When a process started, in ticks since the machine did (field 22 of `/proc/PID/stat`); none if it is gone. One that has ended
-/// and was not waited for yet is gone: it holds nothing any more.
+/// When a process started, in ticks since the machine did (field 22 of `/proc/PID/stat`); none if
+/// it is gone. One that has ended and was not waited for yet is gone: it holds nothing any more.
 fn started(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
     // The name, in parentheses, may hold spaces; the state that follows it is field 3.

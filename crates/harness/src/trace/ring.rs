@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One page of the kernel's ring buffer, as `trace_pipe_raw` hands it out.
 //!
-//! SUMMARY: `time stamp (8) · commit (8) · entries`; an entry is 5 bits of kind or length and 27 bits of time since the entry
-//! before it (kernel include/linux/ring_buffer.h, `events/header_event`).
+//! SUMMARY: `time stamp (8) · commit (8) · entries`; an entry is 5
+//! bits of kind or length and 27 bits of time since the entry before
+//! it (kernel include/linux/ring_buffer.h, `events/header_event`).
 //!
-//! DETAILS: times are relative to the page's own stamp. A time that needs more than 27 bits has an entry of its own in front.
-//! Entries that a filter dropped stay as padding; their own time does not count (`rb_update_read_stamp`).
+//! DETAILS: times are relative to the page's own stamp. A time that needs more than 27 bits has an
+//! entry of its own in front. Entries that a filter dropped stay as padding; their own time does
+//! not count (`rb_update_read_stamp`).
 
 use super::tracefs::TraceError;
 
 /// Bytes before the entries: what `events/header_page` says on every 64-bit kernel.
 const HEADER: usize = 16;
-/// The bits of `commit` that are a length; flags lie above (kernel kernel/trace/ring_buffer.c, `RB_MISSED_EVENTS`).
+/// The bits of `commit` that are a length; flags lie above (kernel
+/// kernel/trace/ring_buffer.c, `RB_MISSED_EVENTS`).
 const COMMITTED: u64 = (1 << 20) - 1;
 /// Bits of a time inside an entry.
 const DELTA: u32 = 27;
 /// Bits of an absolute time that an entry cannot hold: they are the page's.
 const TOP: u64 = 0xf8 << 56;
 
-/// Hands every entry of `page` to `entry`, with its time by the buffer's clock; an entry that would reach out of the page ends
-/// it. None where there is not even a header.
+/// Hands every entry of `page` to `entry`, with its time by the buffer's clock; an entry that would
+/// reach out of the page ends it. None where there is not even a header.
 pub fn read<'page>(page: &'page [u8], mut entry: impl FnMut(u64, &'page [u8])) -> Option<()> {
     let word = |at: usize| Some(u64::from_le_bytes(page.get(at..at + 8)?.try_into().ok()?));
     let short = |at: usize| Some(u32::from_le_bytes(page.get(at..at + 4)?.try_into().ok()?));

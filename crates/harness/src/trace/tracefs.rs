@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the kernel's trace files are, mounted for this process alone where nobody has mounted them.
+//! Where the kernel's trace files are, mounted for this process alone
+//! where nobody has mounted them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Where tracefs is mounted by convention, and where older systems have it (kernel Documentation/trace/ftrace.rst).
+/// Where tracefs is mounted by convention, and where older systems have it (kernel
+/// Documentation/trace/ftrace.rst).
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Why the kernel's events cannot be had.
@@ -60,8 +62,8 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds it, and mounts it where it is not mounted: in a mount namespace of this process and those it starts from then
-    /// on, so that nothing of the machine changes.
+    /// Finds it, and mounts it where it is not mounted: in a mount namespace of this process and
+    /// those it starts from then on, so that nothing of the machine changes.
     pub fn reach() -> Result<Self, TraceError> {
         match Self::find() {
             Err(TraceError::NoTracefs) => {
@@ -111,7 +113,8 @@ fn mount_privately() -> Result<(), TraceError> {
         let place = format!("{what} {target}");
         move |cause: rustix::io::Errno| TraceError::Forbidden { place, cause: cause.into() }
     };
-    // SAFETY: a mount namespace of its own takes no descriptor away from any thread (UnshareFlags::FILES is not asked for).
+    // SAFETY: a mount namespace of its own takes no descriptor away from any thread
+    // (UnshareFlags::FILES is not asked for).
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }
         .map_err(forbidden("a mount namespace to mount tracefs on"))?;
     // What is mounted elsewhere later still arrives here, and nothing goes the other way.

@@ -39,7 +39,8 @@ pub struct Args {
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// Bytes of message in shared memory, written before the notification and read after the wake-up
+    /// Bytes of message in shared memory, written before the
+    /// notification and read after the wake-up
     #[arg(long, default_value_t = MESSAGE, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(0..=(1 << 26)))]
     size: u32,
     /// What the two sides are, comma separated

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bounds that a plan keeps, whichever way it comes: from flags, which have them too, from a plan file, or from a result that somebody else
-//! wrote and that is run again.
+//! The bounds that a plan keeps, whichever way it comes: from flags, which have them too, from a
+//! plan file, or from a result that somebody else wrote and that is run again.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -20,9 +20,11 @@ const BLOCKS: RangeInclusive<u32> = 1..=10_000;
 const LARGEST: u32 = 1 << 26;
 /// Rounds of a trial that no time ends.
 const MOST_ROUNDS: u64 = 1_000_000_000;
-/// Workers of a load for each CPU here, ten times a full load, and as many as there may be on any machine.
+/// Workers of a load for each CPU here, ten times a full load, and as
+/// many as there may be on any machine.
 const WORKERS: (u32, u32) = (16, 64);
-/// Trials of a run: more than flags ask for that name all pairs of 64 CPUs, and as many blocks as there may be.
+/// Trials of a run: more than flags ask for that name all pairs of 64
+/// CPUs, and as many blocks as there may be.
 const MOST_TRIALS: usize = 50_000_000;
 
 /// Refuses a plan that asks for more than the flags let anybody ask for.

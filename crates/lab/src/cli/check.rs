@@ -30,13 +30,13 @@ use doorbell_results::record::{ResultFile, read};
     doorbell check --baseline a --baseline b --baseline c --baseline d --baseline e\n  \
                                                                 five runs show what differs from run to run")]
 pub struct Args {
-    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for standard
-    /// input. Given again it names further runs of that plan on this machine, at other times; five in all
-    /// show what differs from run to run, which else is assumed
+    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for
+    /// standard input. Given again it names further runs of that plan on this machine, at other
+    /// times; five in all show what differs from run to run, which else is assumed
     #[arg(long, value_name = "RESULT", required = true)]
     pub(super) baseline: Vec<PathBuf>,
-    /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms, lost>0, late>0; may be given
-    /// more than once
+    /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms,
+    /// lost>0, late>0; may be given more than once
     #[arg(long, value_parser = condition, value_name = "CONDITION", default_value = "p50>+5%")]
     fail_if: Vec<Condition>,
     #[command(flatten)]
@@ -138,7 +138,8 @@ fn plan(Repeat { args, baseline, question }: &Repeat, machine: &Machine) -> anyh
         )
         .into());
     }
-    // What a file says is no consent: the device of that name may be another by now, and the file somebody else's.
+    // What a file says is no consent: the device of that name may be
+    // another by now, and the file somebody else's.
     if let Some(configuration) =
         baseline.plan.configurations.iter().find(|configuration| configuration.target.is_some())
     {

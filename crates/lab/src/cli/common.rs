@@ -32,7 +32,8 @@ use doorbell_verdict::unmeasured::{Unmeasured, unmeasured};
 
 /// Causes for which nothing was measured that are told at once; of a mishap there is one.
 const MOST_CAUSES: usize = 3;
-/// How long the clock is calibrated: an error of 50 ns in either bracket then is one part in a million.
+/// How long the clock is calibrated: an error of 50 ns in either
+/// bracket then is one part in a million.
 const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// The machine, with a clock calibrated on the spot.
@@ -40,7 +41,8 @@ pub fn machine_here() -> Machine {
     doorbell_machine::here(doorbell_machine::clock::calibrate(CALIBRATION))
 }
 
-/// The names asked for, each once; where the word `all` stands, `all`. An unknown one is a usage error, as `find` tells it.
+/// The names asked for, each once; where the word `all` stands, `all`. An unknown one is a usage
+/// error, as `find` tells it.
 pub fn named<'name, T, E: std::fmt::Display>(
     asked: &[String],
     all: impl IntoIterator<Item = &'name str> + Clone,
@@ -112,14 +114,16 @@ pub const RUN: &str = "Run";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = RUN)]
 pub struct RunArgs {
-    /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
+    /// Where the result file goes (`-` for standard output) [default:
+    /// a new file in the user's state folder]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// A name for the result, shown by `compare` and `report`
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// What keeps the machine busy meanwhile, comma separated, each for every configuration: idle, full (square roots, five workers
-    /// for every three CPUs), or KIND[:WORKERS][:pinned] of sqrt, cpu, cache, memory, churn [default: idle]
+    /// What keeps the machine busy meanwhile, comma separated, each for every configuration: idle,
+    /// full (square roots, five workers for every three CPUs), or KIND[:WORKERS][:pinned] of
+    /// sqrt, cpu, cache, memory, churn [default: idle]
     #[allow(rustdoc::broken_intra_doc_links, reason = "the brackets say in the help what may be left out")]
     #[arg(long, value_delimiter = ',', value_parser = load, value_name = "LOAD")]
     pub load: Vec<Asked>,
@@ -129,10 +133,12 @@ pub struct RunArgs {
     /// Seed of the random orders [default: from the clock]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run the plan in this file (`-` for standard input): TOML or JSON as --save-plan writes it, or a result, whose plan is run again
+    /// Run the plan in this file (`-` for standard input): TOML or JSON as --save-plan writes it,
+    /// or a result, whose plan is run again
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Write the plan to this file and stop: TOML, or JSON where its name ends in .json (`-` for standard output)
+    /// Write the plan to this file and stop: TOML, or JSON where its
+    /// name ends in .json (`-` for standard output)
     #[arg(long, value_name = "FILE")]
     pub save_plan: Option<PathBuf>,
     /// Print the plan and stop
@@ -144,7 +150,8 @@ pub struct RunArgs {
     /// Print every table, warning and primitive cost below the answer
     #[arg(long)]
     pub details: bool,
-    /// Keep the result also as the baseline of this name, for `check --baseline NAME` and `compare NAME`
+    /// Keep the result also as the baseline of this name, for `check
+    /// --baseline NAME` and `compare NAME`
     #[arg(long, value_name = "NAME", value_parser = baseline_name)]
     pub save_baseline: Option<String>,
 }
@@ -200,7 +207,8 @@ impl RunArgs {
         self.deliver(&result, terminal)
     }
 
-    /// The machine that is about to be measured. Whoever ends the command from here on gets a result, however little is in it.
+    /// The machine that is about to be measured. Whoever ends the command from here on gets a
+    /// result, however little is in it.
     pub fn machine(&self) -> anyhow::Result<Machine> {
         signals::listen()?;
         // Before it is looked at: what is recorded is what the sides will inherit.
@@ -354,7 +362,8 @@ pub fn carry_out(
     Ok(result?)
 }
 
-/// The words of this command, for the result; bytes that are not UTF-8 are replaced, as JSON has none.
+/// The words of this command, for the result; bytes that are not
+/// UTF-8 are replaced, as JSON has none.
 pub fn command_line() -> Vec<String> {
     std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }

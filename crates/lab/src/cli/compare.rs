@@ -38,16 +38,18 @@ mod live;
     doorbell compare --live 'sysctl -qw kernel.sched_autogroup_enabled=0; doorbell' \\\n                             \
     'sysctl -qw kernel.sched_autogroup_enabled=1; doorbell' -- ping futex --gap 0")]
 pub struct Args {
-    /// What to compare with: a file, a baseline kept by --save-baseline, or `-` for standard input; with --live a command of the shell that ends in the program
+    /// What to compare with: a file, a baseline kept by --save-baseline, or `-` for standard input;
+    /// with --live a command of the shell that ends in the program
     baseline: PathBuf,
     /// The results to compare, likewise; with --live one such command
     #[arg(required = true)]
     candidates: Vec<PathBuf>,
-    /// Measure instead: both commands are run with the arguments behind `--` and take turns in slices of a few milliseconds, until every
-    /// difference is decided
+    /// Measure instead: both commands are run with the arguments behind `--` and take turns in
+    /// slices of a few milliseconds, until every difference is decided
     #[arg(long, requires = "measured")]
     live: bool,
-    /// Lay the machines of all results side by side instead: types against each other, how far those of one type differ, which are odd
+    /// Lay the machines of all results side by side instead: types against each other, how far
+    /// those of one type differ, which are odd
     #[arg(long, conflicts_with_all = ["live", "threshold"])]
     machines: bool,
     /// How long --live may take

@@ -55,7 +55,8 @@ impl Exit {
         }
     }
 
-    /// How a run ends it of which a verdict was asked: a limit that was seen to be broken is so whatever else was not measured.
+    /// How a run ends it of which a verdict was asked: a limit that was seen to be broken is so
+    /// whatever else was not measured.
     pub fn and_verdict(self, verdict: Self) -> Self {
         match (self, verdict) {
             (Self::Done, verdict) | (Self::Failed, verdict @ Self::Regression) => verdict,

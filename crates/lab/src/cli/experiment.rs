@@ -6,8 +6,8 @@ use super::{bounds, plan_file};
 use doorbell_results::machine::Machine;
 use doorbell_results::plan::Plan;
 
-/// Arguments that make a plan. Everything that a view or a verdict has to know of the experiment is stored with the plan, so that
-/// a result tells the same in a build that does not have it.
+/// Arguments that make a plan. Everything that a view or a verdict has to know of the experiment is
+/// stored with the plan, so that a result tells the same in a build that does not have it.
 pub trait Experiment {
     /// By which its plans and results are called.
     fn name(&self) -> &'static str;
@@ -18,7 +18,8 @@ pub trait Experiment {
     /// What the arguments ask for on `machine`.
     fn plan(&self, machine: &Machine) -> anyhow::Result<Plan>;
 
-    /// The sections in which its result is told: see `Section` of the crate for reports. None is a table for each quantity.
+    /// The sections in which its result is told: see `Section` of the crate for reports. None is a
+    /// table for each quantity.
     fn sections(&self) -> &'static [&'static str] {
         &[]
     }
@@ -33,7 +34,8 @@ pub trait Experiment {
         None
     }
 
-    /// The plan of the file, if one was named, else what the arguments make; with what is told of its result.
+    /// The plan of the file, if one was named, else what the
+    /// arguments make; with what is told of its result.
     fn planned(&self, machine: &Machine) -> anyhow::Result<Plan> {
         let flags = self.flags();
         let mut plan = match &flags.plan {

@@ -30,10 +30,11 @@ use doorbell_verdict::plausibility;
 /// Arguments of `doorbell explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a figure such as `round-trip`, a
-    /// warning such as `interference`, a rule such as `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`, a
-    /// stage or a cause of a slow wake-up, a verdict such as `inconclusive`, a placement such as `same-l3`, a percentile, or the head
-    /// of any column
+    /// A mechanism or an operation (`doorbell list` shows them), or a name out of a result: a
+    /// figure such as `round-trip`, a warning such as `interference`, a rule such as
+    /// `below-primitive-cost`, a primitive cost, a finding of `doorbell doctor`, a stage or a
+    /// cause of a slow wake-up, a verdict such as `inconclusive`, a placement such as `same-l3`, a
+    /// percentile, or the head of any column
     name: String,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -184,7 +185,8 @@ fn needs() -> Vec<Topic> {
     need::NEEDS.iter().map(|need| plain(need.name, "need", need.meaning)).collect()
 }
 
-/// Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the name of something above is explained there.
+/// Heads of columns, placements, percentiles, verdicts and parts of a run; most of what has the
+/// name of something above is explained there.
 fn terms() -> Vec<Topic> {
     let kinds = TERMS.iter().flat_map(|(kind, words)| words.iter().map(|word| (*kind, word)));
     kinds.map(|(kind, (name, meaning))| plain(name, kind, meaning)).collect()
@@ -228,7 +230,8 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What the head of a column means: the whole, without its unit if it has one, or both of its parts (`futex p50`).
+/// What the head of a column means: the whole, without its unit if it
+/// has one, or both of its parts (`futex p50`).
 fn composed<'topics>(name: &str, topics: &'topics [Topic]) -> Vec<&'topics Topic> {
     let bare = name.rsplit_once(", ").map_or(name, |(bare, _unit)| bare);
     let whole = [name, bare].map(|name| find(name, topics)).into_iter().find(|found| !found.is_empty());
@@ -294,7 +297,8 @@ mod tests {
         }
     }
 
-    /// The heads that tables are made with, read from the files that make them: whoever adds a column explains it.
+    /// The heads that tables are made with, read from the files that
+    /// make them: whoever adds a column explains it.
     #[test]
     fn every_head_of_every_table_has_an_explanation() {
         let topics: Vec<Topic> = REGISTRIES.iter().flat_map(|registry| registry()).collect();

@@ -36,9 +36,10 @@ use doorbell_subjects::fan::limits as fanout_limits;
     doorbell fanout sem-posix-for-all -n 20 --interval 10ms   one semaphore for all: duplicates and misses\n  \
     doorbell fanout --grid --interval 100ms                 the whole table of mechanisms, numbers, time-outs, pinnings")]
 pub struct Args {
-    /// What wakes each receiver, or `all`: sem-posix-named, sem-posix, sem-sysv (a set for each), sem-sysv-many (many in a
-    /// set), futex, eventfd, unix-dgram, condvar, signal-sigwaitinfo; sem-posix-for-all, one semaphore for all as a
-    /// demonstration of what goes wrong; null, the harness itself, is always run [default: sem-posix-named]
+    /// What wakes each receiver, or `all`: sem-posix-named, sem-posix, sem-sysv (a set for each),
+    /// sem-sysv-many (many in a set), futex, eventfd, unix-dgram, condvar, signal-sigwaitinfo;
+    /// sem-posix-for-all, one semaphore for all as a demonstration of what goes wrong; null,
+    /// the harness itself, is always run [default: sem-posix-named]
     #[arg(value_name = "MECHANISM", value_parser = offered::fan_outs(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Receivers, comma separated; A..B goes up by ten times [default: 20..2000]
@@ -47,25 +48,27 @@ pub struct Args {
     /// Recorded rounds of a trial; two of warm-up come before them
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: u32,
-    /// From the start of one round to the start of the next; a round begins only when all have taken the last
+    /// From the start of one round to the start of the next; a round
+    /// begins only when all have taken the last
     #[arg(long, value_parser = gap, value_name = "TIME", default_value = "200ms")]
     interval: Duration,
-    /// How receivers wait, comma separated: block, timeout=TIME, spin-then-block=TIME [default: block; with --grid
-    /// block,timeout=100ms]
+    /// How receivers wait, comma separated: block, timeout=TIME, spin-then-block=TIME [default:
+    /// block; with --grid block,timeout=100ms]
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// How notifier and receivers are spread over the CPUs, comma separated [default: unpinned; with --grid
-    /// unpinned,scatter]
+    /// How notifier and receivers are spread over the CPUs, comma separated [default: unpinned;
+    /// with --grid unpinned,scatter]
     #[arg(long, value_parser = pinning(), value_delimiter = ',', value_name = "HOW")]
     pin: Vec<Pinning>,
     /// What the receivers are, comma separated; of threads the notifier is one too
     #[arg(long, value_parser = contexts(), value_delimiter = ',', default_value = USUAL)]
     contexts: Vec<Contexts>,
-    /// Bytes of message in shared memory, written before each round and read by each receiver before its stamp
+    /// Bytes of message in shared memory, written before each round
+    /// and read by each receiver before its stamp
     #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = message)]
     size: u32,
-    /// The whole table: every mechanism x 20, 200, 2000 receivers x no time-out and one of 100 ms x unpinned and pinned x
-    /// idle and full load
+    /// The whole table: every mechanism x 20, 200, 2000 receivers x no time-out and one of 100 ms x
+    /// unpinned and pinned x idle and full load
     #[arg(long)]
     grid: bool,
     #[command(flatten)]

@@ -16,7 +16,8 @@ use doorbell_results::quantity::{duration, some_gap, span};
 use doorbell_subjects::gpu::{self, Way};
 use doorbell_verdict::gpu::{BLOCKS, SPINS, WAKES_GPU};
 
-/// How long each way is measured behind each kernel, in all blocks together, unless told otherwise; and so many kernels a block at least.
+/// How long each way is measured behind each kernel, in all blocks together, unless told otherwise;
+/// and so many kernels a block at least.
 const WINDOW: Duration = Duration::from_millis(250);
 const FEWEST_KERNELS: u32 = 5;
 /// What tells how to wait here: a way of each kind, behind kernels that are short, as long as a
@@ -52,13 +53,16 @@ const LONGEST: Duration = Duration::from_secs(1);
     It needs NVIDIA's driver (libcuda.so.1, opened when it runs) and a GPU; DOORBELL_CUDA_LIBRARY names another file.\n    \
     For a machine that is at hand for minutes, `ci/gpu pack` of the source makes a kit that measures everything.")]
 pub struct Args {
-    /// Ways to wait, or `all` [default: one of each kind]. GPU wakes CPU: gpu-stream-spin, gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin,
-    /// gpu-event-yield, gpu-event-auto, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd, gpu-host-futex, gpu-host-bell, gpu-flag,
-    /// gpu-write-value, gpu-hybrid, gpu-adaptive, gpu-events. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
+    /// Ways to wait, or `all` [default: one of each kind]. GPU wakes CPU: gpu-stream-spin,
+    /// gpu-stream-yield, gpu-stream-block, gpu-stream-auto, gpu-event-spin, gpu-event-yield,
+    /// gpu-event-auto, gpu-event-block, gpu-query, gpu-query-pause, gpu-host-eventfd,
+    /// gpu-host-futex, gpu-host-bell, gpu-flag, gpu-write-value, gpu-hybrid, gpu-adaptive,
+    /// gpu-events. CPU wakes GPU: gpu-launch, gpu-graph, gpu-resident, gpu-wait-value
     #[arg(value_name = "WAY", value_parser = offered::gpu_ways(), hide_possible_values = true)]
     ways: Vec<String>,
-    /// How long kernels work, comma separated, at most 1s; 10us-1ms draws each kernel's length anew, evenly by the logarithm [default:
-    /// 0,100us,1ms; where ways are named also 10us and 10ms]
+    /// How long kernels work, comma separated, at most 1s; 10us-1ms
+    /// draws each kernel's length anew, evenly by the logarithm
+    /// [default: 0,100us,1ms; where ways are named also 10us and 10ms]
     #[arg(long, value_delimiter = ',', value_name = "TIME", value_parser = kernel)]
     kernel: Vec<Kernel>,
     /// Kernels a second, or the time between two [default: one follows the other]
@@ -70,11 +74,12 @@ pub struct Args {
     /// How long gpu-hybrid asks before it blocks, at most 1s [default: 50us]
     #[arg(long, value_parser = span, value_name = "TIME")]
     spin: Option<Duration>,
-    /// The waiter's CPU: a number, or near or far for one of the NUMA node of the GPU or of the node farthest from it [default: wherever the
-    /// scheduler puts it]
+    /// The waiter's CPU: a number, or near or far for one of the NUMA node of the GPU or of the
+    /// node farthest from it [default: wherever the scheduler puts it]
     #[arg(long, value_name = "CPU", value_parser = cpu)]
     cpu: Option<Cpu>,
-    /// How long each way is measured behind each kernel, in all blocks together [default: 250ms, and at least 5 kernels a block]
+    /// How long each way is measured behind each kernel, in all blocks together [default: 250ms,
+    /// and at least 5 kernels a block]
     #[arg(long, value_parser = span, value_name = "TIME")]
     time: Option<Duration>,
     #[command(flatten)]

@@ -45,18 +45,20 @@ const WINDOW: Duration = Duration::from_millis(500);
     doorbell vm run --accel tcg --nvme poll --cpus 2 -- io --device /dev/nvme0n1   polling without hardware: counts, no times\n\n\
     An engine that is called polled has figures only if the device's interrupts stood still meanwhile.")]
 pub struct Args {
-    /// Wait for messages over loopback instead of a disk: what is named are then ways to wait, udp, udp-busy-poll, tcp, tcp-busy-poll, tcp-epoll-busy-poll,
-    /// and one layer up http-short-poll, http-long-poll, http-sse, websocket
+    /// Wait for messages over loopback instead of a disk: what is named are then ways to wait, udp,
+    /// udp-busy-poll, tcp, tcp-busy-poll, tcp-epoll-busy-poll, and one layer up
+    /// http-short-poll, http-long-poll, http-sse, websocket
     #[arg(long, conflicts_with_all = ["file", "device", "dir", "file_size", "precondition", "rw", "size", "buffered", "import"])]
     net: bool,
-    /// Beside the disk measure waiting for a message over loopback (tcp) and for a kernel of a GPU, polled and by interrupt: three devices, one table
+    /// Beside the disk measure waiting for a message over loopback (tcp) and for a kernel of a GPU,
+    /// polled and by interrupt: three devices, one table
     #[arg(long, conflicts_with = "net")]
     devices: bool,
     /// With --net, time between messages, comma separated [default: 5ms]
     #[arg(long, value_delimiter = ',', value_parser = some_gap, value_name = "TIME", requires = "net")]
     gap: Vec<Duration>,
-    /// I/O engines, or `all`: io-null (the control, always run), sync, sync-hipri, uring, uring-iopoll, uring-hybrid,
-    /// uring-sqpoll, uring-sqpoll-iopoll
+    /// I/O engines, or `all`: io-null (the control, always run), sync, sync-hipri, uring,
+    /// uring-iopoll, uring-hybrid, uring-sqpoll, uring-sqpoll-iopoll
     #[arg(value_name = "ENGINE", value_parser = offered::engines(), hide_possible_values = true)]
     engines: Vec<String>,
     /// Read this file, which is there already
@@ -65,8 +67,8 @@ pub struct Args {
     /// Read this block device
     #[arg(long, value_name = "DEVICE", value_parser = utf8, conflicts_with_all = ["dir", "file_size"])]
     device: Option<PathBuf>,
-    /// Allow that this device be overwritten, whole: the same as --device, by its name alone, such as nvme1n1; refused on a
-    /// device that is mounted, partitioned, swapped to or held
+    /// Allow that this device be overwritten, whole: the same as --device, by its name alone, such
+    /// as nvme1n1; refused on a device that is mounted, partitioned, swapped to or held
     #[arg(long, value_name = "NAME", requires = "device")]
     write_device: Option<String>,
     /// Make the file in this folder [default: here]
@@ -75,23 +77,27 @@ pub struct Args {
     /// Length of the file that is made, a whole number of MiB
     #[arg(long, value_name = "SIZE", value_parser = file_size, default_value = "256M")]
     file_size: u64,
-    /// Times the file, or with --write-device the device, is filled and then checked before the first trial: once from front to
-    /// end, then in random order [default: 1 for a file that is made, 0 for a device]
+    /// Times the file, or with --write-device the device, is filled and
+    /// then checked before the first trial: once from front to end, then in
+    /// random order [default: 1 for a file that is made, 0 for a device]
     #[arg(long, value_name = "PASSES", value_parser = clap::value_parser!(u32).range(0..=100))]
     precondition: Option<u32>,
-    /// Which way blocks go, comma separated [default: read,write for a file that is made, else read]
+    /// Which way blocks go, comma separated [default: read,write for
+    /// a file that is made, else read]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "HOW")]
     rw: Vec<How>,
     /// Bytes of a block, comma separated; multiples of 512
     #[arg(long, value_delimiter = ',', default_value = "4K", value_name = "SIZE", value_parser = block_size)]
     size: Vec<u32>,
-    /// Read a result of fio (--output-format=json+; of json, which has percentiles alone, as far as they go) into the same table; may be repeated. Engines are then measured only if named
+    /// Read a result of fio (--output-format=json+; of json, which has percentiles alone, as far as
+    /// they go) into the same table; may be repeated. Engines are then measured only if named
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Leave the page cache in: a demonstration of reads that no device sees
     #[arg(long)]
     buffered: bool,
-    /// The waiter's CPU, and one for a thread of the kernel [default: the first two this process may use]
+    /// The waiter's CPU, and one for a thread of the kernel [default:
+    /// the first two this process may use]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
     cpus: Vec<u32>,
     /// Transfers of a trial
@@ -112,7 +118,8 @@ enum How {
     Write,
 }
 
-/// A path that stands in the result, which is JSON and has no bytes: another is refused by the parser of the command line.
+/// A path that stands in the result, which is JSON and has no bytes: another is refused by the
+/// parser of the command line.
 fn utf8(text: &str) -> Result<PathBuf, std::convert::Infallible> {
     Ok(text.into())
 }
@@ -237,7 +244,8 @@ fn net(args: &Args, machine: &Machine) -> anyhow::Result<Net> {
 /// Kernels of the GPU whose end is waited for beside a disk's transfers.
 const KERNEL: Duration = Duration::from_micros(100);
 
-/// A message over loopback and the end of a kernel, each noticed by looking and by an interrupt; two sides on one CPU only sleep.
+/// A message over loopback and the end of a kernel, each noticed by looking and by an interrupt;
+/// two sides on one CPU only sleep.
 fn other_devices(placement: Placement) -> Vec<Configuration> {
     let ways = vec!["tcp".to_owned()];
     let gaps_ns = vec![ns(net::GAP)];
@@ -291,7 +299,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         )
         .into());
     }
-    // A user error is told before the file is made, and again, by the same rules, when each trial opens it.
+    // A user error is told before the file is made, and again, by the
+    // same rules, when each trial opens it.
     for direction in &directions {
         for &size in &args.size {
             if !made {

@@ -9,15 +9,17 @@ use doorbell_results::quantity::refused;
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::write::write;
 
-/// The folders for results that were given no other, as the environment names them (XDG Base Directory Specification).
+/// The folders for results that were given no other, as the environment names them (XDG Base
+/// Directory Specification).
 fn named_folders() -> impl Iterator<Item = PathBuf> {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = named("HOME").map(|home| home.join(".local/state"));
     [named("XDG_STATE_HOME"), home].into_iter().flatten().map(|state| state.join("doorbell"))
 }
 
-/// The folder for results that were given no other, made if it is not there: the first that is named and can be written, as `/` of an
-/// ordinary user without a home cannot. Where there is none, as in a service, it is one of this user's own among the temporary files.
+/// The folder for results that were given no other, made if it is not there: the first that is
+/// named and can be written, as `/` of an ordinary user without a home cannot. Where there is none,
+/// as in a service, it is one of this user's own among the temporary files.
 pub fn state_folder() -> std::io::Result<PathBuf> {
     for folder in named_folders() {
         match doorbell_files::folder(&folder) {
@@ -34,7 +36,8 @@ fn is_writable(folder: &Path) -> bool {
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The file `name` of the first folder that has it; where none has, its place in the one that is written to.
+/// The file `name` of the first folder that has it; where none has,
+/// its place in the one that is written to.
 fn kept(name: impl AsRef<Path>) -> std::io::Result<PathBuf> {
     for folder in named_folders() {
         match doorbell_files::resolved(&folder.join(name.as_ref())) {
@@ -111,7 +114,8 @@ const LAST: &str = "last";
 /// The longest path that is written down, bytes: more than any system opens.
 const LONGEST_PATH: u64 = 1 << 16;
 
-/// Remembers that the last result went to `path`. That it could not be is no failure of the run: `show` then says so.
+/// Remembers that the last result went to `path`. That it could not
+/// be is no failure of the run: `show` then says so.
 pub fn remember(path: &Path) {
     let Ok(mark) = state_folder().map(|folder| folder.join(LAST)) else { return };
     let Ok(path) = std::path::absolute(path) else { return };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs of `doorbell`, one file each: its arguments, and the few lines that call the rooms behind it.
+//! The verbs of `doorbell`, one file each: its arguments, and the few
+//! lines that call the rooms behind it.
 //!
-//! Adding a verb is adding a file, its `mod` and its line in `verbs!`. What measures is an [`experiment::Experiment`].
+//! Adding a verb is adding a file, its `mod` and its line in `verbs!`. What measures is an
+//! [`experiment::Experiment`].
 
 use out::aside;
 use std::process::ExitCode;
@@ -107,7 +109,8 @@ pub struct Cli {
     verb: Option<Verb>,
 }
 
-/// The verbs by what they are for, each by its module, whose name is its own: its arguments, and how they are carried out.
+/// The verbs by what they are for, each by its module, whose name is its own: its arguments, and
+/// how they are carried out.
 macro_rules! verbs {
     ($($group:literal: $($(#[$said:meta])* $verb:ident of $module:ident,)*)*) => {
         /// What to do.
@@ -255,7 +258,8 @@ const FIRST_EXAMPLES: &str = "EXAMPLES\n  \
     doorbell gate --max 50us              is a thread woken within 50 us here?\n  \
     doorbell check --baseline main        slower since --save-baseline main?\n";
 
-/// The definition of the command line, from which `--help`, completions and the manual page are made.
+/// The definition of the command line, from which `--help`,
+/// completions and the manual page are made.
 pub fn command() -> clap::Command {
     let command = Cli::command();
     let mut verbs = String::new();
@@ -292,7 +296,8 @@ pub fn main() -> ExitCode {
     with_room(of_the_user)
 }
 
-/// What `act` makes, on a stack with room for the parser, whatever a limit (`ulimit -s`) leaves this thread.
+/// What `act` makes, on a stack with room for the parser, whatever a
+/// limit (`ulimit -s`) leaves this thread.
 fn with_room(act: fn() -> ExitCode) -> ExitCode {
     const ROOM: usize = 8 << 20;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
@@ -351,8 +356,9 @@ fn of_the_user() -> ExitCode {
     }
 }
 
-/// The error that a flag of the survey stands before another verb, where it would be dropped without a word. What
-/// concerns the terminal belongs to every verb and may stand on either side of it.
+/// The error that a flag of the survey stands before another verb,
+/// where it would be dropped without a word. What concerns the
+/// terminal belongs to every verb and may stand on either side of it.
 fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     let (verb, _) = matches.subcommand()?;
     let flags = <survey::Args as clap::Args>::augment_args(clap::Command::new("survey"));
@@ -367,7 +373,8 @@ fn stray(matches: &clap::ArgMatches) -> Option<clap::Error> {
     Some(Cli::command().error(ErrorKind::ArgumentConflict, message))
 }
 
-/// What is wrong with a flag that shapes a plan beside a file that has one: any but those of the run.
+/// What is wrong with a flag that shapes a plan beside a file that
+/// has one: any but those of the run.
 fn beside_a_plan(matches: &clap::ArgMatches) -> Option<usage::Usage> {
     let command = Cli::command();
     let (definition, given) = match matches.subcommand() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Arguments of which shells complete what there is. The verbs check what was typed, and say more than a list could.
+//! Arguments of which shells complete what there is. The verbs check
+//! what was typed, and say more than a list could.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use doorbell_results::record::need::{NEEDS, need};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Standard output and standard error, and the one way in which the command writes to them.
 //!
-//! A reader that left, as `head` does, changes nothing about what a verb found: what is written goes nowhere, in silence, and the
-//! exit status stays the verb's, wherever that reader was. Whatever else stops a writing, such as a full disk, is told once the verb has ended,
-//! and is its status where that is not worse ([`unwritten`]). clippy.toml forbids the streams of the standard library everywhere else.
+//! A reader that left, as `head` does, changes nothing about what a verb found: what is written
+//! goes nowhere, in silence, and the exit status stays the verb's, wherever that reader was.
+//! Whatever else stops a writing, such as a full disk, is told once the verb has ended, and is its
+//! status where that is not worse ([`unwritten`]). clippy.toml forbids the streams of the standard
+//! library everywhere else.
 
 use std::io::{self, BufWriter, ErrorKind, Read as _, Write};
 use std::path::Path;
@@ -22,12 +24,14 @@ static GONE: AtomicBool = AtomicBool::new(false);
 /// What could not be written, the first of it.
 static UNWRITTEN: Mutex<Option<anyhow::Error>> = Mutex::new(None);
 
-/// Whether the reader of standard output has left or it takes no more, so that nothing more need be made for it.
+/// Whether the reader of standard output has left or it takes no
+/// more, so that nothing more need be made for it.
 pub fn gone() -> bool {
     GONE.load(Relaxed)
 }
 
-/// Remembers that something could not be written, which is told at the end: it changes nothing about what a verb finds.
+/// Remembers that something could not be written, which is told at the end: it changes nothing
+/// about what a verb finds.
 pub fn failed(error: anyhow::Error) {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
 }
@@ -110,8 +114,9 @@ pub fn say_bytes(bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Writes what `put` writes to the file `target`, whose old content stays until the new one is whole; `-` is standard output. A result is
-/// not replaced by what is no result: `report -o a.json b.json` was meant to read both.
+/// Writes what `put` writes to the file `target`, whose old content stays until the new one is
+/// whole; `-` is standard output. A result is not replaced by what is no result: `report -o a.json
+/// b.json` was meant to read both.
 pub fn put(target: &Path, put: impl Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     if is_result(target) {
         let refused = format!("{} is a result, which would be gone; name another file", target.display());
@@ -131,7 +136,8 @@ pub fn put(target: &Path, put: impl Fn(&mut dyn Write) -> io::Result<()>) -> any
     }
 }
 
-/// A file, or a pipe whose reader may leave: what is written then goes nowhere, before a writer in between makes another error of it.
+/// A file, or a pipe whose reader may leave: what is written then goes nowhere, before a writer in
+/// between makes another error of it.
 struct Piped<W>(W);
 
 impl<W: Write> Write for Piped<W> {
@@ -164,13 +170,15 @@ fn is_result(path: &Path) -> bool {
         && head.contains("\"schema_version\"")
 }
 
-/// Writes `bytes` to standard error. It is beside the answer: that it cannot be written changes nothing.
+/// Writes `bytes` to standard error. It is beside the answer: that it
+/// cannot be written changes nothing.
 pub fn aside_bytes(bytes: &[u8]) {
     #[expect(clippy::disallowed_methods, reason = "the one place of it")]
     let _ = io::stderr().write_all(bytes);
 }
 
-/// Writes a line to standard error, which is beside the answer: that it cannot be written changes nothing.
+/// Writes a line to standard error, which is beside the answer: that
+/// it cannot be written changes nothing.
 macro_rules! aside {
     () => {
         $crate::cli::out::aside_bytes(b"\n")

@@ -59,10 +59,12 @@ pub struct Args {
     /// Receivers, of one to many
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=20_000))]
     receivers: u32,
-    /// How often the waiter is woken, such as 20k/s; what wakes it, how long it spins and where it runs are then chosen together
+    /// How often the waiter is woken, such as 20k/s; what wakes it, how long it spins and where it
+    /// runs are then chosen together
     #[arg(long, value_parser = rate, value_name = "RATE", conflicts_with = "gap")]
     rate: Option<Duration>,
-    /// How the wake-ups come: `exponential` (of many sources), SHORTEST..LONGEST between two, or a FILE of gaps such as 12us, one a line
+    /// How the wake-ups come: `exponential` (of many sources), SHORTEST..LONGEST between two, or a
+    /// FILE of gaps such as 12us, one a line
     #[arg(long, value_name = "LAW", conflicts_with = "gap")]
     arrivals: Option<String>,
     /// The most CPU time that the wake-ups may take, in percent of one CPU

@@ -44,10 +44,12 @@ pub struct Args {
     /// How the waiter waits, comma separated: block, spin, spin-then-block=TIME, timeout=TIME
     #[arg(long, value_delimiter = ',', value_parser = wait_policy, default_value = "block", value_name = "POLICY")]
     wait: Vec<WaitPolicy>,
-    /// Give each configuration a trial of its own, some tens of milliseconds at a time, instead of turns of a millisecond
+    /// Give each configuration a trial of its own, some tens of
+    /// milliseconds at a time, instead of turns of a millisecond
     #[arg(long)]
     alone: bool,
-    /// Bytes of message in shared memory, written before the notification and read after the wake-up
+    /// Bytes of message in shared memory, written before the
+    /// notification and read after the wake-up
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = message)]
     size: Vec<u32>,
     /// What the two sides are, comma separated

@@ -12,8 +12,8 @@ const UNPINNED: &str = "unpinned";
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Placement")]
 pub struct PlacementArgs {
-    /// Relations, comma separated: same-core, smt-sibling, same-l2, same-cluster, same-l3, same-node, other-package,
-    /// other-node, unpinned [default: every one this machine has]
+    /// Relations, comma separated: same-core, smt-sibling, same-l2, same-cluster, same-l3,
+    /// same-node, other-package, other-node, unpinned [default: every one this machine has]
     #[arg(long, value_delimiter = ',', value_name = "RELATION", conflicts_with = "cpus")]
     placement: Vec<String>,
     /// Two CPUs by number, the notifier's first
@@ -64,7 +64,8 @@ pub fn present(topology: &Topology) -> Vec<Placement> {
     topology.pairs().into_iter().filter_map(|pair| Some(placement(pair.relation, pair.cpus?))).collect()
 }
 
-/// The nearest placement on two CPUs; on a machine of one CPU that one, and unpinned where no CPU is known.
+/// The nearest placement on two CPUs; on a machine of one CPU that
+/// one, and unpinned where no CPU is known.
 pub fn two_nearest(topology: &Topology) -> Placement {
     let all = present(topology);
     let two = |placement: &&Placement| placement.cpus.is_some_and(|[a, b]| a != b);

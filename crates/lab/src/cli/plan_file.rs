@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plan files: a [`Plan`] in TOML or JSON, written by `--save-plan` or by hand, or taken from a result.
+//! Plan files: a [`Plan`] in TOML or JSON, written by `--save-plan`
+//! or by hand, or taken from a result.
 //!
-//! Flags make a plan and a file is one: there is no second language. What a file may leave out has a usual value, and what it says is
-//! held to the bounds that the flags have.
+//! Flags make a plan and a file is one: there is no second language. What a file may leave out has
+//! a usual value, and what it says is held to the bounds that the flags have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +57,8 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
     Ok(plan)
 }
 
-/// Writes `plan` to the file at `path`, `-` being standard output: JSON where the name ends so, else TOML.
+/// Writes `plan` to the file at `path`, `-` being standard output:
+/// JSON where the name ends so, else TOML.
 pub fn save(plan: &Plan, path: &Path) -> anyhow::Result<()> {
     let text = if path.extension().is_some_and(|extension| extension == "json") {
         pretty_json(plan)? + "\n"
@@ -117,7 +119,8 @@ pub fn of_a_result(path: &Path) -> anyhow::Result<ResultFile> {
     Ok(result)
 }
 
-/// Refuses a result whose plan says more than is known: without it something else would be measured, and held against it.
+/// Refuses a result whose plan says more than is known: without it something else would be
+/// measured, and held against it.
 fn wholly_known(path: &Path, result: &[u8]) -> Result<(), Usage> {
     #[derive(serde::Deserialize)]
     struct Written {
@@ -140,8 +143,8 @@ struct Unknown {
     known: Vec<String>,
 }
 
-/// Every key of `value` that `schema` has no meaning for. Serde drops those of a table that says by a tag what it is, and
-/// tells nobody.
+/// Every key of `value` that `schema` has no meaning for. Serde drops those of a table that says by
+/// a tag what it is, and tells nobody.
 fn unknown(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Unknown> {
     let target = target(root, schema);
     let alternatives = target.get("oneOf").or_else(|| target.get("anyOf")).and_then(Value::as_array);
@@ -374,7 +377,8 @@ mod tests {
         }
     }
 
-    /// What the tables that say by a tag what they are do not know was dropped, and the plan ran as if it had not been written.
+    /// What the tables that say by a tag what they are do not know was dropped, and the plan ran as
+    /// if it had not been written.
     #[test]
     fn a_key_that_a_tagged_table_does_not_know_is_refused_by_name() {
         let told = |right: &str, wrong: &str| read_text(&BY_HAND.replace(right, wrong), "ping").unwrap_err();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options whose values are types of results, by the names that results have for them: no type of the command line's own stands between.
+//! Options whose values are types of results, by the names that results have for them: no type of
+//! the command line's own stands between.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 

@@ -31,11 +31,13 @@ use doorbell_subjects::operation;
     doorbell switch preempt-signal-timer preempt-watcher --contexts threads   how late preemption comes\n  \
     doorbell vm run --accel uintr --driver -- switch preempt-uintr-timer      by a timer without a signal")]
 pub struct Args {
-    /// Operations, or `all`: clock-read, getppid, gettid, gettid-syscall, read-nothing, page-fault-anonymous, page-fault-file, signal-self,
-    /// switch-yield, switch-futex, switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
-    /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq, handover-signal, stream-pipe, stream-mq,
-    /// turns-semop, echo-tcp, futex-wake-all, hackbench; and how late a thread is preempted, and what that takes from it: preempt-uintr-timer,
-    /// preempt-signal-timer, preempt-timerfd, preempt-watcher
+    /// Operations, or `all`: clock-read, getppid, gettid, gettid-syscall, read-nothing,
+    /// page-fault-anonymous, page-fault-file, signal-self, switch-yield, switch-futex,
+    /// switch-pipe, context1, timectxsw, timetctxsw2, touch; by name only, the protocols of
+    /// other tools: cache-line, line-cas, handover-mutex, handover-semop, handover-mq,
+    /// handover-signal, stream-pipe, stream-mq, turns-semop, echo-tcp, futex-wake-all,
+    /// hackbench; and how late a thread is preempted, and what that takes from it:
+    /// preempt-uintr-timer, preempt-signal-timer, preempt-timerfd, preempt-watcher
     #[arg(default_value = "all", value_name = "OPERATION", value_parser = offered::operations(), hide_possible_values = true)]
     operations: Vec<String>,
     /// What two sides are, comma separated
@@ -44,7 +46,8 @@ pub struct Args {
     /// Where two sides run, comma separated
     #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core,two-cores")]
     placement: Vec<Where>,
-    /// Which CPUs those are: the first alone for same-core [default: the first two this process may use]
+    /// Which CPUs those are: the first alone for same-core [default:
+    /// the first two this process may use]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
     cpus: Vec<u32>,
     /// Scheduling policies, comma separated; the second needs the right to real-time priority
@@ -174,7 +177,8 @@ pub(super) fn placements(
         placements.push(match (place, second) {
             (Where::SameCore, _) => pinned(first, first),
             (Where::TwoCores, Some(second)) => pinned(first, second),
-            // One of several placements that this machine lacks is left out; the only one asked for is an error.
+            // One of several placements that this machine lacks is
+            // left out; the only one asked for is an error.
             (Where::TwoCores, None) if wanted.len() > 1 => continue,
             (Where::TwoCores, None) => {
                 return Err(Usage(format!(

@@ -36,10 +36,11 @@ use doorbell_verdict::claims::coroutines::{BOARD, MAKING, SWITCHING};
     doorbell tasks --working-set sweep -n 100             where cache misses overtake the hand-off\n  \
     doorbell tasks --document                             a study's experiments, its claims held against this machine")]
 pub struct Args {
-    /// Kinds of task, or `all`: call (the control, always run), stackless, stackful, stackful-bare, tokio, async-executor,
-    /// thread-futex, thread-yield, process-futex, process-pipe, process-eventfd, process-yield; made, run once and reaped:
-    /// life-future, life-stackful, life-thread, life-fork, life-fork-exec, life-vfork, life-posix-spawn, life-clone; by name only: stackless-rotating,
-    /// process-pair, process-pair-rotating, timer-ticks
+    /// Kinds of task, or `all`: call (the control, always run), stackless, stackful, stackful-bare,
+    /// tokio, async-executor, thread-futex, thread-yield, process-futex, process-pipe,
+    /// process-eventfd, process-yield; made, run once and reaped: life-future, life-stackful,
+    /// life-thread, life-fork, life-fork-exec, life-vfork, life-posix-spawn, life-clone; by name
+    /// only: stackless-rotating, process-pair, process-pair-rotating, timer-ticks
     #[arg(value_name = "KIND", value_parser = offered::kinds(), hide_possible_values = true)]
     kinds: Vec<String>,
     /// Tasks, comma separated; A..B goes up by ten times [default: 10,1000]
@@ -48,19 +49,23 @@ pub struct Args {
     /// Numbers of tasks of the study by the makers of tornado-os, comma separated
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "tasks", value_name = "SERIES")]
     series: Vec<Series>,
-    /// All experiments of that study, each with its numbers of tasks, its queue and its way of measuring beside better ones
+    /// All experiments of that study, each with its numbers of tasks, its queue and its way of
+    /// measuring beside better ones
     #[arg(long, conflicts_with_all = ["kinds", "tasks", "yields", "series", "working_set"])]
     document: bool,
-    /// Turns of each task, comma separated; each ends with a hand-off [default: 10,000 hand-offs, in 10 to 100 turns; 1 for kinds that take no more]
+    /// Turns of each task, comma separated; each ends with a hand-off [default: 10,000 hand-offs,
+    /// in 10 to 100 turns; 1 for kinds that take no more]
     #[arg(short = 'y', long, value_delimiter = ',', value_name = "Y", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     yields: Vec<u32>,
     /// Bytes each task writes in its turn, comma separated, or `sweep`
     #[arg(long, value_delimiter = ',', default_value = "0", value_name = "BYTES", value_parser = working_set)]
     working_set: Vec<Set>,
-    /// Where threads and processes run, comma separated: all on one CPU, or dealt out in turn over two
+    /// Where threads and processes run, comma separated: all on one
+    /// CPU, or dealt out in turn over two
     #[arg(long, value_enum, value_delimiter = ',', default_value = "same-core")]
     placement: Vec<Where>,
-    /// Which CPUs those are: the first alone for same-core [default: the first two this process may use]
+    /// Which CPUs those are: the first alone for same-core [default:
+    /// the first two this process may use]
     #[arg(long, value_delimiter = ',', num_args = 1, value_name = "A,B")]
     cpus: Vec<u32>,
     /// Generations of a trial: all tasks made, run and reaped
@@ -211,8 +216,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     }
 }
 
-/// Turns of each of `tasks` where none are asked for: ten thousand hand-offs between making all and reaping them, since a hundred thousand
-/// between processes take a second or two.
+/// Turns of each of `tasks` where none are asked for: ten thousand hand-offs between making all and
+/// reaping them, since a hundred thousand between processes take a second or two.
 fn usual_turns(tasks: u32) -> u32 {
     (10_000 / tasks.max(1)).clamp(*TURNS.start(), *TURNS.end())
 }

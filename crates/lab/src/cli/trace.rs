@@ -57,7 +57,8 @@ const WINDOW: Duration = Duration::from_secs(10);
 pub struct Args {
     #[command(subcommand)]
     step: Option<Step>,
-    /// Record these processes, which run already, with the threads they have and make; comma separated
+    /// Record these processes, which run already, with the threads
+    /// they have and make; comma separated
     #[arg(
         long,
         short,
@@ -77,11 +78,13 @@ pub struct Args {
     /// Record this share of the time only, in slices of a fifth of a second at the most; by bpf
     #[arg(long, value_parser = duty, value_name = "SHARE")]
     duty: Option<f64>,
-    /// What records: a program in the kernel (bpf), or the kernel's trace events (tracefs), which cost the program more and also show its other
-    /// system calls [default: bpf where it can be had]
+    /// What records: a program in the kernel (bpf), or the kernel's
+    /// trace events (tracefs), which cost the program more and also
+    /// show its other system calls [default: bpf where it can be had]
     #[arg(long, value_name = "ENGINE", value_parser = engine())]
     engine: Option<Engine>,
-    /// Where the result file goes (`-` for standard output) [default: a new file in the user's state folder]
+    /// Where the result file goes (`-` for standard output) [default:
+    /// a new file in the user's state folder]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// A name for the result, shown by `compare` and `report`
@@ -103,9 +106,11 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Step {
-    /// Say what spinning, pinning, another mechanism or batches would change at an edge of a recorded program
+    /// Say what spinning, pinning, another mechanism or batches would
+    /// change at an edge of a recorded program
     Whatif(whatif::Args),
-    /// Show the slowest wake-ups of an edge of a recorded program, each with its stages and its cause
+    /// Show the slowest wake-ups of an edge of a recorded program,
+    /// each with its stages and its cause
     Show(show::Args),
     /// Write a recorded program for a flame graph, or for Perfetto
     Export(export::Args),
@@ -143,7 +148,8 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let begun = SystemTime::now();
     let machine = machine_here();
-    // Before the mounts of this thread become its own where tracefs has to be mounted: the command is to have those of its user.
+    // Before the mounts of this thread become its own where tracefs has to be mounted: the command is
+    // to have those of its user.
     let starter = if args.command.is_empty() { None } else { Some(Starter::new()?) };
     let recorded = match record(&args, &machine, starter, stop) {
         Err(Failure::Record(RecordError::NoProcess(pid))) => {

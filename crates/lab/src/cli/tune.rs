@@ -32,7 +32,8 @@ use doorbell_verdict::tune::{Placed, SLEEPS, SPINS, Tuned, tune};
     goes on with what it has. `doorbell top` shows which profile a process uses, and why not, if it does not. A profile\n  \
     of another machine or another kernel is not used.")]
 pub struct Args {
-    /// Where the profile goes [default: $DOORBELL_PROFILE, else doorbell/profile.toml in the user's configuration folder]
+    /// Where the profile goes [default: $DOORBELL_PROFILE, else
+    /// doorbell/profile.toml in the user's configuration folder]
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     profile: Option<PathBuf>,
     #[command(flatten)]

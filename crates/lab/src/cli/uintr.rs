@@ -26,7 +26,8 @@ use doorbell_subjects::mechanism::Contexts;
     doorbell uintr eventfd uintr-by-signals-epoll     without the CPU: what libuintr makes of signals\n\n\
     The eight lines of other tools: doorbell export classic RESULT")]
 pub struct Args {
-    /// Means of notification (`doorbell list`) [default: null, spin, eventfd, eventfd-epoll, futex, uintr, uintr-wait, uintr-epoll]
+    /// Means of notification (`doorbell list`) [default: null, spin, eventfd, eventfd-epoll, futex,
+    /// uintr, uintr-wait, uintr-epoll]
     #[arg(value_name = "MECHANISM", value_parser = offered::mechanisms(), hide_possible_values = true)]
     mechanisms: Vec<String>,
     /// Time between notifications, comma separated [default: 0,10ms,100ms,1s]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the verbs that answer a question share: the doctor first, then a run or an old result, then the verdict.
+//! What the verbs that answer a question share: the doctor first,
+//! then a run or an old result, then the verdict.
 
 use std::path::PathBuf;
 
@@ -60,8 +61,8 @@ pub enum Figures {
 }
 
 impl Source {
-    /// The result to judge: the one named, or that of carrying out the plan of `experiment`, once its doctor was heard on
-    /// standard error.
+    /// The result to judge: the one named, or that of carrying out the plan of `experiment`, once
+    /// its doctor was heard on standard error.
     pub fn figures(&self, experiment: &impl Experiment, terminal: &Terminal) -> anyhow::Result<Figures> {
         let (verb, run) = (experiment.name(), experiment.flags());
         if let Some(path) = &self.from {
@@ -102,10 +103,11 @@ impl Source {
         }
     }
 
-    /// Answers `question` of `result`, with `others` at hand. Saves what was just measured and shows the verdict; of an old result
-    /// only the latter. How the verdict ends the command
-    /// counts, unless the run itself failed or was interrupted. A run that cannot be judged, perhaps because it was interrupted
-    /// before its first trial, is saved and shown as any other.
+    /// Answers `question` of `result`, with `others` at hand. Saves what was
+    /// just measured and shows the verdict; of an old result only the latter.
+    /// How the verdict ends the command counts, unless the run itself failed
+    /// or was interrupted. A run that cannot be judged, perhaps because it was
+    /// interrupted before its first trial, is saved and shown as any other.
     pub fn deliver(
         &self,
         run: &RunArgs,

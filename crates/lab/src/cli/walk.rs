@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks over the whole command line: every option is given nonsense, and whatever the command then advises is tried.
+//! Walks over the whole command line: every option is given nonsense,
+//! and whatever the command then advises is tried.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -134,7 +135,8 @@ fn whatever_the_command_advises_is_accepted_by_it() {
             }
         }
     }
-    // Of each kind of text at least one, so that a change of the phrase does not leave the walk without steps.
+    // Of each kind of text at least one, so that a change of the
+    // phrase does not leave the walk without steps.
     for one in [
         "10us",
         "timeout=100us",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell anatomy` as a plan: every configuration twice, with the kernel's events recorded and without, so that what recording costs
-//! is measured in the same blocks.
+//! `doorbell anatomy` as a plan: every configuration twice, with the kernel's events recorded and
+//! without, so that what recording costs is measured in the same blocks.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use super::subject::subject;
 use doorbell_results::configuration::{Configuration, Trace, Until};
 use doorbell_results::plan::Plan;
 
-/// The gaps of a run that names none: a waiter that has only just fallen asleep, and one whose CPU has gone idle for good.
+/// The gaps of a run that names none: a waiter that has only just
+/// fallen asleep, and one whose CPU has gone idle for good.
 pub const GAPS: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
 
 /// Bytes of message unless told otherwise: one cache line, so that there is something to read.

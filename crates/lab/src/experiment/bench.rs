@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which configurations of a plan take turns on the bench, in what turns, and what their records are made of.
+//! Which configurations of a plan take turns on the bench, in what
+//! turns, and what their records are made of.
 
 use doorbell_harness::bench::Seen;
 use doorbell_harness::order::Cut;
@@ -66,8 +67,8 @@ pub(super) fn bench(
 /// So many things that share turns tell the machine's own change from that of one of them.
 const ENOUGH: usize = 3;
 
-/// By which those are accompanied that would take turns with too few others, in the order in which they are chosen: of each other kind
-/// of wait one.
+/// By which those are accompanied that would take turns with too few others, in the order in which
+/// they are chosen: of each other kind of wait one.
 const COMPANIONS: [&str; 3] = ["futex", "pipe", "eventfd"];
 
 /// What takes turns with those of `configurations` that have too few others to do so.
@@ -93,7 +94,8 @@ fn companion(name: &str, beside: &Configuration) -> Configuration {
     Configuration { contexts, placement, timing: beside.timing, ..configuration }
 }
 
-/// Those of `configurations` that follow one another, by place: of one class, one kind of sides and one placement.
+/// Those of `configurations` that follow one another, by place: of
+/// one class, one kind of sides and one placement.
 pub(super) fn turns(
     configurations: &[&Configuration],
     subject: impl Fn(&Configuration) -> Subject,
@@ -122,11 +124,13 @@ fn class(configuration: &Configuration, subject: &Subject) -> Class {
     }
 }
 
-/// The slices that both sides saw, with how many of the waits slept: each is a switch where it does.
+/// The slices that both sides saw, with how many of the waits slept:
+/// each is a switch where it does.
 pub(super) fn slices(sides: &[SideReport]) -> Vec<Slice> {
     let [first, second] = sides else { return Vec::new() };
     let counted = !first.counters.uncounted && !second.counters.uncounted;
-    // There and back both wait, and the side that notifies first times the rounds; one way the waiter does both.
+    // There and back both wait, and the side that notifies first
+    // times the rounds; one way the waiter does both.
     let one_way = second.slices.iter().any(|slice| slice.middle_ns > 0.0);
     let places = first.slices.iter().zip(second.slices.iter().map(Some).chain(std::iter::repeat(None)));
     let slice = |(first, second): (&Seen, Option<&Seen>)| {

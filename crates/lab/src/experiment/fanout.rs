@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell fanout` as a plan: the product of mechanisms, numbers of receivers, waiting policies and pinnings.
+//! `doorbell fanout` as a plan: the product of mechanisms, numbers of
+//! receivers, waiting policies and pinnings.
 
 use std::time::Duration;
 
@@ -78,8 +79,8 @@ impl FanOut {
     }
 }
 
-/// How long a plan of fan-outs takes: its rounds with two of warm-up, and starting and ending the receivers, of whom a
-/// machine of two CPUs manages some thousand a second.
+/// How long a plan of fan-outs takes: its rounds with two of warm-up, and starting and ending the
+/// receivers, of whom a machine of two CPUs manages some thousand a second.
 pub fn takes(plan: &Plan) -> Duration {
     const ROUNDS_OF_WARMUP: u64 = 2;
     const RECEIVER: Duration = Duration::from_millis(1);

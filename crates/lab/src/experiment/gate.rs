@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell gate` as a plan: wake-ups due at fixed times of a waiter that was left to sleep, on every CPU, for as long as it is to be
-//! believed.
+//! `doorbell gate` as a plan: wake-ups due at fixed times of a waiter that was left to sleep, on
+//! every CPU, for as long as it is to be believed.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub struct Gate {
 /// How long a trial is, if that leaves [`BLOCKS`]: long against what it costs to set one up.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Fewest and most blocks unless told otherwise: how unlike they are tells how much the wakes of one are alike.
+/// Fewest and most blocks unless told otherwise: how unlike they are
+/// tells how much the wakes of one are alike.
 const BLOCKS: std::ops::RangeInclusive<u128> = 10..=200;
 
 impl Gate {
@@ -46,7 +47,8 @@ impl Gate {
         };
         let configurations = self.placements.iter().map(configuration).collect();
         Plan {
-            // Where the longest is asked for, a trial left out because of interference would be the very answer left out.
+            // Where the longest is asked for, a trial left out because
+            // of interference would be the very answer left out.
             repeat_on_interference: false,
             ..Plan::new("gate", configurations, blocks, self.seed)
         }

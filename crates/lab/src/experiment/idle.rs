@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell idle` as a plan: how long the waiter slept x whether the kernel is asked to keep idle CPUs shallow.
+//! `doorbell idle` as a plan: how long the waiter slept x whether the
+//! kernel is asked to keep idle CPUs shallow.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use doorbell_results::plan::Plan;
 /// The harness's own cost, once in each run.
 const CONTROL: &str = "null";
 
-/// Gaps of a run that names none: three to a decade, from where no idle state pays to where every one does.
+/// Gaps of a run that names none: three to a decade, from where no
+/// idle state pays to where every one does.
 pub const GAPS: [Duration; 9] = [
     Duration::from_micros(10),
     Duration::from_micros(30),
@@ -29,9 +31,11 @@ pub const GAPS: [Duration; 9] = [
 #[derive(Debug, Clone)]
 pub struct Idle {
     pub mechanisms: Vec<String>,
-    /// Time between the last wake and the next notification, nanoseconds: how long the waiter sleeps.
+    /// Time between the last wake and the next notification,
+    /// nanoseconds: how long the waiter sleeps.
     pub gaps_ns: Vec<u64>,
-    /// Limits of latency that the kernel is asked to keep to, microseconds; none leaves the machine as it is.
+    /// Limits of latency that the kernel is asked to keep to,
+    /// microseconds; none leaves the machine as it is.
     pub limits_us: Vec<Option<u32>>,
     /// Where the notifier and the waiter run.
     pub placement: Placement,

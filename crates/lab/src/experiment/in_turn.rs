@@ -25,8 +25,8 @@ impl Partner {
         Ok(Some(Self { seat, in_turn }))
     }
 
-    /// `plan` as both carry it out: nobody looks in between, a pair of sides ends by the clock, and the harness, which is the
-    /// same in both, takes no time of what was asked for.
+    /// `plan` as both carry it out: nobody looks in between, a pair of sides ends by the clock, and
+    /// the harness, which is the same in both, takes no time of what was asked for.
     pub(super) fn plan(&self, mut plan: Plan, is_harness: impl Fn(&Configuration) -> bool) -> Plan {
         if !plan.configurations.iter().all(&is_harness) {
             plan.configurations.retain(|configuration| !is_harness(configuration));
@@ -61,7 +61,8 @@ impl Partner {
         Section { seat: self.seat.clone(), about }
     }
 
-    /// Runs a bench, whose sides meet those of the other program. However it ends, the other is not kept waiting.
+    /// Runs a bench, whose sides meet those of the other program.
+    /// However it ends, the other is not kept waiting.
     pub(super) fn bench<T>(
         &self,
         about: u64,

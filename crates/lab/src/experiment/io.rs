@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io` as a plan: I/O engines x directions x sizes of block, on one target; what the target needs before
-//! the first trial, and what follows from a trial's counts.
+//! `doorbell io` as a plan: I/O engines x directions x sizes of block, on one target; what the
+//! target needs before the first trial, and what follows from a trial's counts.
 
 use doorbell_results::configuration::{Configuration, Direction, Pattern, Placement, Target, Until};
 use doorbell_results::plan::Plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run tells while it goes on, in a file of its folder: written between trials by the process that starts them, and never while one
-//! runs. Whoever may read the folder may look.
+//! What a run tells while it goes on, in a file of its folder: written between trials by the
+//! process that starts them, and never while one runs. Whoever may read the folder may look.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,14 +17,16 @@ use serde::Serialize;
 /// The file's name.
 const FILE: &str = "live";
 
-/// The longest file that is written: the folder may be memory. A line takes some kilobytes; after it the run goes on untold.
+/// The longest file that is written: the folder may be memory. A line takes some kilobytes; after
+/// it the run goes on untold.
 const LONGEST: u64 = 32 << 20;
 
 /// The longest line that is read, and how much of a run is read at a look.
 const LONGEST_LINE: usize = 1 << 20;
 const MOST_READ: u64 = 8 << 20;
 
-/// The file as the run writes it. That it cannot be written is no reason to end a run: then nobody is told.
+/// The file as the run writes it. That it cannot be written is no
+/// reason to end a run: then nobody is told.
 #[derive(Debug)]
 pub struct Told {
     file: Option<File>,

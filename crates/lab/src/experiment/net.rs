@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell io --net` as a plan: ways to wait for a message over loopback, by interrupt, by polling, and one layer up.
+//! `doorbell io --net` as a plan: ways to wait for a message over loopback, by interrupt, by
+//! polling, and one layer up.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing,
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism;
 
-/// Time between events unless told otherwise: many times what any of the ways takes, so that every event is waited for.
+/// Time between events unless told otherwise: many times what any of
+/// the ways takes, so that every event is waited for.
 pub const GAP: Duration = Duration::from_millis(5);
 
 /// The harness itself, and sockets that sleep or are polled.

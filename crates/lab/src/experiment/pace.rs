@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// What a block takes beside its slices is unknown before the first.
 const UNKNOWN: Duration = Duration::from_millis(150);
 
-/// Blocks end when they are due: what one takes beside its slices, the next one's slices are shorter by.
+/// Blocks end when they are due: what one takes beside its slices,
+/// the next one's slices are shorter by.
 #[derive(Debug)]
 pub(super) struct Pace {
     begun: Instant,
@@ -40,7 +41,8 @@ impl Pace {
     }
 }
 
-/// What the slices of block `number` have, where those of the block before were `given` so much, and that one took the time between `ends`.
+/// What the slices of block `number` have, where those of the block before were `given` so much,
+/// and that one took the time between `ends`.
 fn given(block: Duration, number: u32, [before, now]: [Duration; 2], given: Duration) -> Duration {
     let beside = if number == 0 { UNKNOWN } else { (now - before).saturating_sub(given) };
     let room = (block * (number + 1)).saturating_sub(now).saturating_sub(beside);
@@ -51,7 +53,8 @@ fn given(block: Duration, number: u32, [before, now]: [Duration; 2], given: Dura
 mod tests {
     use super::*;
 
-    /// Blocks of a second of which 300 ms are taken by other things than slices, and a first one that took two.
+    /// Blocks of a second of which 300 ms are taken by other things
+    /// than slices, and a first one that took two.
     #[test]
     fn a_run_ends_when_it_is_due_whatever_its_blocks_take_beside_their_slices() {
         let (block, beside) = (Duration::from_secs(1), Duration::from_millis(300));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell pairs` as a plan: every pair of CPUs, or, where there are too many for the time, an even sample of them.
+//! `doorbell pairs` as a plan: every pair of CPUs, or, where there
+//! are too many for the time, an even sample of them.
 //!
-//! A machine of N CPUs has N(N−1)/2 pairs: 8128 for 128 CPUs. Measuring them takes the time of a trial each, and no two
-//! at once, which would measure their disturbing each other. So the plan keeps to a budget: trials get shorter down to
-//! `SHORTEST`, then blocks fewer down to one, and only then are pairs left out. Those kept are the rounds of a
-//! tournament: in each round every CPU meets one partner it has not met, so after any number of rounds no CPU has been
-//! looked at more often than another; and one pair of each relation is always among them.
+//! A machine of N CPUs has N(N−1)/2 pairs: 8128 for 128 CPUs. Measuring them takes the time of a
+//! trial each, and no two at once, which would measure their disturbing each other. So the plan
+//! keeps to a budget: trials get shorter down to `SHORTEST`, then blocks fewer down to one, and
+//! only then are pairs left out. Those kept are the rounds of a tournament: in each round every CPU
+//! meets one partner it has not met, so after any number of rounds no CPU has been looked at more
+//! often than another; and one pair of each relation is always among them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -136,14 +138,15 @@ impl Pairs {
     }
 }
 
-/// Whether both sides of a mechanism can share one CPU and still get anywhere: spinning sides cannot.
+/// Whether both sides of a mechanism can share one CPU and still get
+/// anywhere: spinning sides cannot.
 fn takes_turns(name: &str) -> bool {
     mechanism::find(name)
         .is_ok_and(|entry| matches!(entry.notification().waits, Waits::Blocks | Waits::Yields))
 }
 
-/// Every pair once, the lower CPU first, in the rounds of a tournament drawn at random (the circle method: one place stays,
-/// the others move on by one each round).
+/// Every pair once, the lower CPU first, in the rounds of a tournament drawn at random (the circle
+/// method: one place stays, the others move on by one each round).
 fn tournament(cpus: &[u32], random: &mut fastrand::Rng) -> Vec<[u32; 2]> {
     let mut places: Vec<Option<u32>> = cpus.iter().copied().map(Some).collect();
     random.shuffle(&mut places);
@@ -183,7 +186,8 @@ mod tests {
     use doorbell_results::machine::topology::Cpu;
     use std::collections::BTreeMap;
 
-    /// Two packages of 32 cores with two hardware threads each, eight cores behind each third-level cache.
+    /// Two packages of 32 cores with two hardware threads each, eight
+    /// cores behind each third-level cache.
     fn two_packages_of_64() -> Topology {
         let list = |ids: Vec<u32>| {
             let text: Vec<String> = ids.iter().map(u32::to_string).collect();

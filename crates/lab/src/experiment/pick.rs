@@ -21,7 +21,8 @@ pub struct Pick {
     pub question: question::Pick,
     /// Receivers, of one to many.
     pub receivers: u32,
-    /// Where the sides run, of one to one and many to one; more than one where the placement is to be chosen too.
+    /// Where the sides run, of one to one and many to one; more than
+    /// one where the placement is to be chosen too.
     pub placements: Vec<Placement>,
     /// Repetitions, if not the usual number.
     pub blocks: Option<u32>,
@@ -62,8 +63,9 @@ impl Pick {
         }
     }
 
-    /// The plan: what serves the needs, and the harness itself. What is not here is skipped when its turn comes, so that the result
-    /// says why. No configurations but the harness's if nothing serves.
+    /// The plan: what serves the needs, and the harness itself. What is
+    /// not here is skipped when its turn comes, so that the result says
+    /// why. No configurations but the harness's if nothing serves.
     pub fn plan(&self) -> Result<Plan, Unknown> {
         let mut mechanisms = Vec::new();
         let mut left_out = Vec::new();
@@ -125,7 +127,8 @@ impl Pick {
     }
 }
 
-/// What a run under traffic takes together, what a trial costs beside its window, and the shortest and longest window.
+/// What a run under traffic takes together, what a trial costs beside
+/// its window, and the shortest and longest window.
 const RUN: Duration = Duration::from_secs(45);
 const SETUP: Duration = Duration::from_millis(35);
 const WINDOW: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(250)];
@@ -137,7 +140,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Blocks of a run under traffic: the fewest that are judged, and one for interference.
 const BLOCKS: u32 = FEWEST_BLOCKS + 1;
 
-/// How long a waiter looks before it sleeps, in the order in which they are given up where there is no time for all.
+/// How long a waiter looks before it sleeps, in the order in which
+/// they are given up where there is no time for all.
 const SPINS_NS: [u64; 3] = [20_000, 50_000, 5_000];
 
 impl Pick {

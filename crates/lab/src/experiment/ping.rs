@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell ping` as a plan: the product of mechanisms, placements, patterns, gaps, sizes and waiting policies.
+//! `doorbell ping` as a plan: the product of mechanisms, placements,
+//! patterns, gaps, sizes and waiting policies.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -62,8 +63,8 @@ impl Default for Ping {
     }
 }
 
-/// The gaps of a one-way run that names none. The cost of a wake-up depends on how long the waiter slept: one machine's
-/// futex wake took 8 µs after a sleep of 10 µs and 34 µs after one of 1 ms.
+/// The gaps of a one-way run that names none. The cost of a wake-up depends on how long the waiter
+/// slept: one machine's futex wake took 8 µs after a sleep of 10 µs and 34 µs after one of 1 ms.
 pub const GAPS: [Duration; 5] = [
     Duration::from_micros(10),
     Duration::from_micros(100),
@@ -72,28 +73,33 @@ pub const GAPS: [Duration; 5] = [
     Duration::from_millis(100),
 ];
 
-/// How long a trial lasts unless told otherwise: some thousand wakes of the slowest kind back to back.
+/// How long a trial lasts unless told otherwise: some thousand wakes
+/// of the slowest kind back to back.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// What the windows of a run take together unless told otherwise, if [`BLOCKS`] allow it. A machine that is slow for half
-/// a second now and then is averaged over by many short blocks, and not by few long ones.
+/// What the windows of a run take together unless told otherwise, if
+/// [`BLOCKS`] allow it. A machine that is slow for half a second now and
+/// then is averaged over by many short blocks, and not by few long ones.
 const RUN: Duration = Duration::from_secs(5);
 
 /// Fewest and most blocks unless told otherwise, of trials.
 const BLOCKS: RangeInclusive<u32> = 10..=60;
 
-/// What a pair of sides measures of a configuration in slices, and the least of it where there are many.
+/// What a pair of sides measures of a configuration in slices, and
+/// the least of it where there are many.
 const TURN: Duration = Duration::from_millis(25);
 const LEAST: Duration = Duration::from_millis(5);
 
-/// Fewest wakes a trial with a gap is given time for, as long as that takes no more than [`LONGEST`].
+/// Fewest wakes a trial with a gap is given time for, as long as that
+/// takes no more than [`LONGEST`].
 const WAKES: u32 = 20;
 
 /// Longest window a gap can ask for.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Ping {
-    /// The plan: every configuration that makes sense. A configuration that cannot be true is left out here, not measured and explained.
+    /// The plan: every configuration that makes sense. A configuration that cannot be true is left
+    /// out here, not measured and explained.
     pub fn plan(&self) -> Plan {
         let mut configurations = Vec::new();
         for subject in &self.mechanisms {
@@ -150,8 +156,8 @@ fn by_turns() -> (Option<Bench>, RangeInclusive<u32>) {
     (Some(super::bench::asked()), super::bench::PAIRS)
 }
 
-/// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not known, and it gets the
-/// fewest.
+/// As many blocks as [`RUN`] has room for; how long a trial takes that ends by count alone is not
+/// known, and it gets the fewest.
 fn usual_blocks(configurations: &[Configuration], range: RangeInclusive<u32>) -> u32 {
     let windows: Option<u64> = configurations.iter().map(|configuration| configuration.until.time_ns).sum();
     let room = windows.map_or(0, |block_ns| RUN.as_nanos() as u64 / block_ns.max(1));
@@ -176,8 +182,8 @@ fn window(pattern: Pattern) -> Duration {
     WINDOW.max(gaps).min(LONGEST)
 }
 
-/// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never sleeps cannot be
-/// proven asleep.
+/// Two spinning sides on one core only measure the scheduler's time slice, and a waiter that never
+/// sleeps cannot be proven asleep.
 pub fn makes_sense(configuration: &Configuration, one_cpu: bool) -> bool {
     let Ok(entry) = doorbell_subjects::mechanism::find(&configuration.subject) else { return true };
     let waits = entry.notification().waits;
@@ -188,7 +194,8 @@ pub fn makes_sense(configuration: &Configuration, one_cpu: bool) -> bool {
     // Without a gap nothing is ever due, and one way there is no timing without stamps.
     let timed = configuration.pattern != Pattern::OpenLoop { gap_ns: 0 }
         && !(one_way && configuration.timing == Timing::Around);
-    // The slowdown is a share of a round trip at each side, which spinning sides do not time and a gap would be part of.
+    // The slowdown is a share of a round trip at each side, which
+    // spinning sides do not time and a gap would be part of.
     let slowed = configuration.injected_slowdown_ppm.is_none()
         || !(one_way || spins || configuration.pattern.gap_ns() > 0);
     timed
@@ -224,7 +231,8 @@ mod tests {
         ping.plan().configurations.into_iter().map(|configuration| configuration.subject).collect()
     }
 
-    /// Under `taskset -c 0` two spinning sides that nobody had pinned once measured the scheduler's time slice.
+    /// Under `taskset -c 0` two spinning sides that nobody had pinned
+    /// once measured the scheduler's time slice.
     #[test]
     fn sides_that_spin_are_not_left_to_a_scheduler_with_one_cpu() {
         assert_eq!(subjects(false), ["futex", "spin", "null"]);

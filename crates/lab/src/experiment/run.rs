@@ -40,8 +40,9 @@ pub struct Conditions {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Carries `plan` out. Only what concerns the whole run is an error; what happens to a trial is in its record. Between trials `progress` is
-/// told how far the run is, and nothing is called while one runs.
+/// Carries `plan` out. Only what concerns the whole run is an error;
+/// what happens to a trial is in its record. Between trials `progress`
+/// is told how far the run is, and nothing is called while one runs.
 pub fn carry_out(
     plan: Plan,
     machine: Machine,
@@ -162,8 +163,8 @@ pub fn carry_out(
     Ok(ResultFile { partial: interrupted(), warnings, ..result(plan, primitives, records, beside) })
 }
 
-/// How long a run may take that is looked at until what is asked of it is decided: that it ends by the clock says nothing of what it shows, and
-/// makes no verdict the more likely.
+/// How long a run may take that is looked at until what is asked of it is decided: that it ends by
+/// the clock says nothing of what it shows, and makes no verdict the more likely.
 const BUDGET: Duration = Duration::from_secs(60);
 
 fn emulated() -> Warning {

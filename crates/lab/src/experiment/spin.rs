@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell spin` as a plan: at each gap a waiter that sleeps at once, one that spins, and some that spin for a while first.
+//! `doorbell spin` as a plan: at each gap a waiter that sleeps at once, one that spins, and some
+//! that spin for a while first.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ pub struct Spin {
     pub seed: u64,
 }
 
-/// The gaps of a run that names none: about where sleeping begins to pay on machines of today, and well beyond.
+/// The gaps of a run that names none: about where sleeping begins to
+/// pay on machines of today, and well beyond.
 pub const GAPS: [Duration; 6] = [
     Duration::from_micros(5),
     Duration::from_micros(10),
@@ -44,7 +46,8 @@ const SPINS: [Duration; 4] = [
     Duration::from_micros(50),
 ];
 
-/// The longest gap through which a waiter is made to spin with sleep still to follow: beyond it no sleep costs as much.
+/// The longest gap through which a waiter is made to spin with sleep
+/// still to follow: beyond it no sleep costs as much.
 const LONGEST: Duration = Duration::from_micros(200);
 
 /// What a run takes until its first look: twice as long is still within the minute.
@@ -53,8 +56,8 @@ const RUN: Duration = Duration::from_secs(20);
 /// Wakes that it is given time for at the least.
 const WAKES: u32 = 3;
 
-/// The spins that are tried at `gap`: those that end before it, to show what a spin in vain costs, and the first that outlasts it
-/// by as much as a notification is late.
+/// The spins that are tried at `gap`: those that end before it, to show what a spin in vain costs,
+/// and the first that outlasts it by as much as a notification is late.
 pub fn usual_spins(gap: Duration) -> Vec<Duration> {
     let mut spins: Vec<Duration> = SPINS.into_iter().filter(|spin| *spin < gap).collect();
     if gap <= LONGEST {

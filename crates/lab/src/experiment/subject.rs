@@ -21,7 +21,8 @@ pub(super) fn family(configuration: &Configuration) -> Option<&'static dyn Famil
     family::of(FAMILIES, configuration.pattern)
 }
 
-/// What `configuration` measures; unknown if this build has nothing of the name, which its trial then says.
+/// What `configuration` measures; unknown if this build has nothing
+/// of the name, which its trial then says.
 pub fn subject(configuration: &Configuration) -> Subject {
     family(configuration).and_then(|family| family.subject(configuration)).unwrap_or_default()
 }

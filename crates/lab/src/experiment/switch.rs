@@ -11,7 +11,8 @@ pub struct Switch {
     pub operations: Vec<String>,
     /// Two processes, two threads, or both.
     pub contexts: Vec<Contexts>,
-    /// Where two sides run; an operation of one side runs where the first of them has its first CPU.
+    /// Where two sides run; an operation of one side runs where the
+    /// first of them has its first CPU.
     pub placements: Vec<Placement>,
     pub schedulers: Vec<Scheduler>,
     /// Working sets in bytes, written by each side before each switch.
@@ -23,7 +24,8 @@ pub struct Switch {
     pub seed: u64,
 }
 
-/// The working sets of a sweep that names none: a page, then up to more than a second-level cache holds.
+/// The working sets of a sweep that names none: a page, then up to
+/// more than a second-level cache holds.
 pub const WORKING_SETS: [u32; 7] = [0, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 impl Switch {
@@ -41,7 +43,8 @@ impl Switch {
             for (rank, &contexts) in joined.enumerate() {
                 for (order, &scheduler) in self.schedulers.iter().enumerate() {
                     for &size in &self.working_sets {
-                        // One side has nobody to be placed against, to share memory with or to be preferred over.
+                        // One side has nobody to be placed against, to
+                        // share memory with or to be preferred over.
                         let alone = !operation.form().two_sided;
                         if alone && (number, rank, order) != (0, 0, 0) {
                             continue;
@@ -73,8 +76,9 @@ impl Switch {
     }
 }
 
-/// Whether a working set of `size` means something to the operation: `touch` is nothing without one, a call or a fault
-/// knows none, and two sides that only yield have no hand-over before which to write it.
+/// Whether a working set of `size` means something to the operation:
+/// `touch` is nothing without one, a call or a fault knows none, and two
+/// sides that only yield have no hand-over before which to write it.
 fn uses_size(name: &str, size: u32, alone: bool) -> bool {
     match name {
         "touch" => size > 0,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell tasks` as a plan: kinds of task x numbers of tasks x turns of each x working sets x placements.
+//! `doorbell tasks` as a plan: kinds of task x numbers of tasks x
+//! turns of each x working sets x placements.
 
 use doorbell_results::configuration::{Configuration, Pattern, Placement, Until};
 use doorbell_results::plan::Plan;
@@ -70,8 +71,9 @@ impl Tasks {
     }
 }
 
-/// The experiments of the study whose claims a run is held against: its two comparisons over its own numbers of tasks, its
-/// queue beside one that is O(1), its way of measuring beside a cycle counter.
+/// The experiments of the study whose claims a run is held against:
+/// its two comparisons over its own numbers of tasks, its queue beside
+/// one that is O(1), its way of measuring beside a cycle counter.
 pub fn of_the_study(asked: &Tasks) -> Plan {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let switching = [

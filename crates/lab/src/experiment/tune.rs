@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell tune` as a plan: what a sleep and a wake cost on every placement, beside what a spinning wait that hits
-//! takes there.
+//! `doorbell tune` as a plan: what a sleep and a wake cost on every placement, beside what a
+//! spinning wait that hits takes there.
 
 use super::ping::Ping;
 use doorbell_results::configuration::Placement;

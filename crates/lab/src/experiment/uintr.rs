@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell uintr` as a plan: user interrupts beside what they would replace, in one boot: gaps x timings, sizes, time-outs.
+//! `doorbell uintr` as a plan: user interrupts beside what they would replace, in one boot: gaps x
+//! timings, sizes, time-outs.
 
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use doorbell_results::configuration::{Configuration, Pattern, Placement, Timing,
 use doorbell_results::plan::Plan;
 use doorbell_subjects::mechanism::{Contexts, Waits, find};
 
-/// What is set beside each other: the harness alone, spinning, what blocks, and user interrupts to a receiver that runs, sleeps
-/// in the driver, and sleeps in epoll. There and back, `eventfd` is two eventfds.
+/// What is set beside each other: the harness alone, spinning, what
+/// blocks, and user interrupts to a receiver that runs, sleeps in the
+/// driver, and sleeps in epoll. There and back, `eventfd` is two eventfds.
 pub const VARIANTS: [&str; 8] =
     ["null", "spin", "eventfd", "eventfd-epoll", "futex", "uintr", "uintr-wait", "uintr-epoll"];
 
@@ -20,7 +22,8 @@ pub const GAPS: [Duration; 4] =
 /// Sizes of message of a run that names none: one byte, and a page.
 pub const SIZES: [u32; 2] = [1, 4096];
 
-/// Time-outs of a run that names none: those that kernels for user interrupts were published with, or tried with.
+/// Time-outs of a run that names none: those that kernels for user
+/// interrupts were published with, or tried with.
 pub const TIMEOUTS: [Duration; 4] = [
     Duration::from_micros(100),
     Duration::from_micros(2500),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell why` as a plan: long trials in which the kernel's events are recorded for causes, and only the worst wakes kept.
+//! `doorbell why` as a plan: long trials in which the kernel's events are recorded for causes, and
+//! only the worst wakes kept.
 
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use super::subject::subject;
 use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::plan::Plan;
 
-/// The gap unless told otherwise: long enough for the waiter's CPU to go idle, short enough for a thousand wakes a second.
+/// The gap unless told otherwise: long enough for the waiter's CPU to go idle, short enough for a
+/// thousand wakes a second.
 pub const GAP: Duration = Duration::from_millis(1);
 
 /// Length of a trial unless told otherwise.

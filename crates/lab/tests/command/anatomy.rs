@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traced runs as a user meets them: stages that add up, causes that were planted, and nothing left in the kernel.
+//! Traced runs as a user meets them: stages that add up, causes that
+//! were planted, and nothing left in the kernel.
 //!
 //! Where the kernel's events cannot be had, each test says so and checks that the command does too.
 
@@ -22,11 +23,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::stage::{Stage, wait_until};
 
-/// One of these tests at a time: each run clears the buffers of dead ones, which another may be about to look at, and some load
-/// the machine with real-time programs.
+/// One of these tests at a time: each run clears the buffers of dead ones, which another may be
+/// about to look at, and some load the machine with real-time programs.
 pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
+/// Runs `test` with the kernel's trace files in sight, on a thread
+/// whose mounts end with it; else says why not.
 fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::spawn(move || match Tracefs::reach() {
@@ -193,7 +195,8 @@ fn an_interrupted_run_leaves_no_buffer_and_a_killed_one_is_cleared_by_the_next()
     });
 }
 
-/// Keeps CPU `cpu` from everybody else for `held`, `apart` apart, until told to stop; whether it may.
+/// Keeps CPU `cpu` from everybody else for `held`, `apart` apart,
+/// until told to stop; whether it may.
 fn hog(
     cpu: usize,
     held: Duration,
@@ -271,8 +274,8 @@ fn a_task_of_higher_priority_on_the_waiters_cpu_is_named_as_what_was_in_the_way(
     });
 }
 
-/// What `attempt` says when it first succeeds, or at the fifth time: on a busy machine the worst wakes of a run may be owed to
-/// other programs, and not one to what was planted.
+/// What `attempt` says when it first succeeds, or at the fifth time: on a busy machine the worst
+/// wakes of a run may be owed to other programs, and not one to what was planted.
 fn in_one_of_five(mut attempt: impl FnMut() -> Result<(), String>) -> Result<(), String> {
     let mut said = attempt();
     for _ in 1..5 {
@@ -315,7 +318,8 @@ fn found_while(words: &str, plant: impl Fn(Pid)) -> BTreeSet<&'static str> {
 #[test]
 fn a_waiter_that_is_stopped_by_a_signal_is_found_to_have_been() {
     with_events(|_| {
-        // Longer than a busy machine lets a ready task wait, so that the longest wakes are those with a stop.
+        // Longer than a busy machine lets a ready task wait, so that
+        // the longest wakes are those with a stop.
         let stop_and_go = |waiter| {
             // An error means that the trial is over.
             let _ = kill_process(waiter, Signal::STOP);
@@ -365,8 +369,9 @@ fn a_waiter_that_is_moved_while_it_is_ready_is_found_to_have_migrated() {
     });
 }
 
-/// A waiter asleep under a time-out of 50 ms to which nobody rings is a lost wake-up, which no mechanism here has; the record of
-/// one that was rescued is a fixture of the causes. What is seen live is that no wake is called rescued that was not.
+/// A waiter asleep under a time-out of 50 ms to which nobody rings is a lost wake-up, which no
+/// mechanism here has; the record of one that was rescued is a fixture of the causes. What is seen
+/// live is that no wake is called rescued that was not.
 #[test]
 fn no_wake_is_called_rescued_when_none_was() {
     with_events(|_| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bad input, low limits and missing permissions: a message that says what to do, the right exit code, nothing lost.
+//! Bad input, low limits and missing permissions: a message that says
+//! what to do, the right exit code, nothing lost.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -136,7 +137,8 @@ fn a_mechanism_named_twice_is_measured_once() {
     }
 }
 
-/// That the result was not written to `target` for lack of space, and that it is whole where the message says.
+/// That the result was not written to `target` for lack of space, and
+/// that it is whole where the message says.
 fn is_rescued(output: &Output, target: &str) {
     let text = complaint(output);
     assert_eq!(output.status.code(), Some(1), "{text}");
@@ -283,7 +285,8 @@ fn a_small_stack_is_enough() {
     }
 }
 
-/// What `ssh` and others share with this command they may have made so: "Resource temporarily unavailable".
+/// What `ssh` and others share with this command they may have made
+/// so: "Resource temporarily unavailable".
 #[test]
 fn a_standard_output_that_does_not_block_is_waited_for() {
     use std::io::Read as _;
@@ -452,7 +455,8 @@ fn where_home_cannot_be_written_a_result_goes_where_it_goes_without_one() {
     assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
 }
 
-/// `report -o r1.json r2.json` made a page of the first result, and `export csv r.json -o r.json` a table.
+/// `report -o r1.json r2.json` made a page of the first result, and
+/// `export csv r.json -o r.json` a table.
 #[test]
 fn no_page_table_or_plan_takes_the_place_of_a_result() {
     let stage = Stage::new();
@@ -590,7 +594,8 @@ fn a_dry_run_prints_the_plan_and_measures_nothing() {
     assert!(!stage.path().join("doorbell").exists());
 }
 
-/// It panicked where a second thread could not be had, and the first waited for that for ever, deaf to Ctrl-C.
+/// It panicked where a second thread could not be had, and the first
+/// waited for that for ever, deaf to Ctrl-C.
 #[test]
 fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
     let stage = Stage::new();
@@ -598,7 +603,8 @@ fn where_two_threads_cannot_be_had_nothing_panics_and_nothing_waits_for_them() {
     let program = stage.path().join("program");
     copy_of_doorbell(&program);
     fs::set_permissions(stage.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // No limit holds the superuser: then it is a user with no other process, who may have one thread more.
+    // No limit holds the superuser: then it is a user with no other
+    // process, who may have one thread more.
     let limits: &[&str] = if rustix::process::geteuid().is_root() {
         &["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", "--nproc=2:2"]
     } else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every verb that measures, and what befalls programs: killed at any moment, disks that are full, values that mean nothing.
+//! Every verb that measures, and what befalls programs: killed at any moment, disks that are full,
+//! values that mean nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,8 @@ use serde_json::Value;
 use crate::stage::Stage;
 use crate::world::World;
 
-/// A verb that measures, as words: `DIR` stands for a folder on a disk, `BASELINE` for a result to be held against.
+/// A verb that measures, as words: `DIR` stands for a folder on a
+/// disk, `BASELINE` for a result to be held against.
 struct Verb {
     /// A run that goes on for long.
     long: &'static str,
@@ -135,7 +137,8 @@ fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether a run of `words` measured nothing, for this machine has not what it takes; the reason is told.
+/// Whether a run of `words` measured nothing, for this machine has
+/// not what it takes; the reason is told.
 fn lacks(words: &str, output: &Output) -> bool {
     let lacks = output.stdout.is_empty() && matches!(output.status.code(), Some(1 | 2 | 4));
     let text = complaint(output);
@@ -189,7 +192,8 @@ fn kill_at_random_moments() {
         // Other tests look at buffers that dead runs left, which every traced run clears.
         let traced = ["anatomy", "why"].iter().any(|traced| name.starts_with(traced));
         let _alone = traced.then(|| crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner));
-        // The command dies at once or in a trial, by turns; `DOORBELL_ENDS=10` lets each verb meet each end ten times.
+        // The command dies at once or in a trial, by turns;
+        // `DOORBELL_ENDS=10` lets each verb meet each end ten times.
         let mut ends = ENDS.repeat(asked.unwrap_or(1));
         if asked.is_none() {
             ends.remove(number % 2);
@@ -284,8 +288,9 @@ fn buffers() -> Vec<String> {
     names.filter(is_left).collect()
 }
 
-/// `command` in a mount namespace in which `disk` is a small file system; the names that are left on it are written to
-/// the file `left`; if it is `full` from the start, those in the folder of runs.
+/// `command` in a mount namespace in which `disk` is a small file
+/// system; the names that are left on it are written to the file
+/// `left`; if it is `full` from the start, those in the folder of runs.
 fn with_small_disk(command: &Command, disk: &Path, full: bool, left: &Path) -> Command {
     let (disk, left) = (disk.display(), left.display());
     let (fill, within) = match full {
@@ -393,7 +398,8 @@ const EDGES: [&str; 2] = ["0", "18446744073709551615"];
 /// Flags whose value is any text, or the name of a file that a run would make.
 const FREE: [&str; 5] = ["name", "output", "save-baseline", "save-plan", "dir"];
 
-/// Whether a value is read as such, and not as text or as a path that the verb itself makes something of.
+/// Whether a value is read as such, and not as text or as a path that
+/// the verb itself makes something of.
 fn is_typed(flag: &clap::Arg) -> bool {
     let own = flag.get_value_parser().type_id();
     [ValueParser::string(), ValueParser::path_buf(), ValueParser::os_string()]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that is done with a result file after it was read; for the fuzzer and for the test that mutates files.
+//! Everything that is done with a result file after it was read; for
+//! the fuzzer and for the test that mutates files.
 
 use doorbell_report::style::Style;
 use doorbell_report::{comparison, export, summary};
@@ -8,8 +9,8 @@ use doorbell_verdict::compare::{RELEVANT, compare};
 use doorbell_verdict::plausibility::{Known, near_the_clock, violations};
 use doorbell_verdict::populations;
 
-/// Reads `bytes` as a result file and, if they are one, does with it all that the command does. Returns whether they
-/// were one.
+/// Reads `bytes` as a result file and, if they are one, does with it all that the command does.
+/// Returns whether they were one.
 pub(crate) fn exercise(bytes: &[u8]) -> bool {
     let Ok(mut result) = read::read_bytes(bytes.to_vec(), "fuzzed") else { return false };
     for record in &result.records {

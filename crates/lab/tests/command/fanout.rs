@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fan-outs as a user runs them: every receiver of every mechanism is woken in every round, whoever dies leaves nothing
-//! behind, and what does not fit the machine is said before anything starts.
+//! Fan-outs as a user runs them: every receiver of every mechanism is woken in every round, whoever
+//! dies leaves nothing behind, and what does not fit the machine is said before anything starts.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ fn fanout(words: &str) -> Vec<Value> {
     measured("fanout", words)
 }
 
-/// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.
+/// A busy machine may make figures doubtful, which this does not
+/// judge; a trial must have run to its end.
 fn ran(record: &Value) -> bool {
     matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
 }
@@ -65,11 +66,13 @@ fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
         assert_eq!(number(record, "/tally/seen"), 15, "{subject}: {record}");
         assert_eq!(number(record, "/tally/lost"), 0, "{subject}: {record}");
     }
-    // On a busy machine a receiver may get to its wait only when the next post is there, but not all of them every time.
+    // On a busy machine a receiver may get to its wait only when the
+    // next post is there, but not all of them every time.
     assert!(records.iter().map(|record| number(record, "/tally/timeouts")).sum::<u64>() > 0);
 }
 
-/// A receiver whose wait ran out while the last round's end was told had left before its signal came, and the run had failed.
+/// A receiver whose wait ran out while the last round's end was told had left before its signal
+/// came, and the run had failed.
 #[test]
 fn receivers_that_leave_by_themselves_at_the_end_fail_nobody() {
     for record in &fanout("signal-sigwaitinfo -n 40 --rounds 3 --interval 5ms --wait timeout=50us") {
@@ -93,9 +96,11 @@ fn one_semaphore_for_all_keeps_count_of_every_post() {
     let seen = number(record, "/tally/seen");
     let duplicates = number(record, "/tally/duplicate");
     let misses = number(record, "/tally/lost");
-    // Whoever took two took one of somebody else's: where all posts of a round are taken in it, both counts agree.
+    // Whoever took two took one of somebody else's: where all posts
+    // of a round are taken in it, both counts agree.
     assert_eq!(seen - duplicates, 120 - misses, "{record}");
-    // A receiver that is late for the last round of the warm-up takes its post in the first that counts.
+    // A receiver that is late for the last round of the warm-up takes
+    // its post in the first that counts.
     assert!(seen <= 120 + 12, "{record}");
 }
 

@@ -201,7 +201,8 @@ fn what_slurm_and_kubernetes_get_runs_each_node_whole_and_alone() {
     assert_eq!(job["spec"]["completionMode"], "Indexed");
     assert_eq!(job["spec"]["completions"], 40);
     let container = &job["spec"]["template"]["spec"]["containers"][0];
-    // Without a shell, which the image of crates/lab/package has not; each pod's file is its own, in a folder of its job's.
+    // Without a shell, which the image of crates/lab/package has not;
+    // each pod's file is its own, in a folder of its job's.
     let words: Vec<&str> =
         container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     assert_eq!(words[..6], ["doorbell", "gate", "--max", "50us", "--quiet", "--name"]);
@@ -229,8 +230,8 @@ fn names_that_would_be_options_or_break_a_line_are_refused() {
     }
 }
 
-/// Its failure was hidden: what it said of another, later, stood for that one, and that it had said nothing of itself was all there was to
-/// see.
+/// Its failure was hidden: what it said of another, later, stood for that one, and that it had said
+/// nothing of itself was all there was to see.
 #[test]
 fn a_node_that_says_it_is_another_is_not_heard_and_hides_no_failure() {
     let stage = Stage::new();
@@ -303,7 +304,8 @@ fn an_empty_list_of_nodes_is_wrong_usage_and_who_is_not_in_a_list_is_not_counted
     assert_eq!((text.as_str(), status), ("PASS 1 node\nNot asked, and not counted: b.\n", Some(0)));
 }
 
-/// A name of 100,000 letters had made the verdict of two files 300 kB, and one without a name had stood for all others without.
+/// A name of 100,000 letters had made the verdict of two files 300 kB, and one without a name had
+/// stood for all others without.
 #[test]
 fn a_result_of_no_node_is_named_and_shown_in_few_words() {
     let stage = Stage::new();
@@ -326,7 +328,8 @@ fn a_result_of_no_node_is_named_and_shown_in_few_words() {
     assert!(text.len() < 2000, "{text}");
 }
 
-/// `--plan '$HOME/plan.toml'` had been read by the shell that runs the loop, and a command in it been run there.
+/// `--plan '$HOME/plan.toml'` had been read by the shell that runs
+/// the loop, and a command in it been run there.
 #[test]
 fn no_word_of_the_verb_is_read_by_a_shell_on_its_way_to_the_node() {
     let stage = Stage::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for a GPU as a user measures it, on a driver made for tests, which says that it is none; and without any.
+//! Waiting for a GPU as a user measures it, on a driver made for
+//! tests, which says that it is none; and without any.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +35,8 @@ fn gpu(stage: &Stage, script: &str, words: &str) -> Output {
     unless_starved(|| command.output().unwrap())
 }
 
-/// What `run` comes to. On a machine so busy that the threads which stand for a GPU do not come to run for seconds, once more.
+/// What `run` comes to. On a machine so busy that the threads which stand for a GPU do not come to
+/// run for seconds, once more.
 fn unless_starved(mut run: impl FnMut() -> Output) -> Output {
     let starved = |output: &Output| String::from_utf8_lossy(&output.stderr).contains("did not answer within");
     let mut output = run();
@@ -96,7 +98,8 @@ fn the_first_lines_say_on_what_it_was_measured_and_show_report_and_compare_take_
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("no GPU: the driver made for tests"), "{said}");
-    // Which way is the fastest, unless the machine is so busy that the two clocks are not known well enough.
+    // Which way is the fastest, unless the machine is so busy that
+    // the two clocks are not known well enough.
     assert!(said.contains("Kernels of 200 µs: "), "{said}");
     for words in
         [vec!["show", file], vec!["show", "--details", file], vec!["report", file, "-o", "/dev/null"]]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell vm` with a script in the place of the emulator: what is refused before it starts, what comes home, and that
-//! nothing outlives the command. The guests themselves are booted by `ci/test/65-vm.sh`.
+//! `doorbell vm` with a script in the place of the emulator: what is
+//! refused before it starts, what comes home, and that nothing outlives
+//! the command. The guests themselves are booted by `ci/test/65-vm.sh`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -37,8 +38,8 @@ cat "$here/up" >&"$channel"
 
 fn with_guest(stage: &Stage, script: &str) -> PathBuf {
     let qemu = stage.path().join("qemu");
-    // Written by another process: were it open for writing here, a sibling test that forks just then would carry it along,
-    // and running it would fail with "text file busy".
+    // Written by another process: were it open for writing here, a sibling test that forks just then
+    // would carry it along, and running it would fail with "text file busy".
     // It is run by its number, and not by its name.
     let text = EMULATOR.replace("\ntouch", &format!("\nhere='{}'\ntouch", stage.path().display())) + script;
     let written = std::process::Command::new("sh")
@@ -165,7 +166,8 @@ fn whatever_ends_the_command_the_emulator_ends_with_it() {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), status, "{end:?}: {}", said(&output));
         if end == Signal::KILL {
-            // The death signal reaches the emulator itself; QEMU is one process, the script's `sleep` is not its like.
+            // The death signal reaches the emulator itself; QEMU is
+            // one process, the script's `sleep` is not its like.
             let script = |pid: &i32| {
                 fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|it| it.contains("\0-machine\0"))
             };

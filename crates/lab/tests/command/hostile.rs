@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Result files that were cut, spliced and forged, by the thousand: none of them makes the command panic.
+//! Result files that were cut, spliced and forged, by the thousand:
+//! none of them makes the command panic.
 
 use super::exercise::exercise;
 use super::stage::Stage;
 
-/// Mutations in the ordinary suite; `DOORBELL_MUTATIONS=1000000 cargo test --release --test command hostile` takes its time.
+/// Mutations in the ordinary suite; `DOORBELL_MUTATIONS=1000000 cargo test --release --test command
+/// hostile` takes its time.
 const MUTATIONS: u32 = 400;
 
 /// A real result with several mechanisms, patterns and blocks.

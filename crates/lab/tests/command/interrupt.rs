@@ -112,8 +112,8 @@ fn the_processes_of_a_trial_are_called_doorbell_where_processes_are_listed() {
     stage.wait_until_empty();
 }
 
-/// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many samples it kept, which are as
-/// many as rounds had ended.
+/// Interrupts a long trial in which a side has used CPU time for so many clock ticks; how many
+/// samples it kept, which are as many as rounds had ended.
 fn samples_kept_after(ticks: u64) -> u64 {
     let stage = Stage::new();
     let args = ["ping", "futex", "--gap", "0", "--time", "600s", "--blocks", "1", "--json", "--output", "-"];
@@ -137,15 +137,17 @@ fn samples_kept_after(ticks: u64) -> u64 {
     samples
 }
 
-/// With a computing program on its CPU the primitive cost of a switch once came out as milliseconds, and true round trips as impossible.
+/// With a computing program on its CPU the primitive cost of a switch once came out as
+/// milliseconds, and true round trips as impossible.
 #[test]
 fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
-    // How much CPU time passes before the first sample is the machine's affair: an emulated one took the first of these.
+    // How much CPU time passes before the first sample is the
+    // machine's affair: an emulated one took the first of these.
     assert!([20, 80, 320].into_iter().any(|ticks| samples_kept_after(ticks) > 0));
 }
 
-/// Mechanisms whose objects have names and outlive processes: they meet every way to end, the others one of them.
-/// `DOORBELL_ENDS=100` lets each of all mechanisms meet every way 25 times.
+/// Mechanisms whose objects have names and outlive processes: they meet every way to end, the
+/// others one of them. `DOORBELL_ENDS=100` lets each of all mechanisms meet every way 25 times.
 const NAMED: [&str; 5] = ["sem-posix-named", "sem-sysv", "mq-posix", "mq-sysv", "fifo"];
 
 /// Whom a round ends, and how.
@@ -195,7 +197,8 @@ fn kill_at_random_moments() {
             End::KillSide => random.choice(stage.sides(command)),
         };
         let how = if matches!(end, End::Interrupt) { Signal::INT } else { Signal::KILL };
-        // Between two trials there is no host, and a side may have left: then the command itself is the victim.
+        // Between two trials there is no host, and a side may have
+        // left: then the command itself is the victim.
         signal(victim.unwrap_or(command), how);
         if victim.is_some_and(|victim| victim != command) {
             // The run goes on without that trial; end it in the ordinary way.
@@ -356,8 +359,8 @@ fn a_side_that_is_stopped_becomes_a_record_that_says_hung() {
     stage.wait_until_empty();
 }
 
-/// A node that stands still for 400 ms of every second passed a limit of 50 ms, when a wake-up was counted from its own notification: those
-/// that were due meanwhile were not missed by anybody.
+/// A node that stands still for 400 ms of every second passed a limit of 50 ms, when a wake-up was
+/// counted from its own notification: those that were due meanwhile were not missed by anybody.
 #[test]
 fn a_gate_fails_on_a_node_that_is_frozen_now_and_then() {
     let stage = Stage::new();
@@ -379,7 +382,8 @@ fn a_gate_fails_on_a_node_that_is_frozen_now_and_then() {
     stage.wait_until_empty();
 }
 
-/// What was measured was saved, and the next look at it did not say that it was less than had been asked for.
+/// What was measured was saved, and the next look at it did not say
+/// that it was less than had been asked for.
 #[test]
 fn an_interrupted_gate_says_where_what_it_measured_is_saved_and_shows_it_again_as_partial() {
     let stage = Stage::new();
@@ -428,7 +432,8 @@ fn an_interrupted_run_leaves_the_file_that_was_there() {
     assert!(told.contains(&format!("Saved as {}", empty.display())), "{told}");
 }
 
-/// Until it has handlers for all that end it. On a busy machine its first instruction may be seconds away.
+/// Until it has handlers for all that end it. On a busy machine its
+/// first instruction may be seconds away.
 fn wait_until_it_listens(child: &Child) {
     let ends = [Signal::INT, Signal::TERM, Signal::HUP];
     let all: u64 = ends.iter().map(|end| 1 << (end.as_raw() - 1)).sum();
@@ -439,8 +444,8 @@ fn wait_until_it_listens(child: &Child) {
     });
 }
 
-/// A signal in the first second of a survey or of a whole table of fan-outs threw away what there was; a gate of ten minutes was lost with its
-/// terminal.
+/// A signal in the first second of a survey or of a whole table of fan-outs threw away what there
+/// was; a gate of ten minutes was lost with its terminal.
 #[test]
 fn a_signal_in_the_first_second_ends_a_run_with_what_there_is() {
     let gate = ["gate", "--max", "1s", "--time", "10m", "--placement", "unpinned", "--anyway"];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Transfers as a user runs them: a plain run writes to nothing but a file of its own and leaves none, whoever dies; what is
-//! called polled is proven or has no figures; what is somebody's is not written.
+//! Transfers as a user runs them: a plain run writes to nothing but a
+//! file of its own and leaves none, whoever dies; what is called polled
+//! is proven or has no figures; what is somebody's is not written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use serde_json::Value;
 
 use crate::stage::{Stage, records};
 
-/// A folder on whatever the tests are built on, which is a disk more often than a folder for temporary files is.
+/// A folder on whatever the tests are built on, which is a disk more
+/// often than a folder for temporary files is.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
@@ -21,7 +23,8 @@ fn left(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
-/// `doorbell io WORDS` in `folder`, its result on standard output; none where no file there can be transferred to directly.
+/// `doorbell io WORDS` in `folder`, its result on standard output; none where no file there can be
+/// transferred to directly.
 fn io(stage: &Stage, folder: &Path, words: &str) -> Option<Output> {
     let dir = folder.to_str().unwrap();
     let mut args = vec!["io", "--dir", dir, "--quiet", "--blocks", "1", "--output", "-"];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The live page as whoever speaks HTTP meets it: its owner, a page of elsewhere, and those who ask and do not listen.
+//! The live page as whoever speaks HTTP meets it: its owner, a page
+//! of elsewhere, and those who ask and do not listen.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -220,7 +221,8 @@ fn metrics_are_scraped_with_a_token_that_outlives_the_server() {
     assert!(String::from_utf8(once.stdout).unwrap().contains(&own));
 }
 
-/// 64 connections that said a letter each had kept the owner of the token out for as long as they liked.
+/// 64 connections that said a letter each had kept the owner of the
+/// token out for as long as they liked.
 #[test]
 fn who_holds_connections_open_and_shows_no_token_keeps_nobody_out() {
     let stage = Stage::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every mechanism this machine has, in trials between real processes and threads, and what it leaves behind.
+//! Every mechanism this machine has, in trials between real processes
+//! and threads, and what it leaves behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +19,8 @@ use super::stage::Stage;
 
 const BOTH: &str = "processes,threads";
 
-/// Measured by name alone, and tried with all others; what is above sockets or has a network device of its own is tried elsewhere.
+/// Measured by name alone, and tried with all others; what is above sockets or has a network device
+/// of its own is tried elsewhere.
 const BY_NAME: &[&str] = &[
     "futex-membarrier",
     "futex-waitv",
@@ -32,7 +34,8 @@ fn tried() -> impl Iterator<Item = &'static dyn Entry> {
     mechanism::usual().chain(by_name)
 }
 
-/// Runs `doorbell ping` with `args` for all of them and hands over the records of the mechanisms this machine has.
+/// Runs `doorbell ping` with `args` for all of them and hands over
+/// the records of the mechanisms this machine has.
 fn ping_all(args: &[&str]) -> Vec<Record> {
     let stage = Stage::new();
     let mut command = vec!["ping", "all", "--blocks", "1", "--contexts", BOTH, "--json", "--output", "-"];
@@ -57,7 +60,8 @@ fn waits(record: &Record) -> Waits {
     record.subject.notification().unwrap().waits
 }
 
-/// Every mechanism that is here must be among `records` for each kind of side it joins, unless `left_out` says so.
+/// Every mechanism that is here must be among `records` for each kind
+/// of side it joins, unless `left_out` says so.
 fn all_are_there(records: &[Record], left_out: impl Fn(Waits) -> bool) {
     for entry in tried() {
         for contexts in [Contexts::Processes, Contexts::Threads] {
@@ -109,7 +113,8 @@ fn all_rounds_of_a_trial_of_its_own_are_recorded_and_counters_cover_them() {
     }
 }
 
-/// Processes and threads have a pair each: where both counted their turns from the first, what shared none was held to have shared all.
+/// Processes and threads have a pair each: where both counted their turns from the first, what
+/// shared none was held to have shared all.
 #[test]
 fn turns_of_two_pairs_of_a_block_have_no_number_in_common() {
     let stage = Stage::new();
@@ -244,8 +249,8 @@ fn timed_waits_that_run_out_lose_nothing() {
     for record in &records {
         nothing_was_lost(record, 6);
     }
-    // A waiter that a busy machine holds up finds its notification there when its time has run out: one trial may be
-    // without a time-out, all of them are not.
+    // A waiter that a busy machine holds up finds its notification there when its time has run out: one
+    // trial may be without a time-out, all of them are not.
     assert!(records.iter().any(|record| waits(record) == Waits::Blocks && record.tally.timeouts > 0));
 }
 
@@ -291,8 +296,9 @@ fn a_waiter_that_is_said_to_block_really_sleeps() {
         nothing_was_lost(record, count);
         let asleep = record.tally.proven_asleep;
         let switches = record.sides[1].voluntary_switches;
-        // A busy machine may keep the waiter from its sleep for longer than the proof is waited for, and a wake that
-        // falls between the mark of sleep and the switch itself costs no switch; both are rare.
+        // A busy machine may keep the waiter from its sleep for longer than
+        // the proof is waited for, and a wake that falls between the mark
+        // of sleep and the switch itself costs no switch; both are rare.
         assert!(asleep > 0, "{}", name(record));
         assert!(switches + 1 + asleep / 10 >= asleep, "{switches} switches; {}", name(record));
     }
@@ -383,7 +389,8 @@ fn pid(child: &Child) -> i32 {
     i32::try_from(child.id()).unwrap()
 }
 
-/// Waits for an object that is not among those `noted` before: until its first trial, a run looks at the machine.
+/// Waits for an object that is not among those `noted` before: until
+/// its first trial, a run looks at the machine.
 fn wait_for_trials(stage: &Stage, noted: &BTreeSet<String>) {
     let start = Instant::now();
     while notes(stage).is_subset(noted) {

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::stage::Stage;
 
-/// A client that asked after the last event once hung: the server, and the thread in it that answers, had left.
+/// A client that asked after the last event once hung: the server,
+/// and the thread in it that answers, had left.
 #[test]
 fn every_way_to_wait_for_a_message_ends_with_every_event_seen_or_with_a_reason() {
     let stage = Stage::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Operations as a user runs them: each comes to its end, and its counts say what it claims to have done.
+//! Operations as a user runs them: each comes to its end, and its
+//! counts say what it claims to have done.
 
 use serde_json::Value;
 
@@ -20,7 +21,8 @@ fn figure(record: &Value, name: &str) -> Option<f64> {
     record["figures"].as_array()?.iter().find(|figure| figure["name"] == name)?["value"].as_f64()
 }
 
-/// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.
+/// A busy machine may make figures doubtful, which this does not
+/// judge; a trial must have run to its end.
 fn ran(record: &Value) -> bool {
     matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
 }
@@ -41,7 +43,8 @@ fn a_round_on_one_core_is_two_switches_at_least_and_three_counts_agree() {
     for record in &records(words) {
         let subject = &record["configuration"]["subject"];
         assert!(ran(record), "{subject}: {}", record["outcome"]);
-        // The two sides can only alternate; a round is missing one at most, where the window opened or closed.
+        // The two sides can only alternate; a round is missing one at
+        // most, where the window opened or closed.
         let per_round = figure(record, "switches per round").unwrap();
         assert!(per_round > 1.95, "{subject}: {per_round} switches a round on one core");
         let usage = figure(record, "check-getrusage").unwrap();
@@ -90,7 +93,8 @@ fn a_thread_that_computes_is_preempted_as_often_as_it_asked_by_whoever_watches_t
     assert!(figure(shared.unwrap(), "switches per round").unwrap() > 1.5);
 }
 
-/// The stream through a pipe once hung: the leader's last byte found the pipe full and its reader gone.
+/// The stream through a pipe once hung: the leader's last byte found
+/// the pipe full and its reader gone.
 #[test]
 fn a_stream_through_a_pipe_always_finds_its_end() {
     for _ in 0..20 {

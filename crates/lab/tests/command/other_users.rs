@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What other users of the machine, and whoever writes a file that is read, can make of the command: nothing.
+//! What other users of the machine, and whoever writes a file that is
+//! read, can make of the command: nothing.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +15,8 @@ use crate::stage::Stage;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
 
-/// The command's end, which comes: one that waits for ever is ended by timeout(1), with the status 124.
+/// The command's end, which comes: one that waits for ever is ended
+/// by timeout(1), with the status 124.
 fn ended(stage: &Stage, args: &[&str]) -> Output {
     let whole = stage.doorbell(args);
     let mut command = Command::new("timeout");
@@ -44,7 +46,8 @@ fn given_away(path: &Path) -> bool {
     chownat(CWD, path, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// A program that was moved away from its tree ran the scripts of whoever had the tree's path by then, as root.
+/// A program that was moved away from its tree ran the scripts of
+/// whoever had the tree's path by then, as root.
 #[test]
 fn the_program_runs_no_script_from_the_path_at_which_it_was_compiled() {
     let program = fs::read(env!("CARGO_BIN_EXE_doorbell")).unwrap();
@@ -69,7 +72,8 @@ fn a_script_of_another_users_folder_is_not_run() {
     let folder = stage.path().join("squall");
     fs::create_dir(&folder).unwrap();
     let script = "#!/bin/sh\ntouch ran\nexit 1\n";
-    // Written by another process, so that no sibling test that forks just then holds it open for writing.
+    // Written by another process, so that no sibling test that forks
+    // just then holds it open for writing.
     let write = ["-c", "printf %s \"$1\" >squall/build && chmod 777 squall/build", "sh", script];
     assert!(Command::new("sh").args(write).current_dir(stage.path()).status().unwrap().success());
     let output = ended(&stage, &["vm", "run", "--guest", "squall", "--", "tasks", "-n", "12"]);
@@ -77,7 +81,8 @@ fn a_script_of_another_users_folder_is_not_run() {
     assert!(!stage.path().join("ran").exists());
 }
 
-/// A process that has a FIFO open which shows as `link` in `/proc/PID/fd`; none where there are no namespaces to be had.
+/// A process that has a FIFO open which shows as `link` in
+/// `/proc/PID/fd`; none where there are no namespaces to be had.
 fn with_fifo_shown_as(link: &str) -> Option<Child> {
     let path = format!("/mnt{link}");
     let script = "mount -t tmpfs none /mnt && mkdir -p \"$(dirname \"$1\")\" && mkfifo \"$1\" && exec 7<>\"$1\" && umount -l /mnt \
@@ -101,7 +106,8 @@ fn with_fifo_shown_as(link: &str) -> Option<Child> {
     })
 }
 
-/// Whoever looked at all processes opened what was only called like our memory, and waited for ever.
+/// Whoever looked at all processes opened what was only called like
+/// our memory, and waited for ever.
 #[test]
 fn a_fifo_that_is_called_like_our_memory_stops_no_look() {
     let stage = Stage::new();

@@ -29,7 +29,8 @@ impl Drop for Hog {
     }
 }
 
-/// What it is then made of is tested where it is decided; here, that a computing program does not keep it from being had.
+/// What it is then made of is tested where it is decided; here, that
+/// a computing program does not keep it from being had.
 #[test]
 fn there_is_a_primitive_of_a_switch_beside_a_program_that_computes_all_the_time() {
     let mask = rustix::thread::sched_getaffinity(None).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of results: the schema describes them, the verbs that read them say what they found.
+//! What becomes of results: the schema describes them, the verbs that
+//! read them say what they found.
 
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ fn a_file_that_is_no_result_is_refused_with_what_it_is_and_what_to_do() {
         .stderr("doorbell: standard input is not a result of doorbell but one of fio; `doorbell io --import FILE` reads it and writes a result that stands in the same tables\n");
 }
 
-/// The two programs of a change are measured in turn, slice by slice, so that what the machine does meanwhile falls on both.
+/// The two programs of a change are measured in turn, slice by slice, so that what the machine does
+/// meanwhile falls on both.
 #[test]
 fn two_programs_are_compared_while_they_take_turns() {
     let stage = Stage::new();
@@ -191,7 +193,8 @@ fn a_run_compared_with_itself_is_the_same_and_with_a_slower_copy_a_regression() 
     let ping = "ping eventfd --alone --gap 0 --contexts threads --count 200 --blocks 6";
     let ping: Vec<&str> = ping.split(' ').collect();
     doorbell(&stage, &[ping.as_slice(), &["-q", "-o", &run]].concat()).assert().success();
-    // On a busy machine the run's own figures spread too much: these spread little, and the copy's are three times as long.
+    // On a busy machine the run's own figures spread too much: these
+    // spread little, and the copy's are three times as long.
     for (level, file) in [(10_000, &run), (30_000, &slower)] {
         let mut document: serde_json::Value = serde_json::from_slice(&std::fs::read(&run).unwrap()).unwrap();
         document["primitives"] = serde_json::json!([]);

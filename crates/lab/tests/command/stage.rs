@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests that drive the command share: a private runtime folder, and a mark by which its processes are found.
+//! What the tests that drive the command share: a private runtime
+//! folder, and a mark by which its processes are found.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Copies the command, by another process: were the copy open for writing here, a sibling test that forks just then would
-/// carry it along, and running it would fail with "text file busy".
+/// Copies the command, by another process: were the copy open for writing here, a sibling test that
+/// forks just then would carry it along, and running it would fail with "text file busy".
 pub(crate) fn copy_of_doorbell(to: &Path) {
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_doorbell")).arg(to).status();
     assert!(copied.unwrap().success());
@@ -23,7 +24,8 @@ pub(crate) fn write_program(to: &Path, script: &str) {
     assert!(written.unwrap().success());
 }
 
-/// A private runtime and state folder, and a mark in the environment of every process started in it.
+/// A private runtime and state folder, and a mark in the environment
+/// of every process started in it.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     mark: String,
@@ -72,7 +74,8 @@ impl Stage {
             .collect()
     }
 
-    /// The processes of the trial that runs now: its host and the sides, which inherit its arguments.
+    /// The processes of the trial that runs now: its host and the
+    /// sides, which inherit its arguments.
     pub(crate) fn trial_processes(&self) -> Vec<i32> {
         let verb = doorbell_harness::launch::HOST_VERB.as_bytes();
         let is_trial = |pid: &i32| {
@@ -93,8 +96,9 @@ impl Stage {
         self.trial_processes().into_iter().filter(|pid| parent(*pid) == Some(host)).collect()
     }
 
-    /// Clock ticks of CPU time that the busiest side of the trial that `command` runs now has used (proc(5), fields 14 and 15
-    /// of stat). The host is none: in an emulated machine it uses as much before there is a side.
+    /// Clock ticks of CPU time that the busiest side of the trial that `command` runs now has used
+    /// (proc(5), fields 14 and 15 of stat). The host is none: in an emulated machine it uses as
+    /// much before there is a side.
     pub(crate) fn side_ticks(&self, command: i32) -> u64 {
         let ticks = |pid: i32| {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -123,8 +127,8 @@ impl Stage {
         folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    /// Lets the run folders that are left look old: one whose maker was killed before it had locked it is left alone for a
-    /// minute, as its maker might only be slow.
+    /// Lets the run folders that are left look old: one whose maker was killed before it had locked
+    /// it is left alone for a minute, as its maker might only be slow.
     pub(crate) fn age_run_folders(&self) {
         for name in self.run_folders() {
             let folder = fs::File::open(self.path().join("doorbell").join(name)).unwrap();
@@ -133,8 +137,8 @@ impl Stage {
     }
 }
 
-/// Lets what `command` starts hear the signals that end it: whoever runs the tests may ignore them, as nohup(1) and a script's
-/// `&` do, and a child inherits that.
+/// Lets what `command` starts hear the signals that end it: whoever runs the tests may ignore them,
+/// as nohup(1) and a script's `&` do, and a child inherits that.
 pub(crate) fn hears_signals(mut command: Command) -> Command {
     // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
     unsafe {
@@ -155,7 +159,8 @@ pub(crate) fn records(output: &Output) -> Vec<Value> {
     result["records"].as_array().unwrap().clone()
 }
 
-/// Runs `doorbell VERB WORDS` on a stage of its own, on which nothing stays behind, and returns the records.
+/// Runs `doorbell VERB WORDS` on a stage of its own, on which nothing
+/// stays behind, and returns the records.
 pub(crate) fn measured(verb: &str, words: &str) -> Vec<Value> {
     let stage = Stage::new();
     let args: Vec<&str> = [verb, "--quiet", "--output", "-"].into_iter().chain(words.split(' ')).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A result tells the same in a build that knows none of its names: of subjects, of the experiment, of flags, of figures.
+//! A result tells the same in a build that knows none of its names:
+//! of subjects, of the experiment, of flags, of figures.
 
 use std::sync::OnceLock;
 
@@ -37,7 +38,8 @@ const RUNS: [&str; 15] = [
 /// The same, once more, against the result before.
 const CHECK: &str = "check --anyway --fail-if p50>+5% --fail-if lost>0 --baseline";
 
-/// A name that nothing has: the same letters, so that tables are as wide and what is sorted by name stays where it was.
+/// A name that nothing has: the same letters, so that tables are as
+/// wide and what is sorted by name stays where it was.
 fn unheard_of(name: &mut String) {
     *name = name.to_uppercase();
 }
@@ -58,7 +60,8 @@ fn renamed(result: &ResultFile) -> ResultFile {
     other
 }
 
-/// Everything that is told of `result`, in small letters and without the lines that hold its command.
+/// Everything that is told of `result`, in small letters and without
+/// the lines that hold its command.
 fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
     // So wide that no line is broken.
     let style = Style { width: 4000, ..Style::PLAIN };
@@ -76,7 +79,8 @@ fn told(result: &ResultFile, baseline: &ResultFile) -> Vec<(String, String)> {
     let source = Source { name: "run".to_owned(), result: result.clone(), verdict };
     all.push(("page".to_owned(), report(&[source]).unwrap()));
     let command = result.command_line.join(" ");
-    // The command, the one that repeats the run, and the result itself, which the page holds packed and as a digest.
+    // The command, the one that repeats the run, and the result
+    // itself, which the page holds packed and as a digest.
     let own = |line: &&str| {
         ![command.as_str(), "--plan", "id=\"results\"", "result sha256-"]
             .iter()
@@ -167,7 +171,8 @@ fn a_figure_that_no_table_knows_is_told_by_its_name() {
     }
 }
 
-/// As `doorbell explain` promises. What is data and not a word of ours is left out: numbers of CPUs, the kernel's names of idle states.
+/// As `doorbell explain` promises. What is data and not a word of ours is left out: numbers of
+/// CPUs, the kernel's names of idle states.
 #[test]
 fn every_head_on_every_page_has_an_explanation() {
     let stage = Stage::new();

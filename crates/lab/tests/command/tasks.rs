@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks as a user runs them: every kind has exactly its hand-offs, whoever dies leaves no process behind, and what does not
-//! fit the machine is said before anything starts.
+//! Tasks as a user runs them: every kind has exactly its hand-offs, whoever dies leaves no process
+//! behind, and what does not fit the machine is said before anything starts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,8 @@ fn tasks(words: &str) -> Vec<Value> {
     measured("tasks", &format!("{words} --blocks 1"))
 }
 
-/// A busy machine may make figures doubtful, which this does not judge; a trial must have run to its end.
+/// A busy machine may make figures doubtful, which this does not
+/// judge; a trial must have run to its end.
 fn ran(record: &Value) -> bool {
     matches!(record["outcome"]["kind"].as_str(), Some("done" | "implausible"))
 }
@@ -222,7 +223,8 @@ fn driver(all: &[i32]) -> (i32, Vec<i32>) {
     families.into_iter().max_by_key(|(_, children)| children.len()).unwrap_or_default()
 }
 
-/// A run of so many processes that hand over for long, once all are there: the driver and its children.
+/// A run of so many processes that hand over for long, once all are
+/// there: the driver and its children.
 fn crowd(stage: &Stage, number: usize) -> (std::process::Child, i32, Vec<i32>) {
     let [count, turns] = [number, 2_000_000 / number].map(|number| number.to_string());
     let args = [
@@ -293,8 +295,8 @@ fn a_task_killed_while_its_switches_are_being_counted_is_named_as_killed() {
     let stage = Stage::new();
     let args = "tasks process-futex -n 1000 -y 2000 --count 1 --blocks 1 --quiet --output -";
     let child = stage.doorbell(&args.split(' ').collect::<Vec<_>>()).spawn().unwrap();
-    // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the driver, which counts when all
-    // stand ready, waits for it.
+    // Whoever sleeps this early stands ready, and waits for control. Stopped, it is not asleep: the
+    // driver, which counts when all stand ready, waits for it.
     let (driver, children) = family(&stage, 50);
     let stopped = children[17];
     wait_until("a task that sleeps", || state(stopped) == Some('S'));

@@ -18,7 +18,8 @@ use crate::stage::Stage;
 struct Group(PathBuf);
 
 impl Group {
-    /// Makes one whose processes get a quarter of a CPU, or says what is lacking. No setting of any other group is touched.
+    /// Makes one whose processes get a quarter of a CPU, or says what
+    /// is lacking. No setting of any other group is touched.
     fn of_a_quarter() -> Result<Self, String> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let own = format!("doorbell-throttled-{}-{}", std::process::id(), MADE.fetch_add(1, Relaxed));
@@ -73,7 +74,8 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Its processes have ended; if one has not, the kernel keeps the group and the test has failed for that already.
+        // Its processes have ended; if one has not, the kernel keeps
+        // the group and the test has failed for that already.
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -128,8 +130,8 @@ fn a_quota_of_a_group_above_is_blamed_for_the_longest_wake_up_and_stands_beside_
     drop(inner);
 }
 
-/// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core takes: the group stands still for most of
-/// each period of 20 ms, in which wake-ups were due.
+/// A quarter of a CPU is far less than what notifies 5,000 times a second from a running core
+/// takes: the group stands still for most of each period of 20 ms, in which wake-ups were due.
 #[test]
 fn a_gate_never_passes_in_a_control_group_that_uses_up_its_quota() {
     let group = match Group::of_a_quarter() {

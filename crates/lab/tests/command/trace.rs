@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `doorbell trace` on programs whose wake graph is known: this test binary plays them, and counts what it does.
+//! `doorbell trace` on programs whose wake graph is known: this test
+//! binary plays them, and counts what it does.
 //!
 //! Where the kernel's events cannot be had, each test says so and checks that the command does too.
 
@@ -25,12 +26,14 @@ mod planted;
 const PLANTED: &str = "DOORBELL_PLANTED";
 const COUNTS: &str = "DOORBELL_PLANTED_COUNTS";
 
-/// Whether trace events name tasks by the numbers that are used here: `PROC_PID_INIT_INO` (kernel include/linux/proc_ns.h).
+/// Whether trace events name tasks by the numbers that are used here: `PROC_PID_INIT_INO` (kernel
+/// include/linux/proc_ns.h).
 fn in_first_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
-/// Runs `test` with the kernel's trace files in sight, on a thread whose mounts end with it; else says why not.
+/// Runs `test` with the kernel's trace files in sight, on a thread
+/// whose mounts end with it; else says why not.
 fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
     let _alone = crate::anatomy::ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     std::thread::spawn(move || match Tracefs::reach() {
@@ -140,8 +143,9 @@ impl Recording {
         [sum(&mut edges()), sum(&mut edges().filter(|edge| right(edge)))]
     }
 
-    /// That at least 99 of 100 wake-ups of `waiter` are `right`, and as many within 1 % as the kernel
-    /// counted sleeps of it, but for those whose waking was not told, which the recording counts.
+    /// That at least 99 of 100 wake-ups of `waiter` are `right`, and
+    /// as many within 1 % as the kernel counted sleeps of it, but for
+    /// those whose waking was not told, which the recording counts.
     fn holds(&self, waiter: &str, right: impl Fn(&Edge) -> bool) {
         assert_eq!(self.lost, 0, "a test program leaves few events");
         let [all, right] = self.wakes(waiter, right);

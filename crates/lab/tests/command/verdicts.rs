@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The verbs that answer a question: one verdict in words, the table behind it, the command that repeats it, an exit code.
+//! The verbs that answer a question: one verdict in words, the table behind it, the command that
+//! repeats it, an exit code.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,8 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What was said, without that others interfered with the run: whether they do is the affair of the machine that tests run on.
+/// What was said, without that others interfered with the run: whether they do is the affair of the
+/// machine that tests run on.
 fn verdict(said: &str) -> &str {
     match said.strip_prefix("Provisional: ") {
         Some(rest) => rest.split_once("otherwise.\n").map_or("", |(_, rest)| rest.trim_start()),
@@ -85,7 +87,8 @@ fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
         "the doctor is heard first: {}",
         complaint(&output)
     );
-    // The same figures at a price at which no latency is worth any CPU time, and at one at which all is.
+    // The same figures at a price at which no latency is worth any
+    // CPU time, and at one at which all is.
     let cheap = run(&stage, &["spin", "--from", file, "--worth", "0", "--details"]);
     assert!([Some(0), Some(4)].contains(&cheap.status.code()));
     assert!(text(&cheap).contains("wake x 0 + CPU"), "{}", text(&cheap));
@@ -94,7 +97,8 @@ fn spin_measures_every_way_to_wait_at_each_gap_and_gives_one_verdict() {
     assert_eq!(stored["plan"]["configurations"].as_array().unwrap().len(), 2 * 3 + 1);
 }
 
-/// The same question to three verbs is one configuration, and the kernel counts the same for it; how long it took is another matter.
+/// The same question to three verbs is one configuration, and the kernel counts the same for it;
+/// how long it took is another matter.
 #[test]
 fn one_mechanism_gap_and_placement_is_the_same_trial_whichever_verb_runs_it() {
     if !two_cpus() {
@@ -198,7 +202,8 @@ fn a_gate_passes_what_keeps_to_the_limit_and_fails_what_does_not() {
     let attempts =
         stored["records"].as_array().unwrap().iter().map(|record| record["attempts"].as_u64().unwrap());
     assert_eq!(attempts.max(), Some(1), "nothing is done over");
-    // How many wakes a busy machine has, and how much alike, is its affair: from here on they are 4000, one like another.
+    // How many wakes a busy machine has, and how much alike, is its
+    // affair: from here on they are 4000, one like another.
     let mut result = read::read(Path::new(file)).unwrap();
     result.records.iter_mut().for_each(|record| {
         let mut wakes = Histogram::new();
@@ -345,7 +350,8 @@ fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
     assert!(complaint(&twice).contains("was named before"), "{}", complaint(&twice));
 }
 
-/// A check once repeated what the baseline said, and that may be to overwrite a device by a name that is another's now.
+/// A check once repeated what the baseline said, and that may be to
+/// overwrite a device by a name that is another's now.
 #[test]
 fn a_check_repeats_nothing_that_transfers_blocks_whatever_the_file_says() {
     let stage = Stage::new();

@@ -5,7 +5,8 @@ use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Namespaces of the calling thread, and of what it starts, for everything that outlives processes and has a name.
+/// Namespaces of the calling thread, and of what it starts, for
+/// everything that outlives processes and has a name.
 pub(crate) struct World {
     queues: PathBuf,
 }
@@ -14,7 +15,8 @@ impl World {
     /// Moves the calling thread into it, or says what is lacking: it takes CAP_SYS_ADMIN.
     pub(crate) fn enter(folder: &Path) -> Result<Self, String> {
         let failed = |call: &str| Err(format!("{call}: {}", std::io::Error::last_os_error()));
-        // SAFETY: takes flags only. The mounts and the objects of System V that this thread sees change, nothing else does.
+        // SAFETY: takes flags only. The mounts and the objects of
+        // System V that this thread sees change, nothing else does.
         if unsafe { libc::unshare(libc::CLONE_NEWIPC | libc::CLONE_NEWNS) } != 0 {
             return failed("unshare");
         }

@@ -12,7 +12,8 @@ use crate::unit::{count, time};
 pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     let shown: Vec<&Curve> = curves.iter().collect();
     let frame = Frame::with_legend(&shown);
-    // One stall of 20 ms would push everything else into a corner: the last thousandth is left to the other charts.
+    // One stall of 20 ms would push everything else into a corner:
+    // the last thousandth is left to the other charts.
     let ends = curves
         .iter()
         .flat_map(|curve| [curve.series.min_ps, curve.series.quantile(0.999)])

@@ -18,7 +18,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The field of a chart with two axes, 640 units wide; the legend of `names` finds its room below.
+    /// The field of a chart with two axes, 640 units wide; the legend
+    /// of `names` finds its room below.
     pub(super) fn with_legend(names: &[&Curve]) -> Self {
         let mut frame =
             Self { width: 640.0, height: 380.0, left: 70.0, right: 612.0, top: 14.0, bottom: 330.0 };
@@ -87,7 +88,8 @@ impl Frame {
 
 const LEGEND_ROW: f64 = 18.0;
 
-/// The lines of a grid, each between the ends of its tick: those with a label, and fainter those without.
+/// The lines of a grid, each between the ends of its tick: those with
+/// a label, and fainter those without.
 pub(super) fn grid(picture: &mut Picture, ticks: &[Tick], ends: impl Fn(f64) -> [[f64; 2]; 2]) {
     for (class, labelled) in [("grid faint", false), ("grid", true)] {
         let mut lines =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many samples took how long, one strip per variant: counts are logarithmic, so that a single worst case shows.
+//! How many samples took how long, one strip per variant: counts are
+//! logarithmic, so that a single worst case shows.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};

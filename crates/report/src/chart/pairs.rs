@@ -11,8 +11,8 @@ const WITH_VALUES: usize = 20;
 /// What a page has room for across: more CPUs have smaller cells.
 const ROOM: f64 = 1040.0;
 
-/// Light (quick) and dark (slow) end of the colours: one hue, so that lightness alone carries the value; both stand off from light
-/// paper and from dark.
+/// Light (quick) and dark (slow) end of the colours: one hue, so that lightness alone carries the
+/// value; both stand off from light paper and from dark.
 const QUICK: [f64; 3] = [208.0, 228.0, 245.0];
 const SLOW: [f64; 3] = [16.0, 84.0, 158.0];
 

@@ -9,8 +9,9 @@ pub const COLORS: usize = 8;
 
 /// The style sheet of every chart, for light and dark.
 ///
-/// The hues are those of Okabe and Ito (Color Universal Design, 2008), told apart with every kind of colour blindness;
-/// darkened on light paper and lightened on dark until each has a contrast of at least 3 : 1 (WCAG 2.1, 1.4.11).
+/// The hues are those of Okabe and Ito (Color Universal Design, 2008), told apart with every kind
+/// of colour blindness; darkened on light paper and lightened on dark until each has a contrast of
+/// at least 3 : 1 (WCAG 2.1, 1.4.11).
 pub const STYLE: &str = include_str!("style.css");
 
 /// The class of a stroke of this variant.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Latency against the CPU time it costs: what lies left and low is better, and the dashed line joins those that no
-//! other variant beats in both.
+//! Latency against the CPU time it costs: what lies left and low is better, and the dashed line
+//! joins those that no other variant beats in both.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -13,7 +13,8 @@ use crate::unit::{count, time};
 /// Among more variants than these no mark can be told from another.
 const MOST: usize = 200;
 
-/// Draws the variants whose CPU time is known; none if there are fewer than two, or too many to be told apart. `price` says what that CPU time is.
+/// Draws the variants whose CPU time is known; none if there are fewer than two, or too many to be
+/// told apart. `price` says what that CPU time is.
 pub fn draw(curves: &[Curve], quantity: &str, price: &str) -> Option<Picture> {
     let known: Vec<(&Curve, f64, f64)> = curves
         .iter()
@@ -69,8 +70,8 @@ fn around(x: f64, y: f64) -> [f64; 4] {
     [x - 5.0, y - 5.0, x + 5.0, y + 5.0]
 }
 
-/// Where a name finds room beside its mark: right, left, above, below; none where others stand everywhere (the mark's
-/// title still tells it).
+/// Where a name finds room beside its mark: right, left, above, below; none where others stand
+/// everywhere (the mark's title still tells it).
 fn free_place(taken: &mut Vec<[f64; 4]>, x: f64, y: f64, name: &str, frame: &Frame) -> Option<(f64, f64)> {
     let long = name.chars().count() as f64 * LETTER;
     let places = [

@@ -42,8 +42,8 @@ pub fn draw(curves: &[Curve], quantity: &str) -> Picture {
     picture
 }
 
-/// Quantile and time, picoseconds, at both ends of each step: all quantiles that fall into a bucket have its time, so that what
-/// [`Distribution::reading`] says of any of them lies on the line.
+/// Quantile and time, picoseconds, at both ends of each step: all quantiles that fall into a bucket
+/// have its time, so that what [`Distribution::reading`] says of any of them lies on the line.
 fn steps(series: &Distribution) -> Vec<(f64, u64)> {
     let own = series.count.max(1);
     let (mut seen, mut from) = (0_u64, 0.0);
@@ -63,7 +63,8 @@ fn steps(series: &Distribution) -> Vec<(f64, u64)> {
 mod tests {
     use super::*;
 
-    /// The line led from bucket to bucket while the marks stood on its steps, so that marks lay beside it.
+    /// The line led from bucket to bucket while the marks stood on
+    /// its steps, so that marks lay beside it.
     #[test]
     fn every_mark_lies_on_its_curve() {
         let series = Distribution {

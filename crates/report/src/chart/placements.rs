@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One row per mechanism with a line for each placement: what a mechanism costs, and what the place costs it.
+//! One row per mechanism with a line for each placement: what a
+//! mechanism costs, and what the place costs it.
 
 use super::curve::Curve;
 use super::frame::{grid, group};
@@ -22,7 +23,8 @@ const COLUMNS: usize = 4;
 #[derive(Debug)]
 pub struct PlacementsRow<'curves> {
     pub name: String,
-    /// Its samples at each placement, by the placement's place in the legend; none where it was not run there.
+    /// Its samples at each placement, by the placement's place in the
+    /// legend; none where it was not run there.
     pub places: Vec<Option<Curve<'curves>>>,
 }
 
@@ -41,8 +43,8 @@ pub fn fits(rows: &[PlacementsRow]) -> usize {
 /// How high the rows of a card are together.
 const ROOM: f64 = 420.0;
 
-/// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a page has none. Where `of` mechanisms
-/// are more than there are rows, it says so.
+/// Draws it; `quantity` names what was timed, `places` the placements, `title` stands above where a
+/// page has none. Where `of` mechanisms are more than there are rows, it says so.
 pub fn draw(
     rows: &[PlacementsRow],
     places: &[String],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine's primitive costs over the run: a primitive cost that moves takes every figure with it.
+//! The machine's primitive costs over the run: a primitive cost that
+//! moves takes every figure with it.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -10,7 +11,8 @@ use crate::extra::PrimitiveLine;
 use crate::figures::Distribution;
 use crate::unit::time;
 
-/// Draws the primitive costs with more than one reading; none where there is no such primitive cost.
+/// Draws the primitive costs with more than one reading; none where
+/// there is no such primitive cost.
 pub fn draw(primitives: &[PrimitiveLine]) -> Option<Picture> {
     let primitives: Vec<&PrimitiveLine> =
         primitives.iter().filter(|primitive| primitive.medians.len() > 1).collect();

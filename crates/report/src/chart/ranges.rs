@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every variant in one line: from its shortest to its longest time, with the median and the tail marked. Readable with two
-//! variants and with two hundred.
+//! Every variant in one line: from its shortest to its longest time, with the median and the tail
+//! marked. Readable with two variants and with two hundred.
 
 use super::curve::Curve;
 use super::frame::{grid, group};
@@ -21,8 +21,8 @@ pub struct Group<'curves> {
     pub curves: &'curves [Curve<'curves>],
 }
 
-/// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and gives none), and `limit` is what
-/// times are held against, picoseconds.
+/// Draws it; `quantity` names what was timed, `title` stands above (a page has its own headings and
+/// gives none), and `limit` is what times are held against, picoseconds.
 pub fn draw(groups: &[Group], quantity: &str, title: Option<&str>, limit: Option<f64>) -> Picture {
     let variants: usize = groups.iter().map(|group| group.curves.len()).sum();
     let heads = groups.iter().filter(|group| !group.name.is_empty()).count();

@@ -11,8 +11,8 @@ pub(super) struct Tick {
     pub label: String,
 }
 
-/// What a scale reaches to at most: far beyond every time (3e10 years in picoseconds are 1e30) and far inside what
-/// powers of ten can be taken of. A file from elsewhere may hold any number.
+/// What a scale reaches to at most: far beyond every time (3e10 years in picoseconds are 1e30) and
+/// far inside what powers of ten can be taken of. A file from elsewhere may hold any number.
 const LEAST: f64 = 1e-6;
 const MOST: f64 = 1e30;
 
@@ -26,7 +26,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Over the positive ones of `values`, widened to the next round figures, drawn from `start` to `end`.
+    /// Over the positive ones of `values`, widened to the next round
+    /// figures, drawn from `start` to `end`.
     pub(super) fn over(values: impl IntoIterator<Item = f64>, start: f64, end: f64) -> Self {
         let (low, high) = values
             .into_iter()
@@ -127,8 +128,8 @@ impl Linear {
     }
 }
 
-/// Quantiles by the share of samples above them: each further nine is as wide as the one before, so that the tail has as
-/// much room as the body.
+/// Quantiles by the share of samples above them: each further nine is as wide as the one before, so
+/// that the tail has as much room as the body.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Nines {
     most: f64,

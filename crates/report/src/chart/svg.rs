@@ -132,7 +132,8 @@ impl Path {
 /// How far a line may lie beside a place it leaves out: less than the half of its own width.
 const BESIDE: f64 = 0.5;
 
-/// The places between which straight lines pass all others within [`BESIDE`] (U. Ramer 1972; D. H. Douglas, T. K. Peucker 1973).
+/// The places between which straight lines pass all others within [`BESIDE`] (U. Ramer 1972; D. H.
+/// Douglas, T. K. Peucker 1973).
 fn needed(places: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let Some(last) = places.len().checked_sub(1) else { return Vec::new() };
     let mut keep = vec![false; places.len()];
@@ -230,7 +231,8 @@ pub(super) fn line(class: &str, x1: f64, y1: f64, x2: f64, y2: f64) -> Element {
     Element::new("line").with("class", class).at("x1", x1).at("y1", y1).at("x2", x2).at("y2", y2)
 }
 
-/// `text` cut to about `room` units at the size of the charts' type; the whole of it belongs into a title.
+/// `text` cut to about `room` units at the size of the charts' type;
+/// the whole of it belongs into a title.
 pub(super) fn cut(text: &str, room: f64) -> String {
     let letters = (room / LETTER).max(1.0) as usize;
     if text.chars().count() <= letters {
@@ -239,7 +241,8 @@ pub(super) fn cut(text: &str, room: f64) -> String {
     text.chars().take(letters.saturating_sub(1)).chain(std::iter::once('…')).collect()
 }
 
-/// Mean advance of a letter in the charts' type, 12 units high: sans-serif faces lie between 0.5 and 0.58 of it.
+/// Mean advance of a letter in the charts' type, 12 units high:
+/// sans-serif faces lie between 0.5 and 0.58 of it.
 pub(super) const LETTER: f64 = 6.6;
 
 #[cfg(test)]

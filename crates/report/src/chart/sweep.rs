@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times against what is varied on purpose: the gap between notifications, the number of receivers or of tasks.
+//! Times against what is varied on purpose: the gap between
+//! notifications, the number of receivers or of tasks.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};
@@ -18,7 +19,8 @@ pub struct SweepCurve<'curves> {
     pub points: Vec<(f64, String, &'curves Distribution)>,
 }
 
-/// Draws it; none where there are fewer than two values. `along` is the title of the axis of values, with its unit.
+/// Draws it; none where there are fewer than two values. `along` is
+/// the title of the axis of values, with its unit.
 pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture> {
     let mut values: Vec<(f64, &str)> = lines
         .iter()
@@ -31,7 +33,8 @@ pub fn draw(lines: &[SweepCurve], quantity: &str, along: &str) -> Option<Picture
     }
     let looks: Vec<&Curve> = lines.iter().map(|line| &line.look).collect();
     let frame = Frame::with_legend(&looks);
-    // No gap has no place on a logarithmic axis: values stand side by side like words, which they are to a planner.
+    // No gap has no place on a logarithmic axis: values stand side by
+    // side like words, which they are to a planner.
     let step = (frame.right - frame.left - 60.0) / (values.len() - 1) as f64;
     let place = |value: f64| {
         let index = values.iter().position(|known| known.0 == value).unwrap_or(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The median of each trial, one line of marks per variant: how far a figure repeats, and whether an unpinned run is really
-//! two populations.
+//! The median of each trial, one line of marks per variant: how far a figure repeats, and whether
+//! an unpinned run is really two populations.
 
 use super::curve::Curve;
 use super::frame::{Frame, group};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The eight lines that ipc-bench prints, for comparison with results that exist in no other form.
 //!
-//! They say less than they seem to: a mean hides populations, and a standard deviation the tail that made it.
+//! They say less than they seem to: a mean hides populations, and a
+//! standard deviation the tail that made it.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A long table of comma-separated values: one number a line, with everything that tells where it comes from.
+//! A long table of comma-separated values: one number a line, with
+//! everything that tells where it comes from.
 
 use std::io::{self, Write};
 
@@ -30,8 +31,8 @@ impl Export for Csv {
     }
 }
 
-/// What a cell says. Words that a spreadsheet would take for a formula, and run, get an apostrophe, which it does not show
-/// (OWASP, "CSV Injection").
+/// What a cell says. Words that a spreadsheet would take for a formula, and run, get an apostrophe,
+/// which it does not show (OWASP, "CSV Injection").
 fn cell(value: &Value) -> String {
     match value {
         Value::Text(text) => match inert(text) {

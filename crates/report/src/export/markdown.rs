@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Markdown for an issue or a wiki: a table per quantity with its definition, then everything that is no figure.
+//! Markdown for an issue or a wiki: a table per quantity with its
+//! definition, then everything that is no figure.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parquet: the long table of figures and the histograms' bins, for DuckDB, pandas, Polars and Spark.
+//! Parquet: the long table of figures and the histograms' bins, for
+//! DuckDB, pandas, Polars and Spark.
 //!
-//! Both tables begin with what tells one run from another, so that the files of many machines can be read as one table.
+//! Both tables begin with what tells one run from another, so that
+//! the files of many machines can be read as one table.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -24,7 +26,8 @@ pub struct Figures;
 #[derive(Debug, Clone, Copy)]
 pub struct Bins;
 
-/// Lines that are held in memory together; a reader of a few columns seeks once for each of so many.
+/// Lines that are held in memory together; a reader of a few columns
+/// seeks once for each of so many.
 const GROUP: usize = 50_000;
 
 /// The columns that say which run a line is from.

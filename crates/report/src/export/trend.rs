@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tools that follow benchmarks over time take: a name that stays the same from run to run, and a few figures.
+//! What tools that follow benchmarks over time take: a name that
+//! stays the same from run to run, and a few figures.
 
 use crate::axis::Axis;
 use crate::figures::{Distribution, Figures};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of a fleet: a square for each node, thousands on one screen, and what `fleet verdict` says.
+//! The page of a fleet: a square for each node, thousands on one
+//! screen, and what `fleet verdict` says.
 
 use std::collections::HashSet;
 
@@ -153,7 +154,8 @@ pub fn page(
     Ok(page.render()?)
 }
 
-/// The largest side with which the squares of all types fit the screen, each type in rows of its own.
+/// The largest side with which the squares of all types fit the
+/// screen, each type in rows of its own.
 fn side(nodes: &[usize]) -> usize {
     let high = |side: usize| nodes.iter().map(|nodes| nodes.div_ceil(WIDTH / side) * side).sum::<usize>();
     SIDES.rev().find(|side| high(*side) <= HEIGHT).unwrap_or(*SIDES.start())

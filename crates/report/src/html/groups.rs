@@ -34,8 +34,9 @@ pub(crate) struct Group<'a> {
     pub apart: Vec<Axis>,
 }
 
-/// The variants that have `quantity`, in groups that differ only on one axis: the mechanism if there are several, else
-/// what differs most. With several files, the variants of one group are those of all files.
+/// The variants that have `quantity`, in groups that differ only on one
+/// axis: the mechanism if there are several, else what differs most.
+/// With several files, the variants of one group are those of all files.
 pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool) -> Vec<Group<'a>> {
     let having: Vec<(Item, &Distribution)> = items
         .iter()
@@ -84,7 +85,8 @@ pub(crate) fn groups<'a>(items: &[Item<'a>], quantity: Quantity, headline: bool)
 }
 
 impl<'a> Group<'a> {
-    /// The variants as curves, at most as many to a panel as there are colours; the harness in every panel.
+    /// The variants as curves, at most as many to a panel as there
+    /// are colours; the harness in every panel.
     pub(crate) fn panels(&self, several: bool) -> Vec<Vec<Curve<'a>>> {
         let (harness, variants): (Vec<_>, Vec<_>) =
             self.items.iter().partition(|(item, _)| item.row.is_harness());
@@ -131,8 +133,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The back-to-back or only rows of `quantity` by mechanism, with a line for each placement: names, rows. None where
-/// there are fewer than two placements.
+/// The back-to-back or only rows of `quantity` by mechanism, with a line for each placement: names,
+/// rows. None where there are fewer than two placements.
 pub(crate) fn by_placement<'a>(
     items: &[Item<'a>],
     quantity: Quantity,
@@ -149,7 +151,8 @@ pub(crate) fn by_placement<'a>(
             places.push(place);
         }
     }
-    // More lines than these in one row cannot be told apart; a run on chosen CPUs has its map of pairs instead.
+    // More lines than these in one row cannot be told apart; a run on
+    // chosen CPUs has its map of pairs instead.
     if !(2..=6).contains(&places.len()) || having.iter().any(|(item, _)| item.file > 0) {
         return None;
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report: one page that needs nothing but itself.
 //!
-//! Everything a reader needs is text and SVG in the page; the script adds only comfort (hiding variants, links to a variant,
-//! copying). The page forbids itself every connection by its content security policy, and names the digests of its own
-//! style and script there, so that nothing smuggled in by a result file could run.
+//! Everything a reader needs is text and SVG in the page; the script adds only comfort (hiding
+//! variants, links to a variant, copying). The page forbids itself every connection by its content
+//! security policy, and names the digests of its own style and script there, so that nothing
+//! smuggled in by a result file could run.
 
 mod anatomy;
 mod chapter;
@@ -48,7 +49,8 @@ pub enum ReportError {
     Template(#[from] askama::Error),
 }
 
-/// The report on `sources`: a chapter for each experiment, in which several runs of it are compared with each other.
+/// The report on `sources`: a chapter for each experiment, in which
+/// several runs of it are compared with each other.
 pub fn report(sources: &[Source]) -> Result<String, ReportError> {
     if sources.is_empty() {
         return Err(ReportError::Nothing);

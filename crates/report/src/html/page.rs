@@ -25,7 +25,8 @@ use doorbell_results::record::Warning;
 const STYLE: &str = include_str!("../../templates/report.css");
 const SCRIPT: &str = include_str!("../../templates/report.js");
 
-/// The most bytes of packed results that a page carries: with more of them it could no longer be sent by mail.
+/// The most bytes of packed results that a page carries: with more of
+/// them it could no longer be sent by mail.
 const MOST_DATA: usize = 2 << 20;
 
 #[derive(Debug, Template)]
@@ -190,7 +191,8 @@ fn together<'run>(said: impl Iterator<Item = (&'run Run, &'run String)>) -> Vec<
     told.into_iter().map(|(text, runs)| (runs.join(", "), text.clone())).collect()
 }
 
-/// The results as a JSON array, compressed (gzip) and in the letters of base 64, in which nothing can end an element.
+/// The results as a JSON array, compressed (gzip) and in the letters
+/// of base 64, in which nothing can end an element.
 fn packed(sources: &[Source]) -> Result<Option<String>, ReportError> {
     let results: Vec<_> = sources.iter().map(|source| &source.result).collect();
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
@@ -213,7 +215,8 @@ fn missing(source: &Source, figures: &Figures) -> Vec<Missing> {
     figures.absent.iter().map(one).collect()
 }
 
-/// The warnings of all runs; where several runs have the same with the same causes, it is told once.
+/// The warnings of all runs; where several runs have the same with
+/// the same causes, it is told once.
 fn cautions(sources: &[Source]) -> Vec<Caution> {
     let mut told = IndexMap::new();
     for source in sources {

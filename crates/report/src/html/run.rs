@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the page tells of one file whatever was measured: the run, its machine, its primitive costs, how to repeat it.
+//! What the page tells of one file whatever was measured: the run, its machine, its primitive
+//! costs, how to repeat it.
 
 use serde_json::Value;
 
@@ -48,7 +49,8 @@ const PRIMITIVES: &str = "What the machine itself costs, read before each block 
     that the machine held still; where a primitive cost moved, figures taken around it moved with it.";
 
 impl Run {
-    /// Of `source`; what it has in common with `first`, the first file of the page, is not told again.
+    /// Of `source`; what it has in common with `first`, the first
+    /// file of the page, is not told again.
     pub(super) fn of(source: &Source, figures: &Figures, first: Option<&ResultFile>) -> Self {
         let result = &source.result;
         let axes = axis::varying(result.plan.configurations.iter());
@@ -116,7 +118,8 @@ fn facts(result: &ResultFile, figures: &Figures) -> Vec<Fact> {
     ]
 }
 
-/// The facts in which several runs differ, a line each; what they have in common is taken out of all but the first.
+/// The facts in which several runs differ, a line each; what they
+/// have in common is taken out of all but the first.
 pub(super) fn overview(runs: &mut [Run]) -> Option<Table> {
     let (first, others) = runs.split_first_mut()?;
     if others.is_empty() {
@@ -184,7 +187,8 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A short text for an issue or a chat: what was run, where, the five quickest variants and the digest of the result.
+/// A short text for an issue or a chat: what was run, where, the five
+/// quickest variants and the digest of the result.
 fn share_block(source: &Source, figures: &Figures) -> Vec<String> {
     let result = &source.result;
     let mut rows: Vec<_> = figures

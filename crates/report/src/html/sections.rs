@@ -96,9 +96,10 @@ const SWEEPS: [Sweep; 3] = [
     },
 ];
 
-/// Nobody opens more panels than these. Where variants ran under more conditions, each panel is two charts and not four: histograms and
-/// medians of trials tell little that the others and the table do not. And of more panels of the same conditions none is drawn: the
-/// overview has a line for every variant.
+/// Nobody opens more panels than these. Where variants ran under more conditions,
+/// each panel is two charts and not four: histograms and medians of trials tell
+/// little that the others and the table do not. And of more panels of the same
+/// conditions none is drawn: the overview has a line for every variant.
 const MANY: usize = 12;
 
 /// One section per quantity, each id after `prefix`.
@@ -113,7 +114,8 @@ pub(super) fn sections(items: &[Item], several: bool, prefix: &str, limit: Optio
 /// Variants that one chart has room for.
 const MOST: usize = 40;
 
-/// The one chart of a run that says most: along what was varied on purpose, else by placement, else every variant.
+/// The one chart of a run that says most: along what was varied on
+/// purpose, else by placement, else every variant.
 pub(super) fn telling(items: &[Item], limit: Option<f64>) -> Option<Chart> {
     let mut headlines: Vec<Quantity> = items.iter().map(|item| item.row.variant.headline()).collect();
     headlines.sort_unstable();
@@ -260,8 +262,8 @@ fn swept(sweep: &Sweep, items: &[Item], quantity: Quantity, several: bool) -> Op
     if apart.len() == varying.len() {
         return None;
     }
-    // What one chart has room for is in one. Of more each has what was run under the same conditions: where the quickest of all are together,
-    // nothing stands beside what it is held against.
+    // What one chart has room for is in one. Of more each has what was run under the same conditions:
+    // where the quickest of all are together, nothing stands beside what it is held against.
     let different = |axes: &[Axis]| {
         let labels = having.iter().map(|(item, _)| axis::label(item.row.configuration(), axes));
         labels.collect::<BTreeSet<_>>().len()

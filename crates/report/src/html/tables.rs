@@ -40,7 +40,8 @@ impl TableRow {
         Self { variant: String::new(), harness: false, cells }
     }
 
-    /// The configurations, each with the class of its kind: numbers have none, and a sentence may be broken over lines.
+    /// The configurations, each with the class of its kind: numbers
+    /// have none, and a sentence may be broken over lines.
     pub(super) fn typed<'a>(
         &'a self,
         columns: &'a [(String, bool)],

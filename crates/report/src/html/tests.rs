@@ -437,8 +437,8 @@ fn one_run_of_everything_is_a_page_with_a_chapter_for_each_experiment() {
     }
 }
 
-/// Of more lines than a chart has colours the first one once had the quickest eight, whatever they were: no eventfd stood beside the
-/// user interrupts.
+/// Of more lines than a chart has colours the first one once had the quickest eight, whatever they
+/// were: no eventfd stood beside the user interrupts.
 #[test]
 fn the_first_chart_of_many_variants_has_every_mechanism_under_the_same_conditions() {
     let names = ["spin", "uintr", "uintr-wait", "uintr-epoll", "eventfd", "futex"];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One semaphore for all receivers, posted as often as there are receivers: a demonstration of what goes wrong.
+//! One semaphore for all receivers, posted as often as there are
+//! receivers: a demonstration of what goes wrong.
 //!
-//! Nothing ties a post to a receiver. Whoever wakes and waits again before the others have run takes a second post, and
-//! somebody else goes without: a duplicate and a miss.
+//! Nothing ties a post to a receiver. Whoever wakes and waits again before the others have run
+//! takes a second post, and somebody else goes without: a duplicate and a miss.
 
 use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;

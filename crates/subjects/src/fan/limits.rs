@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a fan-out will meet of this machine's limits, told before it starts: a pure function of the configuration and the machine.
+//! What a fan-out will meet of this machine's limits, told before it starts: a pure function of the
+//! configuration and the machine.
 
 use crate::mechanism::Contexts;
 use crate::shortfall::{self, Demand, Shortfall};
@@ -15,8 +16,8 @@ const OTHER_DESCRIPTORS: u64 = 64;
 const OTHER_MAPPINGS: u64 = 256;
 /// Sets, mappings and signals that others may hold while the fan-out runs.
 const SPARE: u64 = 64;
-/// Memory of a receiving process, kernel memory included: three times what was measured (some 150 KB; `doorbell fanout` prints
-/// what it is here).
+/// Memory of a receiving process, kernel memory included: three times what was measured (some 150
+/// KB; `doorbell fanout` prints what it is here).
 const PROCESS_BYTES: u64 = 512 << 10;
 /// Memory of a receiving thread: its kernel stack and the touched part of its own.
 const THREAD_BYTES: u64 = 64 << 10;

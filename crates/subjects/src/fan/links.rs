@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The mechanisms of Linux that are fanned out by a link for each receiver, and what so many links need.
+//! The mechanisms of Linux that are fanned out by a link for each
+//! receiver, and what so many links need.
 
 use super::Needs;
 use super::each::Each;

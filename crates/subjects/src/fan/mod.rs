@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mechanisms as a fan-out uses them: one notifier, many receivers, an object for each.
 //!
-//! Most are an ordinary mechanism with one link per receiver (`each`); what differs from that has a file of its own.
-//! Adding a way is adding a line in [`all`], and a file where it is not a link per receiver.
+//! Most are an ordinary mechanism with one link per receiver (`each`);
+//! what differs from that has a file of its own. Adding a way is adding
+//! a line in [`all`], and a file where it is not a link per receiver.
 
 use doorbell_results::nearest::{self, Unknown};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nobody is notified: each receiver is woken by a timer of its own, at a moment drawn at random.
 //!
-//! What remains is the fan-out's bookkeeping: the notifier's walk through the receivers without a post, and each
-//! receiver's stamp. No receiver's moment depends on its number or on another's, so if latency or order went with the
-//! number, the bookkeeping would be what orders them.
+//! What remains is the fan-out's bookkeeping: the notifier's walk through the receivers without a
+//! post, and each receiver's stamp. No receiver's moment depends on its number or on another's, so
+//! if latency or order went with the number, the bookkeeping would be what orders them.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -26,7 +26,8 @@ const EACH: Duration = Duration::from_micros(25);
 /// The shortest time over which the moments of a round are strewn.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// The least time from the start of a round to the first moment: the notifier has walked through all receivers by then.
+/// The least time from the start of a round to the first moment: the
+/// notifier has walked through all receivers by then.
 const LEAD: Duration = Duration::from_millis(5);
 
 /// How often a receiver looks whether the notifier has, where it has not.
@@ -59,7 +60,8 @@ impl Schedule {
     }
 }
 
-/// A number in which every bit depends on every bit of `seed` (the finalizer of SplitMix64, Steele, Lea and Flood 2014).
+/// A number in which every bit depends on every bit of `seed` (the
+/// finalizer of SplitMix64, Steele, Lea and Flood 2014).
 fn mixed(seed: u64) -> u64 {
     let mut bits = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -104,7 +106,8 @@ impl Timer {
         if due > gives_up {
             return Ok(Woken::TimedOut);
         }
-        // Pairs with the Release store in `walked`. A notifier that was held up must not make this wake one for nothing.
+        // Pairs with the Release store in `walked`. A notifier that
+        // was held up must not make this wake one for nothing.
         while self.schedule.walked.load(Acquire) <= self.round {
             std::thread::sleep(LOOK);
         }
@@ -223,7 +226,8 @@ mod tests {
             assert!(moments.iter().all(|due| (start..start + 50_000).contains(due)));
             let [low, high] = [&moments[..1000], &moments[1000..]]
                 .map(|half| half.iter().map(|due| (due - start) as f64).sum::<f64>() / 1000.0);
-            // The mean of 1000 draws from 50,000 has a standard deviation of 456: ten of them for the difference of two.
+            // The mean of 1000 draws from 50,000 has a standard
+            // deviation of 456: ten of them for the difference of two.
             assert!((low - high).abs() < 6500.0, "{low} {high}");
         }
     }

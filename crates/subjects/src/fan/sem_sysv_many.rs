@@ -17,11 +17,12 @@ struct Sets {
     per_set: u32,
 }
 
-/// Semaphores of a set where the kernel does not tell (SEMMSL, semget(2)): the default of old kernels.
+/// Semaphores of a set where the kernel does not tell (SEMMSL,
+/// semget(2)): the default of old kernels.
 const OLD_DEFAULT: u64 = 250;
 
-/// Semaphores in each set for so many receivers: all of them where the kernel allows. A semaphore's number in its set has
-/// 16 bits (`sembuf`, semop(2)).
+/// Semaphores in each set for so many receivers: all of them where the kernel allows. A semaphore's
+/// number in its set has 16 bits (`sembuf`, semop(2)).
 fn per_set(receivers: u64) -> u64 {
     let allowed =
         doorbell_machine::limits::read(&Root::live(), None).semaphores_per_set.unwrap_or(OLD_DEFAULT);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device with all that a way needs of it: a stream, an event, the kernels, and memory that both see.
+//! A device with all that a way needs of it: a stream, an event, the
+//! kernels, and memory that both see.
 
 use super::clock::{Exchange, now_ns};
 use super::device::name;
@@ -106,7 +107,8 @@ pub(super) struct Bench {
     bell: Bell,
 }
 
-// SAFETY: the driver's functions may be called from any thread whose context is the bench's, which `enter` sees to.
+// SAFETY: the driver's functions may be called from any thread whose
+// context is the bench's, which `enter` sees to.
 unsafe impl Send for Bench {}
 
 /// How long kernels work: always the same, or drawn anew for each.
@@ -132,8 +134,8 @@ impl Kernels {
     }
 }
 
-/// When one kernel was set off, when the call was over, when the waiter ran again, on the CPU's clock; and when the kernel began and ended
-/// on its own. Nanoseconds.
+/// When one kernel was set off, when the call was over, when the waiter ran again, on the CPU's
+/// clock; and when the kernel began and ended on its own. Nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round {
     pub(super) before: u64,
@@ -155,7 +157,8 @@ pub(super) fn fault(error: GpuError) -> Fault {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // SAFETY: both are the bench's own, and given up once. The page stays: what is still in the stream may write it.
+        // SAFETY: both are the bench's own, and given up once. The
+        // page stays: what is still in the stream may write it.
         unsafe {
             let _ = self.driver.event_destroy(self.event);
             let _ = self.driver.stream_destroy(self.stream);
@@ -186,8 +189,8 @@ impl Bench {
         let (mut device, mut context, mut module, mut memory, mut address) =
             (0, null_mut(), null_mut(), null_mut(), 0);
         let (mut stream, mut event, mut work, mut answer) = (null_mut(), null_mut(), null_mut(), null_mut());
-        // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Memory and module are not given back: the
-        // process ends after some trials.
+        // SAFETY: all pointers are good for the calls, and the kernels are text that ends in zero. Memory
+        // and module are not given back: the process ends after some trials.
         unsafe {
             driver.device_get(&raw mut device, 0)?;
             driver.context_flags(device, way.schedule as u32)?;
@@ -203,8 +206,8 @@ impl Bench {
             std::ptr::write_bytes(memory.cast::<u8>(), 0, size_of::<Page>());
             driver.host_device_pointer(&raw mut address, memory, 0)?;
         }
-        // SAFETY: pinned memory begins at a page, is as long as a `Page`, zero, and never given back; the device changes it, and all of it is
-        // atomics.
+        // SAFETY: pinned memory begins at a page, is as long as a `Page`, zero, and never given back; the
+        // device changes it, and all of it is atomics.
         let page = unsafe { &*memory.cast::<Page>() };
         let file =
             eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| GpuError::Os { call: "eventfd", errno })?;
@@ -251,8 +254,8 @@ impl Bench {
 
     fn launch(&self, function: Handle, parameters: &mut [*mut c_void]) -> Result<(), GpuError> {
         let parameters = parameters.as_mut_ptr();
-        // SAFETY: the kernel is one of ours and takes these parameters, which lie in the caller's frame and are copied by the call; what they
-        // point to is the page.
+        // SAFETY: the kernel is one of ours and takes these parameters, which lie in the caller's frame and
+        // are copied by the call; what they point to is the page.
         unsafe {
             self.driver.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, self.stream, parameters, null_mut())
         }
@@ -278,7 +281,8 @@ impl Bench {
     /// A graph of the kernel, which says 1 each time.
     fn capture(&mut self) -> Result<(), GpuError> {
         let mut graph = null_mut();
-        // SAFETY: the stream is ours; the mode is that of this thread alone (`CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`).
+        // SAFETY: the stream is ours; the mode is that of this thread alone
+        // (`CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`).
         unsafe {
             self.driver.capture_begin(self.stream, 1)?;
             let launched = self.launch_work(1);
@@ -319,14 +323,16 @@ impl Bench {
         Ok(Exchange { before, written, after, seen, missed: (missed > 0).then_some(missed) })
     }
 
-    /// `count` exchanges for the relation of the clocks; fewer where they take long, as on a machine that is busy.
+    /// `count` exchanges for the relation of the clocks; fewer where
+    /// they take long, as on a machine that is busy.
     pub(super) fn exchanges(&mut self, count: u32) -> Result<Vec<Exchange>, Fault> {
         self.settle(count)?;
         let mut random = fastrand::Rng::with_seed(u64::from(count));
         let began = Instant::now();
         let mut exchanges = Vec::with_capacity(count as usize);
         for word in 1..=count {
-            // So that words come at every point of the kernel's loop: some just before it asks, and some just behind.
+            // So that words come at every point of the kernel's loop:
+            // some just before it asks, and some just behind.
             let until = now_ns(self.clock) + random.u64(..LONGEST_PAUSE_NS);
             while now_ns(self.clock) < until {
                 std::hint::spin_loop();
@@ -439,7 +445,8 @@ impl Bench {
             Start::Launch | Start::Resident => self.launch_work(self.number)?,
         }
         let woken = std::ptr::from_ref(self.woken).cast_mut().cast::<c_void>();
-        // SAFETY: the stream and the event are ours; what a host function is given lives as long as the process.
+        // SAFETY: the stream and the event are ours; what a host
+        // function is given lives as long as the process.
         unsafe {
             match self.way.wait {
                 Wait::Stream | Wait::Flag => {}

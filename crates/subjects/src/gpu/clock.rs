@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The GPU's timer in relation to this process's clock.
 //!
-//! A kernel answers words, each with the time at which the word had come and the time at which it last asked in vain. A word cannot come
-//! before it was sent, nor be missed after it was written, nor be answered behind the answer: each exchange bounds the difference of the two
-//! clocks from both sides, and many at different points of the kernel's loop bound it to the time that one question takes over the bus, half
-//! of it either way. Two sets, before and after a trial, tell how much faster one clock goes than the other, which is taken off.
+//! A kernel answers words, each with the time at which the word had come and the time at which it
+//! last asked in vain. A word cannot come before it was sent, nor be missed after it was written,
+//! nor be answered behind the answer: each exchange bounds the difference of the two clocks from
+//! both sides, and many at different points of the kernel's loop bound it to the time that one
+//! question takes over the bus, half of it either way. Two sets, before and after a trial, tell how
+//! much faster one clock goes than the other, which is taken off.
 
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::{Clock, Ticks};
@@ -12,7 +14,8 @@ use doorbell_results::machine::clock::{Clock, Ticks};
 /// A word, and the answer to it; nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exchange {
-    /// Just before the word was written, once it was there for everybody, and just after the answer was seen.
+    /// Just before the word was written, once it was there for
+    /// everybody, and just after the answer was seen.
     pub(super) before: u64,
     pub(super) written: u64,
     pub(super) after: u64,
@@ -112,12 +115,14 @@ pub(super) fn now_ns(clock: Clock) -> u64 {
 mod tests {
     use super::*;
 
-    /// What one question of the kernel's takes, and how much of it until the word is read; and the way of an answer.
+    /// What one question of the kernel's takes, and how much of it
+    /// until the word is read; and the way of an answer.
     const ASKS: u64 = 1000;
     const READS: u64 = 400;
     const ANSWERS: u64 = 700;
 
-    /// Exchanges from `start` on with a GPU that is `offset` ahead, goes `drift` faster and in steps of `step`.
+    /// Exchanges from `start` on with a GPU that is `offset` ahead,
+    /// goes `drift` faster and in steps of `step`.
     fn exchanges(start: u64, offset: i64, drift: f64, step: u64) -> Vec<Exchange> {
         let gpu = |at: u64| ((at as f64 * (1.0 + drift)) as i64 + offset) as u64 / step * step;
         (0..200_u64)

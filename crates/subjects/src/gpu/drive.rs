@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trial of a way to wait for a GPU: one kernel after another, between two looks at how its clock stands to
-//! the CPU's.
+//! The trial of a way to wait for a GPU: one kernel after another, between two looks at how its
+//! clock stands to the CPU's.
 
 use super::bench::{Bench, Kernels, Round};
 use super::clock::Relation;
@@ -22,7 +22,8 @@ use std::time::Duration;
 
 /// Exchanges before a trial, and behind it.
 const EXCHANGES: u32 = 200;
-/// How long an event is asked about before the driver blocks, unless told otherwise: about what a blocking wake-up costs.
+/// How long an event is asked about before the driver blocks, unless
+/// told otherwise: about what a blocking wake-up costs.
 const HYBRID: Duration = Duration::from_micros(50);
 /// So long a resident kernel is there at most: after four seconds it leaves by itself.
 pub(super) const RESIDENT_NS: u64 = 3_000_000_000;

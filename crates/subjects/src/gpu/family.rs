@@ -27,7 +27,8 @@ impl Family for Gpus {
         find(&configuration.subject).err().map(|unknown| unknown.to_string()).or_else(|| device().err())
     }
 
-    /// To make a GPU ready takes a third of a second, and its threads wait as their context does: what waits alike is done by one process.
+    /// To make a GPU ready takes a third of a second, and its threads wait as their context does:
+    /// what waits alike is done by one process.
     fn one_by_one(&self, configuration: &Configuration) -> Option<u32> {
         Some(find(&configuration.subject).ok()?.schedule as u32)
     }
@@ -44,7 +45,8 @@ impl Family for Gpus {
         Ok(OpenedSides { roles, links: Box::new(Drive(way)), contexts })
     }
 
-    /// The driver's threads, with those that wait beside, are a side of their own; the side that leaves at once has counted nothing.
+    /// The driver's threads, with those that wait beside, are a side of their own; the side that
+    /// leaves at once has counted nothing.
     fn derive(&self, record: &mut Record, _: &Machine) {
         record.sides.retain(|side| side.window_ns > 0);
         let window_ns = record.sides.first().map_or(0, |side| side.window_ns);

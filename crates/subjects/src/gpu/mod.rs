@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `doorbell gpu` measures: how a thread waits for a kernel, and how it starts one.
 //!
-//! Every way starts one kernel and waits until it is done, over and over. They differ in how the end is noticed, or in how the kernel is set
-//! off. Adding one is adding it to `ways.rs`, and what it does to `bench.rs`.
+//! Every way starts one kernel and waits until it is done, over and over.
+//! They differ in how the end is noticed, or in how the kernel is set off.
+//! Adding one is adding it to `ways.rs`, and what it does to `bench.rs`.
 
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
@@ -84,7 +85,8 @@ impl Way {
         self.start != Start::Launch || self.name == "gpu-launch"
     }
 
-    /// How long it can be measured at a time at most, where that has an end: a resident kernel leaves by itself.
+    /// How long it can be measured at a time at most, where that has
+    /// an end: a resident kernel leaves by itself.
     pub fn longest(&self) -> Option<Duration> {
         (self.start == Start::Resident).then_some(Duration::from_nanos(drive::RESIDENT_NS))
     }
@@ -94,7 +96,8 @@ impl Way {
         self.wait == Wait::Hybrid || self.schedule == Schedule::Block
     }
 
-    /// What it is, as it is stored with what was measured: a device is waited for, by looking or by its interrupt.
+    /// What it is, as it is stored with what was measured: a device
+    /// is waited for, by looking or by its interrupt.
     pub fn subject(&self) -> Subject {
         let looks = match self.wait {
             Wait::Stream | Wait::Event => self.schedule != Schedule::Block,

@@ -119,7 +119,8 @@ pub(super) fn in_a_thread_each(
     Ok(rounds)
 }
 
-/// A stream in the loop: when its next kernel is due, and of one that is under way when it was set off, before the call and after it.
+/// A stream in the loop: when its next kernel is due, and of one that is under way when it was set
+/// off, before the call and after it.
 struct Stream<'a> {
     bench: &'a mut Bench,
     due: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A timer that interrupts this thread's blocking calls: for a wait that has no timed form of its own.
+//! A timer that interrupts this thread's blocking calls: for a wait
+//! that has no timed form of its own.
 
 use std::ptr;
 use std::time::Duration;
@@ -8,15 +9,15 @@ use super::OpenError;
 use super::c_call::result;
 use super::deadline::posix;
 
-/// A timer of the kernel that sends this thread a signal whose handler does nothing; the interrupted call returns
-/// `EINTR`.
+/// A timer of the kernel that sends this thread a signal whose handler does nothing; the
+/// interrupted call returns `EINTR`.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: libc::timer_t,
 }
 
-/// How long after a first signal the next follows. One that comes after the look at the clock and before the call
-/// would be lost; the next one is not.
+/// How long after a first signal the next follows. One that comes after the look at the clock and
+/// before the call would be lost; the next one is not.
 const AGAIN: Duration = Duration::from_millis(1);
 
 extern "C" fn interrupt(_: libc::c_int) {}
@@ -45,7 +46,8 @@ impl Alarm {
         Ok(Self { timer })
     }
 
-    /// Interrupts this thread `after` from now, and from then on every millisecond until it is silenced.
+    /// Interrupts this thread `after` from now, and from then on
+    /// every millisecond until it is silenced.
     pub(super) fn set(&self, after: Duration) {
         // Zero would silence it.
         self.arm(after.max(Duration::from_nanos(1)), AGAIN);
@@ -57,8 +59,8 @@ impl Alarm {
 
     fn arm(&self, first: Duration, interval: Duration) {
         let setting = libc::itimerspec { it_interval: posix(interval), it_value: posix(first) };
-        // SAFETY: the timer is ours until `drop`; the setting lives through the call, which cannot fail with a valid
-        // timer and a valid time.
+        // SAFETY: the timer is ours until `drop`; the setting lives through the call, which cannot fail
+        // with a valid timer and a valid time.
         unsafe { libc::timer_settime(self.timer, 0, &raw const setting, ptr::null_mut()) };
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the busy-polling mechanisms share: the time, the socket option, and the proof that the kernel acts on it.
+//! What the busy-polling mechanisms share: the time, the socket
+//! option, and the proof that the kernel acts on it.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use super::descriptor::{Ends, readable};
 use super::socket::timed_by_ppoll;
 use super::{OpenError, Unavailable};
 
-/// How long a read polls its device queue before it sleeps, microseconds: the value the kernel's documentation
-/// recommends for `net.core.busy_read` (Documentation/admin-guide/sysctl/net.rst).
+/// How long a read polls its device queue before it sleeps, microseconds: the value the kernel's
+/// documentation recommends for `net.core.busy_read` (Documentation/admin-guide/sysctl/net.rst).
 pub(super) const POLL_US: libc::c_int = 50;
 
 /// What the kernel does with it.
@@ -56,9 +57,9 @@ pub(super) fn polling(ends: Ends) -> Result<Ends, OpenError> {
 
 /// Whether a read on `ends` would poll a device queue.
 ///
-/// The option alone proves nothing: it is accepted on every socket. The kernel polls the queue (NAPI instance) through
-/// which the socket's last packet came, and tells its number; without one, busy polling returns at once and the read
-/// sleeps.
+/// The option alone proves nothing: it is accepted on every socket. The kernel polls the queue
+/// (NAPI instance) through which the socket's last packet came, and tells its number; without one,
+/// busy polling returns at once and the read sleeps.
 pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
     let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
     let ends = ends.and_then(polling).map_err(|error| because(&error))?;

@@ -8,7 +8,8 @@ use rustix::io::Errno;
 
 use super::{OpenError, Unavailable};
 
-/// A key under which the probes ask for objects of System V: "bell" in ASCII. Whether there is one does not matter.
+/// A key under which the probes ask for objects of System V: "bell"
+/// in ASCII. Whether there is one does not matter.
 pub(super) const PROBE_KEY: libc::key_t = i32::from_be_bytes(*b"bell");
 
 /// The error of the call just made.

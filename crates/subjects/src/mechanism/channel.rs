@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
+//! This project's channel: an eight-byte message, received by a
+//! waiter that spins as long as it pays.
 
 use super::library::ChannelLink;
 use super::{Carries, Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
-/// This project's channel: an eight-byte message, received by a waiter that spins as long as it pays.
+/// This project's channel: an eight-byte message, received by a
+/// waiter that spins as long as it pays.
 #[derive(Debug)]
 pub struct Channel;
 

@@ -50,8 +50,8 @@ impl Shared {
     fn initialise(&self) -> Result<(), OpenError> {
         let mut mutex = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         let mut condition = MaybeUninit::<libc::pthread_condattr_t>::uninit();
-        // SAFETY: attributes are initialised before they are used and destroyed after; the addresses are those of
-        // memory that nobody uses yet.
+        // SAFETY: attributes are initialised before they are used and destroyed after; the addresses are
+        // those of memory that nobody uses yet.
         unsafe {
             result(libc::pthread_mutexattr_init(mutex.as_mut_ptr()))
                 .map_err(OpenError::of("pthread_mutexattr_init"))?;
@@ -89,8 +89,8 @@ impl Shared {
 
 /// Takes one from the count if there is one; called with the mutex held.
 ///
-/// Through a pointer and not a reference: the count changes during `pthread_cond_wait`, and of an exclusive reference
-/// that lives across the call the compiler may assume that it does not.
+/// Through a pointer and not a reference: the count changes during `pthread_cond_wait`, and of an
+/// exclusive reference that lives across the call the compiler may assume that it does not.
 #[inline]
 fn take(rung: *mut u64) -> bool {
     // SAFETY: `rung` points into the trial's mapping, aligned, and the mutex makes it ours for now.

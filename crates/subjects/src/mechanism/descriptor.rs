@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every mechanism behind a descriptor shares: a token is written at one end and read at the other.
+//! What every mechanism behind a descriptor shares: a token is
+//! written at one end and read at the other.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -88,7 +89,8 @@ impl<D: Descriptors> Notifier for Writer<D> {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
         self.count = self.count.wrapping_add(1);
-        // An eventfd adds the whole number to its sum; to all others that are not numbered a byte is a byte.
+        // An eventfd adds the whole number to its sum; to all others
+        // that are not numbered a byte is a byte.
         let token: Token =
             if D::NUMBERED { u64::from(self.count).to_le_bytes() } else { 1_u64.to_ne_bytes() };
         retry_on_intr(|| write(&self.fd, &token[..D::TOKEN])).map(drop).map_err(Fault::of("write"))

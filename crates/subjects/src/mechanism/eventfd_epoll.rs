@@ -76,7 +76,8 @@ impl EpollSet {
     }
 }
 
-/// Whether the kernel gives an eventfd and takes it into an epoll set that can be waited for as long as one wants.
+/// Whether the kernel gives an eventfd and takes it into an epoll set
+/// that can be waited for as long as one wants.
 pub(super) fn probe() -> Result<(), Unavailable> {
     let member = eventfd::fresh().map_err(|error| Unavailable::because(error.to_string()))?;
     let set =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An eventfd in an epoll set, edge triggered: the event itself is the notification, and nothing is read.
+//! An eventfd in an epoll set, edge triggered: the event itself is
+//! the notification, and nothing is read.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;

@@ -51,7 +51,8 @@ impl Link for FifoLink {
         Ok(Self(path))
     }
     fn waiter(&self) -> Result<Reader<Pipe>, OpenError> {
-        // Without O_NONBLOCK this call would wait for the notifier, which in turn comes only after the waiter.
+        // Without O_NONBLOCK this call would wait for the notifier,
+        // which in turn comes only after the waiter.
         let fd = open(&self.0, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
             .map_err(OpenError::of("open"))?;
         fcntl_setfl(&fd, OFlags::empty()).map_err(OpenError::of("fcntl(F_SETFL)"))?;

@@ -24,12 +24,14 @@ pub struct FutexIoUringLink(&'static Word);
 pub struct FutexRingWaiter {
     ring: Ring,
     word: WordReader,
-    /// Whether a futex wait is under way. One from before may still be queued on the word when a look has seen the word
-    /// change: the wake that follows every change completes it, and the waiter only looks once more.
+    /// Whether a futex wait is under way. One from before may still be queued on the word when a
+    /// look has seen the word change: the wake that follows every change completes it, and the
+    /// waiter only looks once more.
     waiting: bool,
 }
 
-/// `FUTEX2_SIZE_U32` without `FUTEX2_PRIVATE`: a word of 32 bits that processes share (linux/futex.h).
+/// `FUTEX2_SIZE_U32` without `FUTEX2_PRIVATE`: a word of 32 bits that
+/// processes share (linux/futex.h).
 const FUTEX2_SIZE_U32: u32 = 2;
 
 /// Every wake is meant (`FUTEX_BITSET_MATCH_ANY`).

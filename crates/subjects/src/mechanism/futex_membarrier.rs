@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A futex whose notifier has no fence: the waiter has one run where the notifier is, by `membarrier(2)`.
+//! A futex whose notifier has no fence: the waiter has one run where
+//! the notifier is, by `membarrier(2)`.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::compiler_fence;
@@ -15,7 +16,8 @@ use super::{
     Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word,
 };
 
-/// The notifier stores and looks whether anybody sleeps, with nothing in between; the waiter pays for both.
+/// The notifier stores and looks whether anybody sleeps, with nothing
+/// in between; the waiter pays for both.
 #[derive(Debug)]
 pub struct FutexMembarrier;
 
@@ -100,7 +102,8 @@ impl Notifier for UnfencedNotifier {
     #[inline]
     fn notify(&mut self) -> Result<(), Fault> {
         let word = self.word.ring();
-        // The compiler keeps the order; the processor's is the waiter's business: pairs with the membarrier there.
+        // The compiler keeps the order; the processor's is the
+        // waiter's business: pairs with the membarrier there.
         compiler_fence(std::sync::atomic::Ordering::SeqCst);
         if self.asleep.load(Relaxed) != 0 {
             futex::wake(word, Flags::empty(), 1).map_err(Fault::of("futex(FUTEX_WAKE)"))?;

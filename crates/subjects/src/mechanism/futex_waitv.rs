@@ -19,7 +19,8 @@ use super::{
 #[derive(Debug)]
 pub struct FutexWaitv;
 
-/// Words of a link: as many sources as a small server waits for. The kernel takes 128 (`FUTEX_WAITV_MAX`).
+/// Words of a link: as many sources as a small server waits for. The
+/// kernel takes 128 (`FUTEX_WAITV_MAX`).
 const WORDS: usize = 8;
 
 #[derive(Debug)]

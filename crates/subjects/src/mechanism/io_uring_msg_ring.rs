@@ -78,8 +78,8 @@ impl Link for MsgRingLink {
     }
     fn waiter(&self) -> Result<Recipient, OpenError> {
         let ring = again(&self.ring)?.into_raw_fd();
-        // SAFETY: the descriptor is ours and that of a ring made with these parameters. The kernel allows one queue to be
-        // mapped several times; only the waiter uses this ring's.
+        // SAFETY: the descriptor is ours and that of a ring made with these parameters. The kernel allows
+        // one queue to be mapped several times; only the waiter uses this ring's.
         unsafe { IoUring::from_fd(ring, self.parameters.clone()) }
             .map(|ring| Recipient(Ring(ring)))
             .map_err(OpenError::of("mmap(io_uring)"))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The means of notification, one file each behind one set of traits.
 //!
-//! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here, its `mod` and one line in [`all`].
+//! A mechanism is a type of the trait [`Mechanism`]. Adding one is adding a file here, its `mod`
+//! and one line in [`all`].
 
 use doorbell_harness::{deadline, watched_word};
 use doorbell_results::nearest::{self, Unknown};
@@ -180,7 +181,8 @@ mod tests {
         let site = Site::new(Contexts::Threads, arena, &run_dir);
         let mut broken = Vec::new();
         let entries = all().iter().chain(&[&eventfd_count::EventfdCount as _]);
-        // Before any is rehearsed: one of them makes a choice for the whole process that another would then give as its reason.
+        // Before any is rehearsed: one of them makes a choice for the
+        // whole process that another would then give as its reason.
         let asked: Vec<_> = entries.map(|entry| (entry, entry.available(&Host::default()))).collect();
         for (entry, available) in asked {
             let name = entry.name();
@@ -222,7 +224,8 @@ mod tests {
         line.trim_matches('|').split('|').map(str::trim).collect()
     }
 
-    /// `ci/everywhere COLUMN --write` writes it: the three columns that are asked for here take minutes.
+    /// `ci/everywhere COLUMN --write` writes it: the three columns
+    /// that are asked for here take minutes.
     #[test]
     fn every_mechanism_of_every_system_has_its_row_in_the_table_of_what_runs_where() {
         let page = include_str!("../../../../book/everywhere.md");

@@ -28,14 +28,15 @@ pub struct MqPosixLink(CString);
 #[derive(Debug)]
 pub struct MqPosixEnd(OwnedFd);
 
-/// Messages a queue holds where the system does not set a lower limit: its default limit for every user.
+/// Messages a queue holds where the system does not set a lower
+/// limit: its default limit for every user.
 const MESSAGES: u64 = 10;
 
 /// Queues of a trial: one each way.
 const QUEUES: u64 = 2;
 
-/// What the kernel charges a user for a queue of [`MESSAGES`] one-byte messages: each with a pointer and a tree node of
-/// 48 bytes (`mqueue_get_inode` in Linux ipc/mqueue.c), rounded up.
+/// What the kernel charges a user for a queue of [`MESSAGES`] one-byte messages: each with a
+/// pointer and a tree node of 48 bytes (`mqueue_get_inode` in Linux ipc/mqueue.c), rounded up.
 const QUEUE_BYTES: u64 = 1024;
 
 /// A limit of the system on message queues; none where it is not shown.
@@ -55,7 +56,8 @@ fn open(name: &CStr, flags: libc::c_int) -> Result<MqPosixEnd, Errno> {
     attributes.mq_maxmsg = messages() as libc::c_long;
     attributes.mq_msgsize = 1;
     let mode: libc::mode_t = 0o600;
-    // SAFETY: name and attributes live through the call; without O_CREAT mode and attributes are not looked at.
+    // SAFETY: name and attributes live through the call; without
+    // O_CREAT mode and attributes are not looked at.
     let queue = result(unsafe {
         libc::mq_open(name.as_ptr(), flags | libc::O_CLOEXEC, mode, &raw const attributes)
     })?;
@@ -91,7 +93,8 @@ impl Mechanism for MqPosix {
     fn available(_: &Host) -> Result<(), Unavailable> {
         // A name nobody has: only its absence may be the error.
         absent_or_made("mq_open(3)", open(c"/doorbell-probe", libc::O_RDONLY))?;
-        // Making one to see whether it can be made would leave it behind if this process were killed in between.
+        // Making one to see whether it can be made would leave it
+        // behind if this process were killed in between.
         let own = rustix::process::getrlimit(Resource::Msgqueue).current;
         let privileged = rustix::thread::capabilities(None)
             .is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_RESOURCE));
@@ -99,8 +102,8 @@ impl Mechanism for MqPosix {
     }
 }
 
-/// What keeps a user from making the queues of a trial, given the system's limit on queues and the user's own on bytes;
-/// who is privileged is not held to the first.
+/// What keeps a user from making the queues of a trial, given the system's limit on queues and the
+/// user's own on bytes; who is privileged is not held to the first.
 fn lacking(queues_max: Option<u64>, own_bytes: Option<u64>, privileged: bool) -> Option<String> {
     if let Some(most) = queues_max.filter(|most| *most < QUEUES && !privileged) {
         return Some(format!(

@@ -10,7 +10,8 @@ use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 #[derive(Debug)]
 pub struct Mwaitx;
 
-/// Whether the CPU has the instructions: CPUID leaf 0x8000_0001, ECX bit 29 (AMD APM vol. 3, appendix E).
+/// Whether the CPU has the instructions: CPUID leaf 0x8000_0001, ECX
+/// bit 29 (AMD APM vol. 3, appendix E).
 #[cfg(target_arch = "x86_64")]
 fn has_monitorx() -> bool {
     raw_cpuid::CpuId::new()
@@ -32,8 +33,9 @@ impl Pause for Mwaitx {
     #[inline]
     fn pause(word: &AtomicU32, seen: u32) {
         use std::sync::atomic::Ordering::Acquire;
-        // SAFETY: `word` is a valid address; `available` has found MONITORX on this CPU, and no trial is run without it.
-        // The line is armed before the last look: a store after the look ends the doze, one before it is seen. RBX,
+        // SAFETY: `word` is a valid address; `available` has found MONITORX on this
+        // CPU, and no trial is run without it. The line is armed before the last
+        // look: a store after the look ends the doze, one before it is seen. RBX,
         // which the compiler keeps for itself, is put back before the block ends.
         unsafe {
             std::arch::asm!(

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program in the kernel that hands a device's frames of one kind to an AF_XDP socket, loaded by bpf(2).
+//! The program in the kernel that hands a device's frames of one kind
+//! to an AF_XDP socket, loaded by bpf(2).
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::OpenError;
 
-/// The kind of frame that is redirected: for local experiments (IEEE 802, 88-B5). All others, such as IPv6's questions
-/// to its neighbours, take their usual way.
+/// The kind of frame that is redirected: for local experiments (IEEE 802, 88-B5). All others, such
+/// as IPv6's questions to its neighbours, take their usual way.
 pub(super) const KIND: u16 = 0x88b5;
 
 /// Bytes of a frame before its payload: two hardware addresses and the kind.
@@ -22,7 +23,8 @@ mod number {
     pub(super) const PROG_TYPE_XDP: u32 = 6;
     /// `BPF_XDP` of `enum bpf_attach_type`.
     pub(super) const ATTACH_XDP: u32 = 37;
-    /// `XDP_FLAGS_DRV_MODE` of linux/if_link.h: in the driver, before the kernel makes a packet of the frame.
+    /// `XDP_FLAGS_DRV_MODE` of linux/if_link.h: in the driver, before
+    /// the kernel makes a packet of the frame.
     pub(super) const DRIVER: u32 = 1 << 2;
     /// `BPF_FUNC_redirect_map`.
     pub(super) const REDIRECT_MAP: i32 = 51;
@@ -41,7 +43,8 @@ pub(super) struct Redirect {
     _attached: OwnedFd,
 }
 
-/// The parts of `union bpf_attr` that are used here, each as long as it is needed; what is not given counts as zero.
+/// The parts of `union bpf_attr` that are used here, each as long as
+/// it is needed; what is not given counts as zero.
 #[repr(C)]
 struct MapCreate {
     kind: u32,
@@ -86,8 +89,8 @@ struct LinkCreate {
 /// # Safety
 /// What `attributes` points to must be what `command` takes, and live.
 unsafe fn bpf<A>(call: &'static str, command: libc::c_int, attributes: &A) -> Result<libc::c_int, OpenError> {
-    // SAFETY: the attributes live through the call and their size is given; the rest is the caller's promise.
-    // JUSTIFICATION: rustix has no bpf(2).
+    // SAFETY: the attributes live through the call and their size is given; the rest is the caller's
+    // promise. JUSTIFICATION: rustix has no bpf(2).
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<A>()) };
     if result < 0 {
@@ -155,8 +158,8 @@ fn program(map: &OwnedFd) -> [u64; 14] {
 }
 
 impl Redirect {
-    /// Puts the program on the device with the number `device` of this thread's namespace. Until a socket is put in, frames of
-    /// the kind are dropped.
+    /// Puts the program on the device with the number `device` of this thread's namespace. Until a
+    /// socket is put in, frames of the kind are dropped.
     ///
     /// # Errors
     /// If the kernel refuses the map, the program or its place.
@@ -180,8 +183,8 @@ impl Redirect {
             device: 0,
             attach: ATTACH_XDP,
         };
-        // SAFETY: these are the attributes of BPF_PROG_LOAD, which makes a descriptor; the program and the licence live
-        // through the call.
+        // SAFETY: these are the attributes of BPF_PROG_LOAD, which makes a descriptor; the program and the
+        // licence live through the call.
         let loaded = unsafe { made("bpf(BPF_PROG_LOAD)", PROG_LOAD, &load) }?;
         let link = LinkCreate { program: number_of(&loaded), device, attach: ATTACH_XDP, flags: DRIVER };
         // SAFETY: these are the attributes of BPF_LINK_CREATE, which makes a descriptor.
@@ -189,7 +192,8 @@ impl Redirect {
         Ok(Self { map, _attached: attached })
     }
 
-    /// Lets the program find `socket`, which must have a ring for what it receives and be bound to the device.
+    /// Lets the program find `socket`, which must have a ring for
+    /// what it receives and be bound to the device.
     ///
     /// # Errors
     /// If the kernel refuses the socket.
@@ -202,8 +206,8 @@ impl Redirect {
             value: (&raw const value).expose_provenance() as u64,
             flags: 0,
         };
-        // SAFETY: these are the attributes of BPF_MAP_UPDATE_ELEM; key and value have the sizes the map was made with, and
-        // live through the call.
+        // SAFETY: these are the attributes of BPF_MAP_UPDATE_ELEM; key and value have the sizes the map was
+        // made with, and live through the call.
         unsafe { bpf("bpf(BPF_MAP_UPDATE_ELEM)", MAP_UPDATE_ELEM, &update) }.map(drop)
     }
 }

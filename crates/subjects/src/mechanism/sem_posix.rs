@@ -22,12 +22,15 @@ pub struct SemPosixLink(&'static Shared);
 #[repr(C, align(128))]
 pub struct Shared(UnsafeCell<libc::sem_t>);
 
-// SAFETY: only the calls of POSIX semaphores touch the inside, and those are made for concurrent callers.
+// SAFETY: only the calls of POSIX semaphores touch the inside, and
+// those are made for concurrent callers.
 unsafe impl Sync for Shared {}
-// SAFETY: `sem_t` is plain data, valid when zero, without pointers into a process when initialised as process-shared.
+// SAFETY: `sem_t` is plain data, valid when zero, without pointers
+// into a process when initialised as process-shared.
 unsafe impl Zeroed for Shared {}
 
-// SAFETY: `SemPosixLink::open` initialises it before anybody gets the reference, and the arena is never unmapped.
+// SAFETY: `SemPosixLink::open` initialises it before anybody gets the
+// reference, and the arena is never unmapped.
 unsafe impl Semaphore for &'static Shared {
     #[inline]
     fn raw(&self) -> *mut libc::sem_t {

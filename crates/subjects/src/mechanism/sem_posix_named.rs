@@ -51,20 +51,22 @@ fn open_existing(name: &CStr) -> Result<Open, Errno> {
     NonNull::new(semaphore).map(Open).ok_or_else(errno)
 }
 
-/// Where glibc keeps named semaphores: sem_overview(7), under "Accessing named semaphores via the filesystem".
+/// Where glibc keeps named semaphores: sem_overview(7), under
+/// "Accessing named semaphores via the filesystem".
 const FOLDER: &str = "/dev/shm";
 
 /// Makes the semaphore `/name` of zero without `sem_open(O_CREAT)`.
 ///
-/// glibc's `sem_open` builds a new semaphore in a file with a random name and then links it to its own. A process
-/// killed in between leaves the random name behind, and nobody could tell whose it was. The same bytes under the final
-/// name, which is noted before, can always be cleared.
+/// glibc's `sem_open` builds a new semaphore in a file with a random name and then links it to its
+/// own. A process killed in between leaves the random name behind, and nobody could tell whose it
+/// was. The same bytes under the final name, which is noted before, can always be cleared.
 fn make(name: &str) -> io::Result<()> {
     // SAFETY: `sem_t` is plain data, valid when zero.
     let mut semaphore: libc::sem_t = unsafe { std::mem::zeroed() };
     // SAFETY: the address is that of a `sem_t` of our own.
     result(unsafe { libc::sem_init(&raw mut semaphore, 1, 0) })?;
-    // SAFETY: `semaphore` was all zero before `sem_init` wrote into it, so that every byte is initialised.
+    // SAFETY: `semaphore` was all zero before `sem_init` wrote into
+    // it, so that every byte is initialised.
     let bytes =
         unsafe { std::slice::from_raw_parts((&raw const semaphore).cast::<u8>(), size_of::<libc::sem_t>()) };
     let path = Path::new(FOLDER).join(format!("sem.{name}"));

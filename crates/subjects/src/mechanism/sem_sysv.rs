@@ -35,14 +35,14 @@ impl SemSysvEnd {
     }
 }
 
-/// Adds `change` to the semaphore, waiting for it to stay above zero unless `flags` forbid; with a time-out if there is
-/// one.
+/// Adds `change` to the semaphore, waiting for it to stay above zero unless `flags` forbid; with a
+/// time-out if there is one.
 #[inline]
 fn change(end: SemSysvEnd, change: i16, flags: i16, timeout: Option<&Timespec>) -> Result<(), Errno> {
     let mut operation = libc::sembuf { sem_num: end.number, sem_op: change, sem_flg: flags };
     let timeout = timeout.map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: one operation, and a time of the kernel's own type or null, which both live through the call.
-    // JUSTIFICATION: neither rustix nor libc has semtimedop.
+    // SAFETY: one operation, and a time of the kernel's own type or null, which both live through the
+    // call. JUSTIFICATION: neither rustix nor libc has semtimedop.
     result(unsafe { libc::syscall(libc::SYS_semtimedop, end.set, &raw mut operation, 1_usize, timeout) })
         .map(drop)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the signal mechanisms share: which signal, to whom, and that it is blocked before anybody sends it.
+//! What the signal mechanisms share: which signal, to whom, and that
+//! it is blocked before anybody sends it.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -82,8 +83,8 @@ impl<R: Reception> Link for SignalLink<R> {
     }
     fn waiter(&self) -> Result<R::Waiter, OpenError> {
         let set = own_set();
-        // SAFETY: the set lives through the call. Blocking it now, before the notifier exists, is what keeps a signal
-        // that comes before the first wait pending.
+        // SAFETY: the set lives through the call. Blocking it now, before the notifier exists, is what
+        // keeps a signal that comes before the first wait pending.
         // JUSTIFICATION: rustix has no signal masks.
         let refused = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
         if refused != 0 {
@@ -109,8 +110,8 @@ impl Notifier for SignalNotifier {
     fn notify(&mut self) -> Result<(), Fault> {
         let value = libc::sigval { sival_ptr: ptr::null_mut() };
         match self.contexts {
-            // SAFETY: takes numbers only. The waiter lives as long as the trial, so its number is nobody else's.
-            // JUSTIFICATION: rustix sends no real-time signals.
+            // SAFETY: takes numbers only. The waiter lives as long as the trial, so its number is nobody
+            // else's. JUSTIFICATION: rustix sends no real-time signals.
             Contexts::Processes => result(unsafe { libc::sigqueue(self.process, number(), value) })
                 .map(drop)
                 .map_err(Fault::of("sigqueue")),

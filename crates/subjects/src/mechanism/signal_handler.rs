@@ -78,9 +78,9 @@ impl Mechanism for SignalHandler {
 impl Reception for SignalHandler {
     type Waiter = Interrupted;
     fn begin(_: libc::sigset_t) -> Result<Interrupted, OpenError> {
-        // SAFETY: `sigaction` is plain data, valid when zero: no flags, an empty mask. The handler touches nothing but a
-        // thread-local count that needs no initialisation. Both sets live through their calls.
-        // JUSTIFICATION: rustix has neither sigaction nor signal masks.
+        // SAFETY: `sigaction` is plain data, valid when zero: no flags, an empty mask. The handler touches
+        // nothing but a thread-local count that needs no initialisation. Both sets live through
+        // their calls. JUSTIFICATION: rustix has neither sigaction nor signal masks.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;

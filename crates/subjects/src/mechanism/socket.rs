@@ -33,7 +33,8 @@ pub(super) fn tcp_pair() -> Result<Ends, OpenError> {
     let write = inet(SocketType::STREAM)?;
     let port = address(&listener)?;
     connect(&write, &port).map_err(OpenError::of("connect"))?;
-    // The first to come might be a stranger on this machine: the pair is only a pair if the addresses agree.
+    // The first to come might be a stranger on this machine: the pair
+    // is only a pair if the addresses agree.
     let own = address(&write)?;
     loop {
         let read = accept_with(&listener, SocketFlags::CLOEXEC).map_err(OpenError::of("accept4"))?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! TCP over the loopback device, waited for in an epoll set that polls device queues, where there is one to poll.
+//! TCP over the loopback device, waited for in an epoll set that
+//! polls device queues, where there is one to poll.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -38,7 +39,8 @@ struct Parameters {
 /// `_IOW(0x8A, 0x01, struct epoll_params)`.
 const EPIOCSPARAMS: libc::c_ulong = 0x4008_8A01;
 
-/// The set polls for 50 µs before it sleeps, eight packets at a time, as Documentation/networking/napi.rst has it.
+/// The set polls for 50 µs before it sleeps, eight packets at a time, as
+/// Documentation/networking/napi.rst has it.
 fn polling(set: EpollSet) -> Result<EpollSet, OpenError> {
     let parameters = Parameters { busy_poll_usecs: 50, busy_poll_budget: 8, prefer_busy_poll: 0, pad: 0 };
     // SAFETY: the structure is the one the call takes, and lives through it.

@@ -6,7 +6,8 @@ use super::socket::{self, timed_by_ppoll};
 use super::veth;
 use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
 
-/// The notifier sends a datagram through one end of a pair of devices, the waiter receives it at the other.
+/// The notifier sends a datagram through one end of a pair of
+/// devices, the waiter receives it at the other.
 #[derive(Debug)]
 pub struct UdpVeth;
 

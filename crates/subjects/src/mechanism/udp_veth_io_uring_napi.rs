@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UDP over a veth pair, received through an io_uring that polls the device's queue before it sleeps.
+//! UDP over a veth pair, received through an io_uring that polls the
+//! device's queue before it sleeps.
 
 use std::os::fd::AsRawFd;
 
@@ -14,8 +15,9 @@ use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable,
 #[derive(Debug)]
 pub struct UdpVethIoUringNapi;
 
-/// `struct io_uring_napi` of linux/io_uring.h. `operation` and `tracking` came with Linux 6.13; before it they were
-/// reserved and had to be zero, which they are: register, and follow the sockets that are waited for.
+/// `struct io_uring_napi` of linux/io_uring.h. `operation` and `tracking` came with Linux 6.13;
+/// before it they were reserved and had to be zero, which they are: register, and follow the
+/// sockets that are waited for.
 #[repr(C)]
 struct Napi {
     busy_poll_us: u32,
@@ -48,8 +50,8 @@ impl ReadByRing for UdpVethIoUringNapi {
             tracking: 0,
             reserved: 0,
         };
-        // SAFETY: the structure is the one the call takes (one of it) and writes the former settings to; it lives through it.
-        // JUSTIFICATION: the io-uring crate has no IORING_REGISTER_NAPI.
+        // SAFETY: the structure is the one the call takes (one of it) and writes the former settings to; it
+        // lives through it. JUSTIFICATION: the io-uring crate has no IORING_REGISTER_NAPI.
         let result = unsafe {
             libc::syscall(libc::SYS_io_uring_register, ring.0.as_raw_fd(), REGISTER_NAPI, &raw mut napi, 1)
         };
@@ -137,8 +139,8 @@ mod tests {
         sched_setaffinity(None, &only).unwrap();
     }
 
-    /// Packets of [`PACKETS`] that their receiver took from the device by polling it. The kernel counts them for each
-    /// namespace.
+    /// Packets of [`PACKETS`] that their receiver took from the device by polling it. The kernel
+    /// counts them for each namespace.
     fn polled<D: ReadByRing>(cpus: &[usize]) -> u64 {
         let run_dir = RunDir::create().unwrap();
         let site = Site::new(Contexts::Threads, Arena::map(1 << 16).unwrap(), &run_dir);
@@ -162,7 +164,8 @@ mod tests {
                 pin(cpus[1]);
                 let mut notifier = link.notifier().unwrap();
                 for before in 0..PACKETS {
-                    // The waiter is then back at its wait, or soon. Whoever yielded here would often come too late for it.
+                    // The waiter is then back at its wait, or soon. Whoever
+                    // yielded here would often come too late for it.
                     while seen.load(SeqCst) != before {
                         std::hint::spin_loop();
                     }

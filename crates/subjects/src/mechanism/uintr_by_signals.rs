@@ -14,7 +14,8 @@ impl Mechanism for UintrBySignals {
     const NAME: &'static str = "uintr-by-signals";
     const WAITS: Waits = Waits::Spins;
     const COALESCES: bool = true;
-    // What one pays who writes for user interrupts and has none: no means that anybody would choose else.
+    // What one pays who writes for user interrupts and has none: no
+    // means that anybody would choose else.
     const USUAL: bool = false;
 
     fn explanation() -> Explanation {

@@ -21,8 +21,8 @@ fn has_waitpkg() -> bool {
     false
 }
 
-/// Time-stamp ticks after which a doze ends by itself, so that a timed wait can look at the clock; the kernel's own
-/// limit (`/sys/devices/system/cpu/umwait_control/max_time`) has the same default.
+/// Time-stamp ticks after which a doze ends by itself, so that a timed wait can look at the clock;
+/// the kernel's own limit (`/sys/devices/system/cpu/umwait_control/max_time`) has the same default.
 #[cfg(target_arch = "x86_64")]
 const DOZE_TICKS: u64 = 100_000;
 
@@ -31,8 +31,9 @@ impl Pause for Umwait {
     #[inline]
     fn pause(word: &AtomicU32, seen: u32) {
         use std::sync::atomic::Ordering::Acquire;
-        // SAFETY: `word` is a valid address; `available` has found WAITPKG on this CPU, and no trial is run without it.
-        // The line is armed before the last look: a store after the look ends the doze, one before it is seen.
+        // SAFETY: `word` is a valid address; `available` has found WAITPKG on
+        // this CPU, and no trial is run without it. The line is armed before the
+        // last look: a store after the look ends the doze, one before it is seen.
         unsafe {
             std::arch::asm!("umonitor {0}", in(reg) word, options(nostack, preserves_flags));
             if word.load(Acquire) == seen {

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::deadline::Deadline;
 use super::{Fault, OpenError, Unavailable};
 
-/// A ring of one side. Set up without flags: completions are posted as they happen, so that a look needs no system call.
+/// A ring of one side. Set up without flags: completions are posted
+/// as they happen, so that a look needs no system call.
 pub struct Ring(pub(super) IoUring);
 
 /// Submissions a ring holds: no side has more than one under way.
@@ -63,8 +64,8 @@ impl Ring {
 
     /// The next completion if there is one.
     ///
-    /// Completions that found the ring full wait in the kernel until somebody enters it: a waiter that only looked would
-    /// never see them.
+    /// Completions that found the ring full wait in the kernel until somebody enters it: a waiter
+    /// that only looked would never see them.
     #[inline]
     pub(super) fn look_whole(&mut self) -> Result<Option<Completion>, Fault> {
         let found = self.next();
@@ -87,7 +88,8 @@ impl Ring {
         Ok(self.wait_whole(timeout)?.map(|completion| completion.result))
     }
 
-    /// Tells the kernel what was queued and sleeps until something is completed; none when the time ran out.
+    /// Tells the kernel what was queued and sleeps until something is
+    /// completed; none when the time ran out.
     #[inline]
     pub(super) fn wait_whole(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, Fault> {
         let deadline = timeout.map(Deadline::after);
@@ -129,8 +131,8 @@ pub(super) fn outcome(result: i32) -> Result<i32, Errno> {
     if result < 0 { Err(Errno::from_raw_os_error(-result)) } else { Ok(result) }
 }
 
-/// Whether the kernel gives a ring, with a timed wait, that knows the operation `code`, called `name`, which kernels
-/// have since version `since`.
+/// Whether the kernel gives a ring, with a timed wait, that knows the operation `code`, called
+/// `name`, which kernels have since version `since`.
 pub(super) fn probe(code: u8, name: &str, since: &str) -> Result<(), Unavailable> {
     let because = |error: &dyn std::fmt::Display| Unavailable::because(error.to_string());
     let ring = Ring::new().map_err(|error| because(&error))?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is read through io_uring: the tokens of a pair of descriptors, by a read that is under way while the waiter waits.
+//! What is read through io_uring: the tokens of a pair of
+//! descriptors, by a read that is under way while the waiter waits.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,7 +31,8 @@ pub struct ReadLink<D> {
     kind: PhantomData<D>,
 }
 
-/// A token as a read brings it, on cache lines of its own: the other direction's is written on the other side's core.
+/// A token as a read brings it, on cache lines of its own: the other
+/// direction's is written on the other side's core.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Token(AtomicU64);
@@ -93,7 +95,8 @@ impl<D: ReadByRing> ReadWaiter<D> {
         if !self.reading {
             let fd = types::Fd(self.fd.as_raw_fd());
             let read = opcode::Read::new(fd, self.token.0.as_ptr().cast(), D::TOKEN as u32).build();
-            // SAFETY: the buffer is never given back and longer than any token, and the descriptor is checked by the kernel.
+            // SAFETY: the buffer is never given back and longer than
+            // any token, and the descriptor is checked by the kernel.
             unsafe { self.ring.push(&read) }?;
             self.reading = true;
         }

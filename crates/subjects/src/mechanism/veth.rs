@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A veth pair whose ends are in network namespaces of their own: a network device with a queue to poll, which the
-//! loopback device has not, and nothing of the machine's own network is touched.
+//! A veth pair whose ends are in network namespaces of their own: a network device with a queue to
+//! poll, which the loopback device has not, and nothing of the machine's own network is touched.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -19,16 +19,18 @@ use super::descriptor::Ends;
 /// The name of either end, each the only one beside `lo` in its namespace.
 const NAME: &str = "doorbell";
 
-/// The addresses, of TEST-NET-1 (RFC 5737): of class C, so that SIOCSIFADDR makes the route of the /24 by itself.
+/// The addresses, of TEST-NET-1 (RFC 5737): of class C, so that
+/// SIOCSIFADDR makes the route of the /24 by itself.
 const RECEIVES: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SENDS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
-/// The hardware address of both ends, locally administered. Without ARP (IFF_NOARP) the kernel addresses a frame to
-/// the sending device's own address (net/ipv4/arp.c, arp_constructor): as both have the same, the other end takes it, and
-/// no question of who is where falls into a trial.
+/// The hardware address of both ends, locally administered. Without ARP (IFF_NOARP) the kernel
+/// addresses a frame to the sending device's own address (net/ipv4/arp.c, arp_constructor): as both
+/// have the same, the other end takes it, and no question of who is where falls into a trial.
 pub(super) const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// The port of a datagram's receiver. The namespace is fresh, so every port is free; this one is `discard`.
+/// The port of a datagram's receiver. The namespace is fresh, so
+/// every port is free; this one is `discard`.
 const PORT: u16 = 9;
 
 /// `VETH_INFO_PEER` of linux/veth.h: within, a whole link message of the other end.
@@ -40,13 +42,14 @@ const ETHTOOL_STSO: u32 = 0x1f;
 /// The cure of every refusal here.
 const CURE: &str = "it needs root, or CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_NET_RAW";
 
-/// Makes a pair and what either side needs of it: `sending` runs within the sender's namespace, then `receiving`
-/// within the receiver's, each with the index of the end there, which is up.
+/// Makes a pair and what either side needs of it: `sending` runs within the sender's namespace,
+/// then `receiving` within the receiver's, each with the index of the end there, which is up.
 ///
 /// The namespaces, and with them the pair, live as long as a socket that was made in them.
 ///
 /// # Errors
-/// If the kernel refuses a namespace, the pair or its settings, or what `receiving` and `sending` say.
+/// If the kernel refuses a namespace, the pair or its settings, or
+/// what `receiving` and `sending` say.
 pub(super) fn between<R: Send, S: Send>(
     receiving: impl FnOnce(u32) -> Result<R, OpenError> + Send,
     sending: impl FnOnce(u32) -> Result<S, OpenError> + Send,
@@ -57,8 +60,8 @@ pub(super) fn between<R: Send, S: Send>(
             let senders = fresh_namespace()?;
             let receivers = fresh_namespace()?;
             make_pair(&senders)?;
-            // The receiver's end first: an end without a running peer has no carrier, and waits for a work queue before
-            // it sends. The second finds it there.
+            // The receiver's end first: an end without a running peer has no carrier, and waits for a work
+            // queue before it sends. The second finds it there.
             let receiver = up(RECEIVES, ETHTOOL_SGRO, 1)?;
             enter(&senders)?;
             let sent = sending(up(SENDS, ETHTOOL_STSO, 0)?)?;
@@ -99,7 +102,8 @@ fn inet() -> Result<OwnedFd, OpenError> {
 
 /// Moves this thread into a fresh network namespace.
 fn fresh_namespace() -> Result<OwnedFd, OpenError> {
-    // SAFETY: a network namespace of its own takes no descriptor away from any thread (UnshareFlags::FILES is not asked for).
+    // SAFETY: a network namespace of its own takes no descriptor away from any thread
+    // (UnshareFlags::FILES is not asked for).
     unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
         .map_err(|error| OpenError::with_cure("unshare(CLONE_NEWNET)", error, CURE))?;
     rustix::fs::open("/proc/thread-self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -121,7 +125,8 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A link message (`struct ifinfomsg`, all zero for a new link) with the attributes that both ends have.
+/// A link message (`struct ifinfomsg`, all zero for a new link) with
+/// the attributes that both ends have.
 fn link() -> Vec<u8> {
     let mut name = NAME.as_bytes().to_vec();
     name.push(0);
@@ -166,11 +171,13 @@ fn make_pair(sender: &OwnedFd) -> Result<(), OpenError> {
     }
 }
 
-/// Gives this namespace's end `address`, sets `feature` of ethtool to `value`, and brings it up. Its index.
+/// Gives this namespace's end `address`, sets `feature` of ethtool to
+/// `value`, and brings it up. Its index.
 ///
-/// A veth end passes what comes through a queue of its own (NAPI) if it gathers packets (GRO), and if the sender does
-/// not leave segmenting to it (TSO): drivers/net/veth.c, veth_skb_is_eligible_for_gro. Otherwise packets go through the CPU's
-/// backlog, as on the loopback device.
+/// A veth end passes what comes through a queue of its own (NAPI) if it
+/// gathers packets (GRO), and if the sender does not leave segmenting to
+/// it (TSO): drivers/net/veth.c, veth_skb_is_eligible_for_gro. Otherwise
+/// packets go through the CPU's backlog, as on the loopback device.
 fn up(address: Ipv4Addr, feature: u32, value: u32) -> Result<u32, OpenError> {
     let socket = inet()?;
     // struct ethtool_value: the command, the value.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `wfe`: the CPU itself waits for a store to a line that it has marked for exclusive access, in user mode (ARM).
+//! `wfe`: the CPU itself waits for a store to a line that it has
+//! marked for exclusive access, in user mode (ARM).
 
 use std::sync::atomic::AtomicU32;
 
@@ -10,7 +11,8 @@ use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 #[derive(Debug)]
 pub struct Wfe;
 
-/// Whether the kernel has the timer send an event every 100 µs (`HWCAP_EVTSTRM`), so that a doze ends by itself.
+/// Whether the kernel has the timer send an event every 100 µs
+/// (`HWCAP_EVTSTRM`), so that a doze ends by itself.
 #[cfg(target_arch = "aarch64")]
 fn has_event_stream() -> bool {
     // SAFETY: getauxval has no conditions.
@@ -27,9 +29,10 @@ impl Pause for Wfe {
     #[cfg(target_arch = "aarch64")]
     #[inline]
     fn pause(word: &AtomicU32, seen: u32) {
-        // SAFETY: `word` is a valid, aligned address. The load arms the monitor before the value is compared: a store after it takes
-        // the mark away, which is an event (Arm ARM, D1.7.1), one before it is seen. Dozing without the mark would only last until
-        // the next event of the timer.
+        // SAFETY: `word` is a valid, aligned address. The load arms the monitor
+        // before the value is compared: a store after it takes the mark away,
+        // which is an event (Arm ARM, D1.7.1), one before it is seen. Dozing
+        // without the mark would only last until the next event of the timer.
         unsafe {
             std::arch::asm!(
                 "ldaxr {now:w}, [{word}]",

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `wrs`: the CPU itself waits for a store to a line that it has reserved, in user mode (Zawrs, RISC-V).
+//! `wrs`: the CPU itself waits for a store to a line that it has
+//! reserved, in user mode (Zawrs, RISC-V).
 
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
 use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
 
-/// The notifier increments a word, the waiter's hart stalls until its reservation of the word is lost.
+/// The notifier increments a word, the waiter's hart stalls until its
+/// reservation of the word is lost.
 #[derive(Debug)]
 pub struct Wrs;
 
@@ -37,9 +39,10 @@ impl Pause for Wrs {
     #[cfg(target_arch = "riscv64")]
     #[inline]
     fn pause(word: &AtomicU32, seen: u32) {
-        // SAFETY: `word` is a valid, aligned address; `available` has found Zawrs, and no trial is run without it. The load reserves
-        // the line before the value is compared: a store after it takes the reservation away, which ends the stall, one before it
-        // is seen. WRS.STO by its code, for assemblers need not know it (Zawrs 1.01).
+        // SAFETY: `word` is a valid, aligned address; `available` has found Zawrs, and no trial is run
+        // without it. The load reserves the line before the value is compared: a store after it
+        // takes the reservation away, which ends the stall, one before it is seen. WRS.STO by its
+        // code, for assemblers need not know it (Zawrs 1.01).
         unsafe {
             std::arch::asm!(
                 "lr.w.aq {now}, ({word})",

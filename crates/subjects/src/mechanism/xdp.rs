@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! AF_XDP over a veth pair: a frame goes from one side's ring to the other's, past the kernel's network stack.
+//! AF_XDP over a veth pair: a frame goes from one side's ring to the
+//! other's, past the kernel's network stack.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,7 +23,8 @@ use super::{
 #[derive(Debug)]
 pub struct Xdp;
 
-/// A socket in each namespace, not yet an end: the memory of an end is that of the process that registers it.
+/// A socket in each namespace, not yet an end: the memory of an end
+/// is that of the process that registers it.
 #[derive(Debug)]
 pub struct XdpLink {
     receives: OwnedFd,
@@ -141,8 +143,9 @@ impl Waiter for FrameWaiter {
         Some(self.receiver.descriptor())
     }
 
-    /// No frame is slept through: poll(2) queues the sleeper before it looks into the ring, and the kernel advances the
-    /// ring before it looks for sleepers (net/xdp/xsk.c, xsk_poll and xsk_flush).
+    /// No frame is slept through: poll(2) queues the sleeper before it
+    /// looks into the ring, and the kernel advances the ring before it
+    /// looks for sleepers (net/xdp/xsk.c, xsk_poll and xsk_flush).
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
         while !self.poll()? {

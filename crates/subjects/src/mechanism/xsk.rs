@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An AF_XDP socket: memory for frames and the rings by which this side and the kernel hand them to each other.
+//! An AF_XDP socket: memory for frames and the rings by which this
+//! side and the kernel hand them to each other.
 //!
-//! Each ring has one that puts entries in and one that takes them out, this side and the kernel. An entry is an address
-//! of a chunk of the memory, or a descriptor of a frame within one. Whoever has a chunk's address may write to the chunk. There are no
-//! more chunks than a ring has places, so that who holds one finds a place.
+//! Each ring has one that puts entries in and one that takes them out, this side and the kernel. An
+//! entry is an address of a chunk of the memory, or a descriptor of a frame within one. Whoever has
+//! a chunk's address may write to the chunk. There are no more chunks than a ring has places, so
+//! that who holds one finds a place.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,8 +34,8 @@ const CHUNK: u32 = 2048;
 /// Chunks of a receiver: frames that wait for it; further ones are dropped.
 pub(super) const WAITING: u32 = 512;
 
-/// Chunks of a sender: frames that the receiving device has not taken yet. Fewer than its ring holds (256,
-/// `VETH_RING_SIZE`), so that this ring is never full.
+/// Chunks of a sender: frames that the receiving device has not taken yet. Fewer than its ring
+/// holds (256, `VETH_RING_SIZE`), so that this ring is never full.
 const UNDER_WAY: u32 = 64;
 
 /// Bytes of a frame: the shortest that Ethernet allows. A number follows the header.
@@ -74,8 +76,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, nothing of it is lent out, and the kernel holds pages that it still uses. An error
-        // would leave it mapped, which harms nobody.
+        // SAFETY: the mapping is ours, nothing of it is lent out, and the kernel holds pages that it still
+        // uses. An error would leave it mapped, which harms nobody.
         let _ = unsafe { munmap(self.base.cast(), self.length) };
     }
 }
@@ -165,8 +167,8 @@ impl<T: Copy> Ring<T> {
     /// The counter at `offset`, one of the two of `offsets`.
     #[inline]
     fn counter(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: `map` saw that it is within the mapping, which lives as long as `self`; the kernel aligns it, and it too
-        // uses atomic accesses alone.
+        // SAFETY: `map` saw that it is within the mapping, which lives as long as `self`; the kernel aligns
+        // it, and it too uses atomic accesses alone.
         unsafe { AtomicU32::from_ptr(self.mapping.base.add(offset as usize).cast()) }
     }
 
@@ -178,31 +180,32 @@ impl<T: Copy> Ring<T> {
         unsafe { self.mapping.base.add(self.offsets.desc as usize).cast::<T>().add(index) }
     }
 
-    /// Puts `entry` in. The caller holds the chunk that it names, so there is a place: of as many chunks as places one is
-    /// not in the ring.
+    /// Puts `entry` in. The caller holds the chunk that it names, so there is a place: of as many
+    /// chunks as places one is not in the ring.
     #[inline]
     fn put(&mut self, entry: T) {
-        // SAFETY: the kernel has taken what lay here: it takes in order, and gave back the chunk that the caller holds, by
-        // a counter that was acquired, after it had read its entry.
+        // SAFETY: the kernel has taken what lay here: it takes in order, and gave back the chunk that the
+        // caller holds, by a counter that was acquired, after it had read its entry.
         unsafe { self.place().write_volatile(entry) };
         self.own = self.own.wrapping_add(1);
-        // Releases the entry and what was written to its chunk; pairs with the kernel's smp_load_acquire of the producer
-        // (B and C in net/xdp/xsk_queue.h).
+        // Releases the entry and what was written to its chunk; pairs with the kernel's smp_load_acquire of
+        // the producer (B and C in net/xdp/xsk_queue.h).
         self.counter(self.offsets.producer).store(self.own, Release);
     }
 
     /// Takes the next entry if there is one.
     #[inline]
     fn take(&mut self) -> Option<T> {
-        // Pairs with the kernel's smp_store_release of the producer (B and C): the entry is there, and its frame.
+        // Pairs with the kernel's smp_store_release of the producer
+        // (B and C): the entry is there, and its frame.
         if self.counter(self.offsets.producer).load(Acquire) == self.own {
             return None;
         }
         // SAFETY: the kernel has put it in and writes this place again only after the store below.
         let entry = unsafe { self.place().read_volatile() };
         self.own = self.own.wrapping_add(1);
-        // Keeps the read before it; pairs with the kernel's look at the consumer, on which its next write to this place
-        // depends (D and A).
+        // Keeps the read before it; pairs with the kernel's look at the consumer, on which its next write
+        // to this place depends (D and A).
         self.counter(self.offsets.consumer).store(self.own, Release);
         Some(entry)
     }
@@ -228,7 +231,8 @@ impl End {
         Ok(Self { socket, memory, offsets })
     }
 
-    /// Binds it to the device. A veth end has no memory of its own into which a frame could be put, so it is copied.
+    /// Binds it to the device. A veth end has no memory of its own
+    /// into which a frame could be put, so it is copied.
     fn bind(&self, device: u32) -> Result<(), OpenError> {
         let address = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, device, QUEUE);
         bind(&self.socket, &address).map_err(OpenError::of("bind(AF_XDP)"))
@@ -248,7 +252,8 @@ impl Receiver {
     /// Makes `socket` one for what comes to `device`.
     ///
     /// # Errors
-    /// If the kernel refuses its memory, a ring or the device; also if the socket is an end already.
+    /// If the kernel refuses its memory, a ring or the device; also
+    /// if the socket is an end already.
     pub(super) fn of(socket: OwnedFd, device: u32) -> Result<Self, OpenError> {
         let end = End::of(socket, WAITING)?;
         set_xdp_rx_ring_size(&end.socket, WAITING).map_err(OpenError::of("setsockopt(XDP_RX_RING)"))?;
@@ -270,7 +275,8 @@ impl Receiver {
         let Some(number) = number.filter(|_| len as usize >= HEADER + 4) else {
             return Err(Fault::new("AF_XDP", format!("a frame of {len} bytes at {addr} in its ring")));
         };
-        // SAFETY: within the memory; the kernel has written it and keeps away until it gets the chunk back below.
+        // SAFETY: within the memory; the kernel has written it and
+        // keeps away until it gets the chunk back below.
         let number = u32::from_le_bytes(unsafe { number.read_volatile() });
         self.fill.put(addr - addr % u64::from(CHUNK));
         Ok(Some(number))
@@ -307,15 +313,16 @@ impl Sender {
         let [g, h] = KIND.to_be_bytes();
         let header: [u8; HEADER] = [a, b, c, d, e, f, a, b, c, d, e, f, g, h];
         for chunk in &free {
-            // SAFETY: the chunk lies within the memory and is longer than a header; the kernel has not got it.
+            // SAFETY: the chunk lies within the memory and is longer
+            // than a header; the kernel has not got it.
             unsafe { end.memory.0.base.add(*chunk as usize).cast::<[u8; HEADER]>().write(header) };
         }
         end.bind(device)?;
         Ok(Self { end, going, gone, free })
     }
 
-    /// Sends a frame with `number` in it. If so many are under way that no chunk is left, it waits until the receiving
-    /// device has taken one: for the kernel, not for the receiver.
+    /// Sends a frame with `number` in it. If so many are under way that no chunk is left, it waits
+    /// until the receiving device has taken one: for the kernel, not for the receiver.
     ///
     /// # Errors
     /// If the kernel refuses to send, or gives back a chunk that is none of ours.

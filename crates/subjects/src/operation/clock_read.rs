@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading the clock through the vDSO: a call that stays in user mode where the clock source allows.
+//! Reading the clock through the vDSO: a call that stays in user mode
+//! where the clock source allows.
 
 use super::alone::{Alone, Bench, Solo};
 use super::{Form, Operation};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's switch counts of one side, taken three ways over the same rounds, after the measured window.
+//! The kernel's switch counts of one side, taken three ways over the
+//! same rounds, after the measured window.
 //!
-//! `getrusage` and `/proc` show the same two counters of the task by different doors; the perf software event counts
-//! in the scheduler's own path. It is opened only here: an event on a task makes each of its switches dearer, so it
-//! stays out of the window, and the window's own count is `getrusage` alone, proven right by this check.
+//! `getrusage` and `/proc` show the same two counters of the task by different doors; the perf
+//! software event counts in the scheduler's own path. It is opened only here: an event on a task
+//! makes each of its switches dearer, so it stays out of the window, and the window's own count is
+//! `getrusage` alone, proven right by this check.
 
 use perf_event::events::Software;
 use perf_event::{Builder, Counter};

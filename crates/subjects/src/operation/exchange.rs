@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The loop of two sides in lockstep: one gives, the other takes and gives back.
 //!
-//! A round is there and back. Before it gives, each side writes the working set of the configuration's size, if it has one.
+//! A round is there and back. Before it gives, each side writes the working set of the
+//! configuration's size, if it has one.
 
 use std::sync::atomic::{
     AtomicU8,
@@ -29,7 +30,8 @@ pub(super) trait Exchange: Send + Sync + 'static {
 
 /// One side of an exchange.
 pub(super) trait End {
-    /// Says that it is about to hand over, before the working set is written; most have nothing to say.
+    /// Says that it is about to hand over, before the working set is
+    /// written; most have nothing to say.
     fn announce(&mut self) {}
     fn give(&mut self) -> Result<(), Fault>;
     /// Waits until it was handed over.
@@ -112,8 +114,8 @@ fn follow(end: &mut impl End, set: &[AtomicU8], side: &mut Side) -> Result<(), S
         side.step(Step::Waits, round);
         end.take()?;
         round += 1;
-        // Pairs with the Release store in `lead`. Read between taking and giving: after the give, the leader might be
-        // a round further.
+        // Pairs with the Release store in `lead`. Read between taking and giving: after the give, the
+        // leader might be a round further.
         let last = side.control.stop.load(Acquire) != 0;
         side.step(Step::Notifies, round);
         end.announce();

@@ -8,17 +8,20 @@ use doorbell_results::figure::operation::{
 };
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Record, Warning, warning};
-/// Switches in a window below which a quotient says nothing: a few come from the rendezvous and from timer ticks.
+/// Switches in a window below which a quotient says nothing: a few
+/// come from the rendezvous and from timer ticks.
 const ENOUGH: u64 = 100;
 
-/// Switches per round below which a protocol did not switch at all: what was counted is other tasks' doing. Two sides
-/// that yield on two cores make one switch in a hundred rounds.
+/// Switches per round below which a protocol did not switch at all: what was counted is other
+/// tasks' doing. Two sides that yield on two cores make one switch in a hundred rounds.
 const HARDLY_ANY: f64 = 0.5;
 
-/// Disagreement of two switch counts over the same rounds that is more than the few switches between their readings.
+/// Disagreement of two switch counts over the same rounds that is
+/// more than the few switches between their readings.
 const CHECK_SLACK: f64 = 16.0;
 
-/// Adds to a record of an operation what follows from its counts; leaves every other record as it is.
+/// Adds to a record of an operation what follows from its counts;
+/// leaves every other record as it is.
 pub fn derive(record: &mut Record) {
     if !matches!(record.configuration.pattern, Pattern::Operation { .. }) {
         return;

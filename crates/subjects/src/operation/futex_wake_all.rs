@@ -104,11 +104,11 @@ impl Sleepers {
     fn start(&mut self, cpu: usize) -> Result<(), Fault> {
         let word = Arc::as_ptr(&self.word).cast_mut().cast();
         let mut thread = 0;
-        // SAFETY: both structures are plain data: the attributes are initialised by their own function before use and
-        // destroyed after, the set holds one CPU; all pointers live through their calls, and `sleep` takes the word,
-        // which outlives the thread.
-        // JUSTIFICATION: a thread of the standard library has a signal stack to take down when it ends, which the
-        // threads of the tool have not, and their ending is part of what is timed.
+        // SAFETY: both structures are plain data: the attributes are initialised by their own function
+        // before use and destroyed after, the set holds one CPU; all pointers live through their
+        // calls, and `sleep` takes the word, which outlives the thread.
+        // JUSTIFICATION: a thread of the standard library has a signal stack to take down when it ends,
+        // which the threads of the tool have not, and their ending is part of what is timed.
         let error = unsafe {
             let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
             libc::pthread_attr_init(&raw mut attributes);

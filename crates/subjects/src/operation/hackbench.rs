@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `hackbench`: groups of twenty senders and twenty receivers, everybody sending to everybody of the group.
+//! `hackbench`: groups of twenty senders and twenty receivers,
+//! everybody sending to everybody of the group.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -121,8 +122,8 @@ impl Group {
     /// Forks a process that does `work` and ends with its verdict.
     fn fork(&mut self, work: impl FnOnce() -> Result<(), Errno>) -> Result<(), Fault> {
         let parent = rustix::process::getpid();
-        // SAFETY: this process has a single thread (an operation of one side between processes), so the child may do
-        // whatever the parent could; it ends without running anything of the parent's.
+        // SAFETY: this process has a single thread (an operation of one side between processes), so the
+        // child may do whatever the parent could; it ends without running anything of the parent's.
         match unsafe { libc::fork() } {
             -1 => Err(Fault::new("fork", std::io::Error::last_os_error())),
             0 => {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of the pair tests of rt-tests: a sender stamps and releases, a receiver acquires and stamps, then sleeps a
-//! while before it lets the sender go on.
+//! The loop of the pair tests of rt-tests: a sender stamps and releases, a receiver acquires and
+//! stamps, then sleeps a while before it lets the sender go on.
 //!
-//! One way, closed loop, the receiver asleep for as long as its own pause took: the protocol of `ptsematest`,
-//! `svsematest`, `pmqtest` and `sigwaittest`, which differ in the means alone. Their `-i` is [`PAUSE`]. Stamps are taken
-//! with the system's clock, as theirs are, and not with the counter: where a reading of it is not next to nothing beside
-//! a hand-over, it is part of both figures or of neither.
+//! One way, closed loop, the receiver asleep for as long as its own pause took: the
+//! protocol of `ptsematest`, `svsematest`, `pmqtest` and `sigwaittest`, which differ
+//! in the means alone. Their `-i` is [`PAUSE`]. Stamps are taken with the system's
+//! clock, as theirs are, and not with the counter: where a reading of it is not next
+//! to nothing beside a hand-over, it is part of both figures or of neither.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -118,8 +119,8 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
         side.step(Step::Waits, round);
         receiver.acquire()?;
         let awake = monotonic_ns();
-        // The sender does not wait after its last release: on one core it first closes its window, half a millisecond
-        // that is no hand-over.
+        // The sender does not wait after its last release: on one core it first closes its window, half a
+        // millisecond that is no hand-over.
         if side.control.stop.load(Acquire) != 0 {
             break;
         }
@@ -132,7 +133,8 @@ fn receive(receiver: &mut impl Receiver, side: &mut Side) -> Result<(), SideErro
         side.step(Step::Pauses, round);
         std::thread::sleep(PAUSE);
         if round == WARMUP {
-            // While the sender still waits for its turn: the time it takes would otherwise be part of the first hand-over.
+            // While the sender still waits for its turn: the time it
+            // takes would otherwise be part of the first hand-over.
             opened = side.open_window();
         }
         side.step(Step::Notifies, round);
@@ -150,7 +152,8 @@ mod tests {
     use doorbell_harness::control::Control;
     use doorbell_harness::fake_side::side;
 
-    /// Lets the sender go on by sleeping `NAPS` times in the round that ends the warm-up, and is told to stop after it.
+    /// Lets the sender go on by sleeping `NAPS` times in the round
+    /// that ends the warm-up, and is told to stop after it.
     struct Napper {
         control: &'static Control,
         round: u64,
@@ -172,13 +175,14 @@ mod tests {
         }
     }
 
-    /// The window was once opened after the sender had been let go: on two cores, or preempted on one, the first sample
-    /// was the time of the opening.
+    /// The window was once opened after the sender had been let go: on two cores, or preempted on
+    /// one, the first sample was the time of the opening.
     #[test]
     fn the_receivers_window_is_open_before_the_sender_may_go_on() {
         let mut side = side(None, 0);
         receive(&mut Napper { control: side.control, round: 0 }, &mut side).unwrap();
-        // On a busy machine a nap may be over before the thread has left its CPU, which is then no switch, or none by its own will.
+        // On a busy machine a nap may be over before the thread has left its CPU, which is then no switch,
+        // or none by its own will.
         assert!(side.counters.voluntary_switches >= NAPS / 10, "{:?}", side.counters);
         assert_eq!(side.times.operation.count(), 0);
     }

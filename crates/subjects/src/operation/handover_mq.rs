@@ -12,7 +12,8 @@ use doorbell_results::configuration::Configuration;
 #[derive(Debug)]
 pub(super) struct HandoverMq;
 
-/// Bytes of a message; the tool's are of this order, and up to a cache line the size does not matter.
+/// Bytes of a message; the tool's are of this order, and up to a
+/// cache line the size does not matter.
 const MESSAGE: usize = 8;
 
 impl Operation for HandoverMq {

@@ -49,7 +49,8 @@ impl Operation for HandoverMutex {
 #[derive(Debug)]
 struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
-// SAFETY: pthread_mutex_t is made to be used by several threads at once, and nothing else touches the configuration.
+// SAFETY: pthread_mutex_t is made to be used by several threads at
+// once, and nothing else touches the configuration.
 unsafe impl Sync for Mutex {}
 // SAFETY: as above; it is leaked and so never moves once it is in use.
 unsafe impl Send for Mutex {}

@@ -16,8 +16,9 @@ pub(super) struct HandoverSemop;
 const SENDERS: u16 = 0;
 /// The semaphore that tells the sender that the receiver has taken.
 const RECEIVERS: u16 = 1;
-/// The semaphore that lets the sender go on. The tool raises the first one again; done so here, a receiver whose sender was held
-/// up for longer than its pause took that itself, for a hand-over that never was.
+/// The semaphore that lets the sender go on. The tool raises the first one
+/// again; done so here, a receiver whose sender was held up for longer
+/// than its pause took that itself, for a hand-over that never was.
 const TURNS: u16 = 2;
 
 impl Operation for HandoverSemop {

@@ -97,9 +97,9 @@ impl End {
     fn signal(&self) -> Result<(), Fault> {
         let task = self.other.load(Acquire);
         if self.threads {
-            // SAFETY: the other side's thread lives until both sides have left their loops: it is joined after that.
-            // JUSTIFICATION: the tool signals threads by this function, whose two changes of the signal mask around the
-            // signal are part of its figure.
+            // SAFETY: the other side's thread lives until both sides have left their loops: it is joined
+            // after that. JUSTIFICATION: the tool signals threads by this function, whose two
+            // changes of the signal mask around the signal are part of its figure.
             match unsafe { libc::pthread_kill(task, self.sends) } {
                 0 => Ok(()),
                 error => Err(Fault::new("pthread_kill", std::io::Error::from_raw_os_error(error))),
@@ -147,7 +147,8 @@ impl Receiver for End {
 
 /// The set that holds one signal.
 fn set_of(signal: libc::c_int) -> libc::sigset_t {
-    // SAFETY: sigset_t is plain data; sigemptyset makes it valid, and both calls are given our own memory.
+    // SAFETY: sigset_t is plain data; sigemptyset makes it valid, and
+    // both calls are given our own memory.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -106,8 +106,8 @@ impl Line {
                     || side.interrupted()
                     || window.is_some_and(|window| before.saturating_sub(opened) >= window));
             if last {
-                // Pairs with the Acquire load in `follow`, which comes after the other side's second swap of this batch,
-                // and so after the first of this side.
+                // Pairs with the Acquire load in `follow`, which comes after the other side's second swap of
+                // this batch, and so after the first of this side.
                 side.control.stop.store(1, Release);
             }
             for _ in 0..batch {
@@ -138,7 +138,8 @@ impl Line {
             for _ in 1..batch {
                 self.swap(PING, PONG);
             }
-            // Looked for before the last swap: after it, the leader might have announced the end of the next batch.
+            // Looked for before the last swap: after it, the leader
+            // might have announced the end of the next batch.
             let last = side.control.stop.load(Acquire) != 0;
             self.swap(PING, PONG);
             batches += 1;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::mechanism::{Fault, OpenError, Site};
 use doorbell_harness::run_dir::Note;
 
-/// The queue: its name is gone once it is open, the descriptor is inherited by the sides and closed by their end.
+/// The queue: its name is gone once it is open, the descriptor is
+/// inherited by the sides and closed by their end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageQueue(libc::mqd_t);
 
@@ -63,7 +64,8 @@ impl MessageQueue {
         }
     }
 
-    /// Takes what still comes until nothing has for `patience`: a sender blocked on the full queue gets on.
+    /// Takes what still comes until nothing has for `patience`: a
+    /// sender blocked on the full queue gets on.
     pub(super) fn drain(self, buffer: &mut [u8], patience: Duration) -> Result<(), Fault> {
         loop {
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);

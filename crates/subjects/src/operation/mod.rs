@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `doorbell switch` measures: operations of the kernel and the CPU of which every wake-up is made, one file each.
+//! What `doorbell switch` measures: operations of the kernel and the
+//! CPU of which every wake-up is made, one file each.
 //!
-//! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own sake: it is timed in
-//! batches ([`Pattern::Operation`](doorbell_results::configuration::Pattern::Operation)). There are two kinds. An operation of one
-//! side (`alone`) is a call or an instruction sequence repeated; an operation of two sides is a protocol that makes
-//! the kernel switch between them, either in lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
+//! An operation runs in a trial's sides like a mechanism does, but notifies nobody for its own
+//! sake: it is timed in
+//! batches ([`Pattern::Operation`](doorbell_results::configuration::Pattern::Operation)). There are
+//! two kinds. An operation of one side (`alone`) is a call or an instruction sequence repeated; an
+//! operation of two sides is a protocol that makes the kernel switch between them, either in
+//! lockstep (`exchange`) or each as fast as it is let (`side_by_side`).
 //!
-//! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel kept. Adding an
-//! operation is adding a file here and one line in [`all`].
+//! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel
+//! kept. Adding an operation is adding a file here and one line in [`all`].
 
 use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
 use doorbell_harness::scheduler::may_enter;
@@ -63,12 +66,13 @@ use system_call::Bare;
 /// Who takes part in an operation, and what is counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// Whether both sides take part, and the kernel switches between them or wakes one for the other; else one repeats it and the
-    /// other leaves at once.
+    /// Whether both sides take part, and the kernel switches between them or wakes one for the
+    /// other; else one repeats it and the other leaves at once.
     pub two_sided: bool,
     /// What one operation is: `call`, `fault`, `round`, …
     pub unit: &'static str,
-    /// Operations between two clock readings that keep the reading below some percent of what is timed.
+    /// Operations between two clock readings that keep the reading
+    /// below some percent of what is timed.
     pub batch: u32,
 }
 
@@ -101,7 +105,8 @@ pub trait Operation: Sync {
     }
     /// Sets it up in the trial's host, before the sides exist.
     fn open(&self, site: &Site, configuration: &Configuration) -> Result<Box<dyn Links>, OpenError>;
-    /// Whether it is part of a run that names no operation: the protocols of other tools are for comparisons with them.
+    /// Whether it is part of a run that names no operation: the
+    /// protocols of other tools are for comparisons with them.
     fn usual(&self) -> bool {
         true
     }
@@ -126,8 +131,8 @@ impl dyn Operation {
         let Form { two_sided, unit, .. } = self.form();
         Subject::Operation { two_sided, unit: unit.to_owned() }
     }
-    /// Whether `configuration` can be run here, and what is lacking if not: the operation itself, its kind of sides, or the
-    /// right to the scheduling policy.
+    /// Whether `configuration` can be run here, and what is lacking if not: the operation itself,
+    /// its kind of sides, or the right to the scheduling policy.
     pub fn fits(&self, configuration: &Configuration, host: &Host) -> Result<(), Unavailable> {
         if !self.joins(configuration.contexts) {
             return Err(Unavailable::because(format!(

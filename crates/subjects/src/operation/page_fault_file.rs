@@ -71,7 +71,8 @@ impl Alone for Cached {
     type Bench = Pages;
     fn set_up(&self, side: &Side) -> Result<Pages, SideError> {
         let length = batch(side) as usize * page_size();
-        // SAFETY: a fresh mapping at an address of the kernel's choice; the file is unlinked and only this program's.
+        // SAFETY: a fresh mapping at an address of the kernel's
+        // choice; the file is unlinked and only this program's.
         let base =
             unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &self.0, 0) }
                 .map_err(|error| Fault::new("mmap", error))?;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late a thread that computes is interrupted, and what that takes from it: by timers of its own, and by others that watch the time for it.
+//! How late a thread that computes is interrupted, and what that takes from it: by timers of its
+//! own, and by others that watch the time for it.
 //!
-//! Each round the thread says when it wants to be interrupted, and computes: it reads its clock until the handler has run. How late the
-//! handler came is the response; the time between the two readings around the interrupt is what the thread lost, and is the operation.
+//! Each round the thread says when it wants to be interrupted, and computes: it reads its clock
+//! until the handler has run. How late the handler came is the response; the time between the two
+//! readings around the interrupt is what the thread lost, and is the operation.
 
 use std::os::fd::OwnedFd;
 use std::ptr;
@@ -210,8 +212,8 @@ impl Preemption {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = libc::SA_RESTART;
-        // SAFETY: `action` lives through the call; the handler reads the clock and writes an atomic, both async-signal-safe.
-        // JUSTIFICATION: rustix leaves signal handlers to libc.
+        // SAFETY: `action` lives through the call; the handler reads the clock and writes an atomic, both
+        // async-signal-safe. JUSTIFICATION: rustix leaves signal handlers to libc.
         done("sigaction", unsafe { libc::sigaction(SIGNAL, &raw const action, ptr::null_mut()) })?;
         if self.by != Preempt::SignalTimer {
             return Ok(Own::Nothing);
@@ -273,8 +275,8 @@ impl Preemption {
 
     fn signals(&self) -> Result<(), Fault> {
         let process = rustix::process::getpid().as_raw_nonzero().get();
-        // SAFETY: takes integers only; the thread has its handler since the sides met, and lives until this one ends.
-        // JUSTIFICATION: neither rustix nor libc has tgkill.
+        // SAFETY: takes integers only; the thread has its handler since the sides met, and lives until this
+        // one ends. JUSTIFICATION: neither rustix nor libc has tgkill.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, self.thread.load(Relaxed), SIGNAL) };
         done("tgkill", if sent == 0 { 0 } else { -1 })
     }

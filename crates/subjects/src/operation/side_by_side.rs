@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of two sides that do not wait for each other: each does its part as often as the scheduler lets it.
+//! The loop of two sides that do not wait for each other: each does
+//! its part as often as the scheduler lets it.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -65,7 +66,8 @@ impl<B: Beside> Pair<B> {
         Ok(())
     }
 
-    /// Both sides warm up, and neither begins before the other has: what one counts the other caused.
+    /// Both sides warm up, and neither begins before the other has:
+    /// what one counts the other caused.
     fn warm_up(&self, side: &Side) -> Result<(), Fault> {
         for _ in 0..WARMUP {
             self.0.once()?;

@@ -49,8 +49,8 @@ impl Alone for SignalSelf {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         let handler: extern "C" fn(libc::c_int) = count;
         action.sa_sigaction = handler as libc::sighandler_t;
-        // SAFETY: `action` lives through the call, and the handler only increments an atomic, which is async-signal-safe.
-        // JUSTIFICATION: rustix leaves signal handlers to libc.
+        // SAFETY: `action` lives through the call, and the handler only increments an atomic, which is
+        // async-signal-safe. JUSTIFICATION: rustix leaves signal handlers to libc.
         if unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) } != 0 {
             return Err(Fault::new("sigaction", std::io::Error::last_os_error()).into());
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop of stress-ng's `--switch`: both sides at one object of one place, so that each waits for the other.
+//! The loop of stress-ng's `--switch`: both sides at one object of
+//! one place, so that each waits for the other.
 
 use std::sync::atomic::Ordering::{Acquire, Release};
 

@@ -78,8 +78,8 @@ impl Stream for Packets {
     }
 
     fn free(&self) -> Result<(), Fault> {
-        // A full pipe is what the other side is about to read, if it has not left already: another byte might then wait
-        // for ever. In an empty one there is room, and nobody else writes.
+        // A full pipe is what the other side is about to read, if it has not left already: another byte
+        // might then wait for ever. In an empty one there is room, and nobody else writes.
         let mut watched = [PollFd::new(&self.writes, PollFlags::OUT)];
         let ready = poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
             .map_err(|error| Fault::new("poll", error))?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The protocol of tsuna/contextswitch: one futex word with two values, and `sched_yield` wherever a call did not do.
+//! The protocol of tsuna/contextswitch: one futex word with two
+//! values, and `sched_yield` wherever a call did not do.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -9,8 +9,9 @@ use doorbell_harness::control::Step;
 use doorbell_harness::side::Side;
 use doorbell_machine::clock::Now;
 
-/// Does `once` over and over until the configuration's end, the configuration's batch of it between two clock readings, and opens and
-/// closes the window around. `warmup` counts what was done before.
+/// Does `once` over and over until the configuration's end, the
+/// configuration's batch of it between two clock readings, and opens
+/// and closes the window around. `warmup` counts what was done before.
 pub(super) fn timed(
     side: &mut Side,
     warmup: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The protocol of tsuna/contextswitch's `timetctxsw2`: two threads that yield, and a divisor of four.
+//! The protocol of tsuna/contextswitch's `timetctxsw2`: two threads
+//! that yield, and a divisor of four.
 
 use super::figures::{figure, window};
 use super::side_by_side::Pair;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing a working set without any switch: what is subtracted from a switch with that working set.
+//! Writing a working set without any switch: what is subtracted from
+//! a switch with that working set.
 
 use std::sync::atomic::AtomicU8;
 

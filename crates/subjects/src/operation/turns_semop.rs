@@ -48,7 +48,8 @@ struct One(SemaphoreSet);
 impl Stream for One {
     #[inline]
     fn lead(&self) -> Result<(), Fault> {
-        // Both with SEM_UNDO, as the tool has it: one alone would count up the undo value until it overflows.
+        // Both with SEM_UNDO, as the tool has it: one alone would
+        // count up the undo value until it overflows.
         self.0.change(0, 1, true)?;
         self.0.change(0, -1, true)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trial of a kind of task: one generation after another, each timed by its phases and counted to the last turn.
+//! The trial of a kind of task: one generation after another, each
+//! timed by its phases and counted to the last turn.
 
 use std::time::Duration;
 
@@ -32,9 +33,10 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     let clock = side.clock;
     let lives = kind.measured() == Measured::Lives;
     let mut generations = Generations::new();
-    // The first generation warms code, data and pools. Pools are filled by all tasks, whose memory is looked at meanwhile; threads and processes
-    // have none, and a thousand of them take longer than the window, so a few are enough and memory is looked at in the first
-    // generation that counts, before its first hand-off.
+    // The first generation warms code, data and pools. Pools are filled by all tasks, whose memory is
+    // looked at meanwhile; threads and processes have none, and a thousand of them take longer than
+    // the window, so a few are enough and memory is looked at in the first generation that counts,
+    // before its first hand-off.
     let pooled = kind.made_of() == MadeOf::Code && !lives;
     let warming = task_context.of_one_turn(if pooled { u32::MAX } else { FEW });
     generations.probing = pooled;
@@ -95,7 +97,8 @@ fn drive(kind: &dyn TaskKind, task_context: &TaskContext, side: &mut Side) -> Re
     Ok(())
 }
 
-/// Every task had its turns, neither more nor fewer: counted twice, by all together and by each for itself.
+/// Every task had its turns, neither more nor fewer: counted twice,
+/// by all together and by each for itself.
 fn check(task_context: &TaskContext) -> Result<(), SideError> {
     let total = task_context.total();
     let (all, own) = task_context.counted();

@@ -49,7 +49,8 @@ impl Family for Tasks {
         Ok(OpenedSides {
             roles: [Role::Initiate, Role::Respond],
             links: Box::new(Driver { kind, task_context }),
-            // Whatever the tasks are, whoever drives them is a process with one thread, from which others can be forked.
+            // Whatever the tasks are, whoever drives them is a process
+            // with one thread, from which others can be forked.
             contexts: Contexts::Processes,
         })
     }

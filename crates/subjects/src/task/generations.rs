@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One generation's generations: when it was made, began, was done and was reaped, and what the kernel counted in between.
+//! One generation's generations: when it was made, began, was done and was reaped, and what the
+//! kernel counted in between.
 
 use super::task_context::TaskContext;
 use doorbell_harness::control::Step;
@@ -12,7 +13,8 @@ use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::Figure;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-/// Tasks that a difference in memory is divided by, at the least: fewer are lost among pages that come and go.
+/// Tasks that a difference in memory is divided by, at the least:
+/// fewer are lost among pages that come and go.
 const ENOUGH_FOR_MEMORY: u32 = 100;
 
 /// How long the driver waits to see a task asleep: longer than any time slice on a busy machine.
@@ -68,7 +70,8 @@ impl Generations {
         }
     }
 
-    /// Forgets what was counted in a generation that only warmed up; what was measured of memory stays.
+    /// Forgets what was counted in a generation that only warmed up;
+    /// what was measured of memory stays.
     pub(super) fn forget(&mut self) {
         self.switches = 0;
         self.known = false;
@@ -85,7 +88,8 @@ impl Generations {
         self.started = task_context.clock.now();
     }
 
-    /// All tasks are made and stand ready; returns when the kernel's counts have been read, and takes the first stamp.
+    /// All tasks are made and stand ready; returns when the kernel's
+    /// counts have been read, and takes the first stamp.
     pub(super) fn made(&mut self, task_context: &TaskContext, known: Known) -> Result<(), SideError> {
         self.made = task_context.clock.now_awake();
         if let Some(before) = self.memory_before.take() {
@@ -154,7 +158,8 @@ impl Generations {
     }
 }
 
-/// Memory of this process and of the processes among `known`, and the kernel's for its tasks, bytes.
+/// Memory of this process and of the processes among `known`, and the
+/// kernel's for its tasks, bytes.
 fn memory_of(known: &Known, tasks: u32) -> u64 {
     let root = Root::live();
     let mut pids = BTreeSet::from([rustix::process::getpid().as_raw_nonzero().get()]);
@@ -165,8 +170,9 @@ fn memory_of(known: &Known, tasks: u32) -> u64 {
     memory.pss_bytes + memory.kernel_bytes
 }
 
-/// Context switches of all tasks the kernel knows, each seen asleep: a count read before a task has gone to sleep lacks the
-/// switch that takes it there. A dead one is an error at once; whoever made it knows how it died.
+/// Context switches of all tasks the kernel knows, each seen asleep: a count
+/// read before a task has gone to sleep lacks the switch that takes it
+/// there. A dead one is an error at once; whoever made it knows how it died.
 fn switches(known: &Known) -> Result<u64, SideError> {
     let (ids, of_process) = match known {
         Known::None => return Ok(0),

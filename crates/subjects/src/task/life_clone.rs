@@ -45,13 +45,14 @@ impl TaskKind for LifeClone {
         MadeOf::Threads
     }
     fn needs(&self) -> Needs {
-        // A touched page of stack and its page table, the kernel's stack of 16 KiB, its task and what hangs on it.
+        // A touched page of stack and its page table, the kernel's
+        // stack of 16 KiB, its task and what hangs on it.
         Needs { tasks: 1, descriptors: 0, mappings: 2, bytes: 36 << 10 }
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         let clones = Clones::new(task_context, task_context.tasks as usize)?;
-        // SAFETY: the children are made after `clones`, so they go first however this ends, and they go when all of them have been
-        // waited for. Each task has a stack of its own.
+        // SAFETY: the children are made after `clones`, so they go first however this ends, and they go
+        // when all of them have been waited for. Each task has a stack of its own.
         let make = |own| unsafe { clones.start(own, SHARED) };
         let children = Children::made(task_context, generations, task_context.tasks, "a task", make)?;
         generations.run(task_context);
@@ -90,14 +91,14 @@ impl Clones {
     ///
     /// # Safety
     ///
-    /// The task must have ended before this is dropped and before its stack, the one numbered `own` modulo the number of them,
-    /// is used again: it runs in the memory of its maker.
+    /// The task must have ended before this is dropped and before its stack, the one numbered `own`
+    /// modulo the number of them, is used again: it runs in the memory of its maker.
     pub(super) unsafe fn start(&self, own: u32, flags: i32) -> io::Result<Pid> {
         let top = self.stacks[own as usize % self.stacks.len()].base().get() as *mut c_void;
         let task: *const Task = &raw const self.tasks[own as usize];
-        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and ends at a page; `task` lives
-        // as long. In shared memory the new task uses the thread-local storage of the caller: `live` touches none, and leaves through the
-        // system call that ends a task.
+        // SAFETY: the stack is this task's alone until it has ended, as the caller promises, and ends at a
+        // page; `task` lives as long. In shared memory the new task uses the thread-local storage
+        // of the caller: `live` touches none, and leaves through the system call that ends a task.
         // JUSTIFICATION: the standard library has no clone, and to be measured is the call itself.
         let pid = unsafe { libc::clone(live, top, flags, task.cast_mut().cast::<c_void>()) };
         let failed = io::Error::last_os_error();

@@ -74,8 +74,8 @@ fn spawn() -> io::Result<Pid> {
     let mut pid = 0;
     let arguments = [PROGRAM.as_ptr().cast_mut(), std::ptr::null_mut()];
     let environment = [std::ptr::null_mut()];
-    // SAFETY: both lists end with null and live through the call, as does the path; null asks for no file actions and no
-    // attributes.
+    // SAFETY: both lists end with null and live through the call, as does the path; null asks for no
+    // file actions and no attributes.
     // JUSTIFICATION: std::process::Command adds pipes and a look-up to what is to be measured.
     let error = unsafe {
         libc::posix_spawn(

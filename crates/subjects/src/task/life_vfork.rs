@@ -38,7 +38,8 @@ impl TaskKind for LifeVfork {
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {
         // One at a time: the maker sleeps until the stack is free again.
         let clones = Clones::new(task_context, 1)?;
-        // SAFETY: CLONE_VFORK lets the caller go on only when the new process has ended (clone(2)), so its stack is free.
+        // SAFETY: CLONE_VFORK lets the caller go on only when the new
+        // process has ended (clone(2)), so its stack is free.
         let make = |own| unsafe { clones.start(own, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD) };
         let children = Children::made(task_context, generations, task_context.tasks, "a process", make)?;
         generations.run(task_context);

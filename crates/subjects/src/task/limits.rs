@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many tasks of each kind this machine has room for, told before any is made: a pure function of the kind and the
-//! machine.
+//! How many tasks of each kind this machine has room for, told before any is made: a pure function
+//! of the kind and the machine.
 
 use super::{self as task, Needs, TaskKind, task_context};
 use crate::shortfall::{self, Demand, Room, Shortfall};
@@ -28,7 +28,8 @@ const OTHER_MAPPINGS: u64 = 256;
 /// Memory left to everybody else, bytes.
 const OTHER_BYTES: u64 = 64 << 20;
 
-/// What `tasks` of `kind` need, each of which has a working set of `size` bytes and `shared` bytes of the trial's words.
+/// What `tasks` of `kind` need, each of which has a working set of
+/// `size` bytes and `shared` bytes of the trial's words.
 fn demand(needs: Needs, tasks: u64, shared: u64) -> Demand {
     Demand {
         tasks: if needs.tasks > 0 { needs.tasks * tasks + OTHER_TASKS } else { 0 },
@@ -52,7 +53,8 @@ pub fn lacks(configuration: &Configuration, machine: &Machine) -> Option<String>
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-/// The most tasks of `kind` that `machine` has room for, with `bytes` of memory each; none where no limit is known.
+/// The most tasks of `kind` that `machine` has room for, with `bytes`
+/// of memory each; none where no limit is known.
 pub fn ceiling(kind: &dyn TaskKind, machine: &Machine, bytes: u64) -> Option<Ceiling> {
     let needs = kind.needs();
     let mut lowest: Option<Ceiling> = None;
@@ -78,7 +80,8 @@ pub fn ceiling(kind: &dyn TaskKind, machine: &Machine, bytes: u64) -> Option<Cei
     lowest
 }
 
-/// Adds the ceiling to a record of tasks, by the memory that was measured in it or else by what is known of the kind.
+/// Adds the ceiling to a record of tasks, by the memory that was
+/// measured in it or else by what is known of the kind.
 pub fn derive(record: &mut Record, machine: &Machine) {
     if !matches!(record.configuration.pattern, Pattern::Tasks { .. }) {
         return;

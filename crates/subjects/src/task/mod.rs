@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `doorbell tasks` measures: kinds of task that hand over to one another, and what it takes to make and reap one.
+//! What `doorbell tasks` measures: kinds of task that hand over to
+//! one another, and what it takes to make and reap one.
 //!
-//! Every kind drives the same task context ([`TaskContext`]): the same ready queue, the same turn with the same count and the same
-//! working set. They differ in how control gets from one task to the next, and each file here is one such way. A trial is
-//! many generations: N tasks are made, hand over N × Y times, and are reaped; each phase is timed by itself, so that what is
+//! Every kind drives the same task context ([`TaskContext`]): the same ready queue, the same turn
+//! with the same count and the same working set. They differ in how control gets from one task to
+//! the next, and each file here is one such way. A trial is many generations: N tasks are made,
+//! hand over N × Y times, and are reaped; each phase is timed by itself, so that what is
 //! said of a hand-off has no creation in it and the other way round.
 //!
 //! Adding a kind is adding a file here and one line in [`all`].
@@ -61,8 +63,8 @@ pub struct Needs {
     pub tasks: u64,
     pub descriptors: u64,
     pub mappings: u64,
-    /// Memory, the kernel's included, bytes: an estimate for Linux on x86-64, on the safe side. Every run with hand-offs measures
-    /// it.
+    /// Memory, the kernel's included, bytes: an estimate for Linux on x86-64, on the safe side.
+    /// Every run with hand-offs measures it.
     pub bytes: u64,
 }
 
@@ -76,7 +78,8 @@ pub trait TaskKind: Sync {
     }
     /// What its tasks are to the kernel.
     fn made_of(&self) -> MadeOf;
-    /// Whether a task sleeps while others have their turns, so that each hand-off is at least one switch of the kernel's.
+    /// Whether a task sleeps while others have their turns, so that
+    /// each hand-off is at least one switch of the kernel's.
     fn sleeps(&self) -> bool {
         self.made_of() != MadeOf::Code && self.measured() == Measured::HandOffs
     }
@@ -95,9 +98,11 @@ pub trait TaskKind: Sync {
     fn usual(&self) -> bool {
         true
     }
-    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them. What it does is timed to its end.
+    /// Lets one generation of tasks live: makes them, lets them take all their turns, reaps them.
+    /// What it does is timed to its end.
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError>;
-    /// Adds to the record what it has to say of all generations beside their times; called once, after the last.
+    /// Adds to the record what it has to say of all generations
+    /// beside their times; called once, after the last.
     fn conclude(&self, task_context: &TaskContext, generations: &mut Generations) {
         let _ = (task_context, generations);
     }

@@ -5,8 +5,8 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::queue::Queue;
 
-/// What a waker points to: the task's place in the queue. It lasts as long as the process, so a waker needs no count of those
-/// who hold it.
+/// What a waker points to: the task's place in the queue. It lasts as long as the process, so a
+/// waker needs no count of those who hold it.
 #[derive(Debug)]
 pub(super) struct Node {
     queue: Queue,
@@ -22,8 +22,9 @@ impl Node {
 
     /// A waker that puts this task at the end of the queue.
     pub(super) fn waker(&'static self) -> Waker {
-        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any thread. Who wakes a
-        // task that stands in the queue breaks the queue's order, not memory; the futures here wake themselves once a turn.
+        // SAFETY: the functions of the table take a node that lasts for ever and is only read, from any
+        // thread. Who wakes a task that stands in the queue breaks the queue's order, not memory;
+        // the futures here wake themselves once a turn.
         unsafe { Waker::new(std::ptr::from_ref(self).cast(), &WAKES) }
     }
 }

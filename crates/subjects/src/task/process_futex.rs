@@ -73,7 +73,8 @@ impl Pass for Words {
                 Err(error) => return Err(Fault::new("futex(FUTEX_WAIT)", error)),
             }
         }
-        // Nobody gives control to a task that has it: the next store of 1 follows this task's own giving on.
+        // Nobody gives control to a task that has it: the next store
+        // of 1 follows this task's own giving on.
         word.store(0, Relaxed);
         Ok(())
     }

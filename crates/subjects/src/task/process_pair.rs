@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two processes that share all tasks, as in the process run of tornado-os: with its queue, and with one that is O(1).
+//! Two processes that share all tasks, as in the process run of
+//! tornado-os: with its queue, and with one that is O(1).
 
 use rustix::thread::futex::Flags;
 
@@ -127,7 +128,8 @@ fn pair(
     tasks::forked(task_context, generations, 2, life, || pass.give(0).map_err(Into::into))
 }
 
-/// A process takes its own tasks out while they are at the head, and gives control to the other at one of the other's.
+/// A process takes its own tasks out while they are at the head, and
+/// gives control to the other at one of the other's.
 fn walk(task_context: &TaskContext, pass: &impl Pass, queue: impl Shared, own: u32) -> Result<(), Fault> {
     pass.take(own)?;
     loop {

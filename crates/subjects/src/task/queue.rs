@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ready queue that every kind of task shares: first in, first out, one step to put in and one to take out.
+//! The ready queue that every kind of task shares: first in, first
+//! out, one step to put in and one to take out.
 //!
-//! Tasks are numbers, and the link to the next one lies in a word that belongs to the task: nothing is allocated, and the
-//! same queue works between processes that have it at different addresses. There is no lock: only the task whose turn it is
-//! touches the queue, and whatever passes control on (a futex, a pipe, a return) orders what it wrote before what the next
-//! one reads.
+//! Tasks are numbers, and the link to the next one lies in a word that belongs to the task: nothing
+//! is allocated, and the same queue works between processes that have it at different addresses.
+//! There is no lock: only the task whose turn it is touches the queue, and whatever passes control
+//! on (a futex, a pipe, a return) orders what it wrote before what the next one reads.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ready queue of tornado-os: a ring whose delete takes every element out and puts all but one back.
+//! The ready queue of tornado-os: a ring whose delete takes every
+//! element out and puts all but one back.
 //!
-//! Its `peek` leaves the task at the head in the ring while it runs; only the task that has ended is deleted, and deleting it
-//! costs as much as the ring is long. What that does to a figure is the reason why it is here. The ring of the original
-//! counts itself 16 too long once it has wrapped; this one does not, so that every kind stays in the order of the queue.
+//! Its `peek` leaves the task at the head in the ring while it runs; only the task that has ended
+//! is deleted, and deleting it costs as much as the ring is long. What that does to a figure is the
+//! reason why it is here. The ring of the original counts itself 16 too long once it has wrapped;
+//! this one does not, so that every kind stays in the order of the queue.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -63,8 +65,8 @@ impl Rotating {
         (front != self.tail.load(Relaxed)).then(|| self.slots[front as usize].load(Relaxed))
     }
 
-    /// Takes `task` out, wherever it is, by taking everything out and putting the rest back; says how many elements were
-    /// moved.
+    /// Takes `task` out, wherever it is, by taking everything out and putting the rest back; says
+    /// how many elements were moved.
     pub(super) fn delete(&self, task: u32) -> u64 {
         let length = self.length();
         for _ in 0..length {
@@ -104,7 +106,8 @@ mod tests {
         while let Some(task) = ring.peek() {
             moves += ring.delete(task);
         }
-        // The original counts taking out and putting back: twice as many, and some more for its faulty length.
+        // The original counts taking out and putting back: twice as
+        // many, and some more for its faulty length.
         assert_eq!(moves, 380 * 381 / 2);
     }
 }

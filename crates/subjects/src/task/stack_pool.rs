@@ -7,8 +7,8 @@ use corosensei::stack::DefaultStack;
 
 use crate::mechanism::Fault;
 
-/// Bytes of a stack, its guard page apart: what a turn needs, a signal frame with all vector registers (11 KiB with AMX), and the 4 KiB
-/// within which tops of stacks lie apart.
+/// Bytes of a stack, its guard page apart: what a turn needs, a signal frame with all vector
+/// registers (11 KiB with AMX), and the 4 KiB within which tops of stacks lie apart.
 pub(super) const STACK: usize = 20 << 10;
 
 thread_local! {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A switch of stacks in user mode, from one task straight to the next: no executor stands in between.
+//! A switch of stacks in user mode, from one task straight to the
+//! next: no executor stands in between.
 //!
-//! On a stack that is left lie, from the top, the address to go on at and the two registers that an assembly block may not name as
-//! lost, `rbx` and `rbp`. All others the compiler keeps where it needs them, for the block says that they are lost (System V ABI,
-//! AMD64 supplement, 3.2). On RISC-V it is the same with `s0` and `s1` (RISC-V calling conventions, 1.1), on ARM with `x19` and
-//! `x29` (AAPCS64, 6.1). The modes of the floating-point units are no task's own.
+//! On a stack that is left lie, from the top, the address to go on at and the two registers that an
+//! assembly block may not name as lost, `rbx` and `rbp`. All others the compiler keeps where it
+//! needs them, for the block says that they are lost (System V ABI, AMD64 supplement, 3.2). On
+//! RISC-V it is the same with `s0` and `s1` (RISC-V calling conventions, 1.1), on ARM with `x19`
+//! and `x29` (AAPCS64, 6.1). The modes of the floating-point units are no task's own.
 //!
-//! Whoever switches brings two words along, in registers. What all tasks share, and who is gone on with, need then not be fetched from
-//! the stack that was just switched to: each fetch would wait for the one before, and all for the switch.
+//! Whoever switches brings two words along, in registers. What all tasks share, and who is gone on
+//! with, need then not be fetched from the stack that was just switched to: each fetch would wait
+//! for the one before, and all for the switch.
 
 use std::cell::Cell;
 
@@ -16,16 +19,17 @@ use corosensei::stack::Stack;
 /// Where a task left off: the top of its stack.
 pub(super) type Left = usize;
 
-/// What a task does on its own stack, from the words that the first to switch to it brings. It never returns: it switches away for
-/// good.
+/// What a task does on its own stack, from the words that the first to switch to it brings. It
+/// never returns: it switches away for good.
 pub(super) type Life = extern "C" fn(usize, usize) -> !;
 
 /// Whether there is a switch for this processor.
 pub(super) const AVAILABLE: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 
-/// Bytes by which the tops of stacks lie apart in their pages, and of how many before it starts again. Without, all tops are in one
-/// set of the first cache, whose twelve ways thirty stacks exceed.
+/// Bytes by which the tops of stacks lie apart in their pages, and of
+/// how many before it starts again. Without, all tops are in one set
+/// of the first cache, whose twelve ways thirty stacks exceed.
 const APART: usize = 128;
 const COLOURS: usize = 32;
 
@@ -38,33 +42,34 @@ pub(super) fn lay_out(stack: &impl Stack, number: usize, life: Life) -> Left {
     // Once both words are taken the stack is at its top again, aligned as it must be before a call.
     let left = top - first.len() * WORD;
     for (index, word) in first.into_iter().enumerate() {
-        // SAFETY: between the stack's top, from which the colours take 4 KiB at most, and where its task will be; nobody
-        // runs on it.
+        // SAFETY: between the stack's top, from which the colours take 4 KiB at most, and where its task
+        // will be; nobody runs on it.
         unsafe { (left as *mut usize).add(index).write(word) };
     }
     left
 }
 
-/// The first instructions on a stack: calls the task's life, which [`lay_out`] left there, with the words that were brought.
+/// The first instructions on a stack: calls the task's life, which [`lay_out`] left there, with the
+/// words that were brought.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn begin() -> ! {
     core::arch::naked_asm!("pop rax", "mov rdi, rdx", "mov rsi, rcx", "call rax", "ud2")
 }
 
-/// Leaves this stack, noting in `leave` where, and goes on where `to` was left, bringing `words`. Returns those that are brought by
-/// whoever switches back here.
+/// Leaves this stack, noting in `leave` where, and goes on where `to` was left, bringing `words`.
+/// Returns those that are brought by whoever switches back here.
 ///
 /// # Safety
 ///
-/// `to` was left by this function or laid out by [`lay_out`], has not been gone on with since, and its stack and what its task
-/// uses are still there. All run on one thread.
+/// `to` was left by this function or laid out by [`lay_out`], has not been gone on with since, and
+/// its stack and what its task uses are still there. All run on one thread.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
-    // SAFETY: `to` points to the address to go on at, by the contract; there the stack is as this block left it, and all other
-    // registers are named as lost. Whoever comes back here finds `rsp` as it was.
-    // JUSTIFICATION: a library that switches through its executor does it twice a hand-off.
+    // SAFETY: `to` points to the address to go on at, by the contract; there the stack is as this block
+    // left it, and all other registers are named as lost. Whoever comes back here finds `rsp` as it
+    // was. JUSTIFICATION: a library that switches through its executor does it twice a hand-off.
     unsafe {
         core::arch::asm!(
             "push rbp",
@@ -161,8 +166,8 @@ unsafe extern "C" fn begin() -> ! {
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) unsafe fn switch(leave: &Cell<Left>, to: Left, [mut first, mut second]: [usize; 2]) -> [usize; 2] {
-    // SAFETY: as on x86-64. `x18` is the platform's, and Linux has no use of it for programs; nobody here writes it.
-    // JUSTIFICATION: as there.
+    // SAFETY: as on x86-64. `x18` is the platform's, and Linux has no use of it for programs; nobody
+    // here writes it. JUSTIFICATION: as there.
     unsafe {
         core::arch::asm!(
             "sub sp, sp, #32",
@@ -223,7 +228,8 @@ mod tests {
 
     fn other(three: &Three, own: usize) {
         let words = [(&raw const *three).expose_provenance(), 1 - own];
-        // SAFETY: the tasks give way to each other, each before it is gone on with, and end with the test still there.
+        // SAFETY: the tasks give way to each other, each before it is
+        // gone on with, and end with the test still there.
         let [_, brought] = unsafe { switch(&three.left[own], three.left[1 - own].get(), words) };
         assert_eq!(brought, own, "who is gone on with");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Stackful coroutines: a stack each, from a pool, and a switch of stacks in user mode from one task to the next.
+//! Stackful coroutines: a stack each, from a pool, and a switch of
+//! stacks in user mode from one task to the next.
 
 use std::cell::Cell;
 
@@ -58,7 +59,8 @@ impl TaskKind for Stackful {
     }
 }
 
-/// A touched page of stack, another of page tables and mapping, and the coroutine itself; two mappings, stack and guard.
+/// A touched page of stack, another of page tables and mapping, and the coroutine itself; two
+/// mappings, stack and guard.
 pub(super) const NEEDS: Needs = Needs { tasks: 0, descriptors: 0, mappings: 2, bytes: 8 << 10 };
 
 /// Whether this machine has the switch.
@@ -95,8 +97,9 @@ impl Coroutines {
         self.switch(&self.driver, &self.left[first as usize], first);
     }
 
-    /// Leaves to where `to` left off, the task `number` unless it is the driver, noting in `leave` where. Returns, as whoever comes back
-    /// here brings them, the coroutines and the number of the task that left.
+    /// Leaves to where `to` left off, the task `number` unless it is the
+    /// driver, noting in `leave` where. Returns, as whoever comes back here
+    /// brings them, the coroutines and the number of the task that left.
     #[inline(always)]
     fn switch<'coroutines>(
         &'coroutines self,
@@ -105,8 +108,9 @@ impl Coroutines {
         number: u32,
     ) -> (&'coroutines Self, u32) {
         let own: *const Self = self;
-        // SAFETY: a task was laid out by `make`, or left off here, on a stack that lives as long as they do, and the driver left off in
-        // `run`. Nobody is gone on with twice: a task is in the queue once, and no more when it has ended.
+        // SAFETY: a task was laid out by `make`, or left off here, on a stack that lives as long as they
+        // do, and the driver left off in `run`. Nobody is gone on with twice: a task is in the
+        // queue once, and no more when it has ended.
         let [coroutines, number] =
             unsafe { switch(leave, to.get(), [own.expose_provenance(), number as usize]) };
         // SAFETY: all who switch are of these coroutines, which outlive the run.

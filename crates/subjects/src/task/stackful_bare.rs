@@ -53,7 +53,8 @@ impl TaskKind for StackfulBare {
 /// A coroutine that takes nothing, yields nothing and returns nothing.
 type Own = Coroutine<(), (), (), DefaultStack>;
 
-/// All tasks of a task context, on stacks from the pool: each a turn, and giving way, as often as it is due.
+/// All tasks of a task context, on stacks from the pool: each a turn,
+/// and giving way, as often as it is due.
 fn make(task_context: &TaskContext) -> Result<Vec<Own>, SideError> {
     let mut tasks = Vec::with_capacity(task_context.tasks as usize);
     for own in 0..task_context.tasks {

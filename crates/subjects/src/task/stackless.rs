@@ -49,7 +49,8 @@ impl TaskKind for Stackless {
     }
 }
 
-/// The tasks of a task context as futures, side by side and each with its waker: one address to compute, and no box to look into.
+/// The tasks of a task context as futures, side by side and each with its waker: one address to
+/// compute, and no box to look into.
 pub(super) struct Tasks<F>(Pin<Box<[Task<F>]>>);
 
 struct Task<F> {
@@ -77,14 +78,15 @@ impl<F: Future<Output = ()>> Tasks<F> {
     }
 }
 
-/// A task's life: its turns, waited for. A future for each kind that polls it: what one place alone calls the compiler puts there, as it
-/// would in a program that has no other kinds.
+/// A task's life: its turns, waited for. A future for each kind that polls it: what one place alone
+/// calls the compiler puts there, as it would in a program that has no other kinds.
 #[expect(clippy::extra_unused_type_parameters, reason = "it makes a type of its own for each")]
 pub(super) async fn walk<By>(task_context: TaskContext, own: u32) {
     Turns { task_context, own }.await;
 }
 
-/// The turns of a task: one at each poll, after which it wakes itself and gives way, until it has had the last.
+/// The turns of a task: one at each poll, after which it wakes itself
+/// and gives way, until it has had the last.
 struct Turns {
     task_context: TaskContext,
     own: u32,

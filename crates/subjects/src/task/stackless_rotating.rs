@@ -67,7 +67,8 @@ pub(super) fn live(task_context: &TaskContext, generations: &mut Generations) ->
     generations.made(task_context, Known::None)?;
     let mut moves = 0;
     while let Some(own) = ring.peek() {
-        // Its only turn ends it; the original marks what is not at its end as asleep, which no task here ever is.
+        // Its only turn ends it; the original marks what is not at
+        // its end as asleep, which no task here ever is.
         let _ = tasks.poll(own);
         moves += ring.delete(own);
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tasks of a trial share: the ready queue, the count of turns, the stamps of laps, each task's working set.
+//! What the tasks of a trial share: the ready queue, the count of
+//! turns, the stamps of laps, each task's working set.
 //!
-//! A *turn* is what a task does between being handed control and handing it on: it writes its working set, counts itself,
-//! and every so many turns of all tasks takes a stamp. Every kind of task does the same turn through `TaskContext::turn`; kinds
-//! differ only in how control gets from one task to the next. A hand-off is one turn with one passing on of control, so
+//! A *turn* is what a task does between being handed control and handing it on: it writes its
+//! working set, counts itself, and every so many turns of all tasks takes a stamp. Every kind of
+//! task does the same turn through `TaskContext::turn`; kinds differ only in how control gets from
+//! one task to the next. A hand-off is one turn with one passing on of control, so
 //! there are exactly as many hand-offs as turns.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -23,11 +25,12 @@ use doorbell_machine::clock::Now;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::clock::Clock;
 
-/// Turns between two stamps, at the least: a reading of the clock costs some 25 ns, which then is a tenth of a nanosecond
-/// a turn.
+/// Turns between two stamps, at the least: a reading of the clock costs some 25 ns, which then is a
+/// tenth of a nanosecond a turn.
 const STRETCH: u64 = 256;
 
-/// Turns between two signs of life for the watchdog, at the most: fewer than a second of the slowest kind.
+/// Turns between two signs of life for the watchdog, at the most:
+/// fewer than a second of the slowest kind.
 const SIGN_EVERY: u64 = 4096;
 
 const COMPLAINT: usize = 256;
@@ -76,8 +79,8 @@ pub(super) struct Spent {
     pub(super) major_faults: u64,
 }
 
-/// The tasks' common ground. One word, so that a task that keeps it is no larger than what it is made of: with a copy of all
-/// this in each of them a future had four cache lines to itself.
+/// The tasks' common ground. One word, so that a task that keeps it is no larger than what it is
+/// made of: with a copy of all this in each of them a future had four cache lines to itself.
 #[derive(Debug, Clone, Copy)]
 pub struct TaskContext(&'static Shared);
 
@@ -94,7 +97,8 @@ pub struct Shared {
     pub(super) clock: Clock,
     pub(super) tasks: u32,
     pub(super) yields: u32,
-    /// The CPUs over which threads and processes are dealt out in turn; none leaves it to the scheduler.
+    /// The CPUs over which threads and processes are dealt out in
+    /// turn; none leaves it to the scheduler.
     pub(super) cpus: Option<[u32; 2]>,
     pub(super) queue: Queue,
     pub(super) nodes: &'static [Node],
@@ -219,8 +223,9 @@ impl TaskContext {
 
     /// One turn of `task`; says whether it has another.
     ///
-    /// The words are written by one task at a time, which is why a load and a store count where an atomic addition would
-    /// cost more than the hand-off of a coroutine: control comes and goes with the Acquire and Release of whatever passes it.
+    /// The words are written by one task at a time, which is why a load and a store count where an
+    /// atomic addition would cost more than the hand-off of a coroutine: control comes and goes
+    /// with the Acquire and Release of whatever passes it.
     #[inline(always)]
     pub(super) fn turn(&self, task: u32) -> bool {
         let own = &self.turns[task as usize];
@@ -274,8 +279,8 @@ impl TaskContext {
         ledger.due.store(ledger.stamp_due.load(Relaxed).min(count + SIGN_EVERY), Relaxed);
     }
 
-    /// The count at which the stamp after `count` turns is due: a stretch later, and at the very end if less than another would
-    /// be left, so that none is shorter than the others.
+    /// The count at which the stamp after `count` turns is due: a stretch later, and at the very
+    /// end if less than another would be left, so that none is shorter than the others.
     fn next_stamp(&self, count: u64) -> u64 {
         let (each, total) = (stretch(self.tasks, self.yields), self.total());
         if total.saturating_sub(count) < 2 * each { total } else { count + each }
@@ -316,8 +321,9 @@ impl TaskContext {
         self.control.progress[0].sequence.store(task.into(), Relaxed);
     }
 
-    /// Reads a byte of every page that the task `own` will use, so that none is mapped in the middle of a turn: pages of
-    /// shared memory that a process inherits are mapped again at its first look (Linux mm/memory.c, vma_needs_copy).
+    /// Reads a byte of every page that the task `own` will use, so that none is mapped in the
+    /// middle of a turn: pages of shared memory that a process inherits are mapped again at its
+    /// first look (Linux mm/memory.c, vma_needs_copy).
     pub(super) fn map(&self, own: u32) {
         look(self.words, |word| word.load(Relaxed).into());
         look(self.slots, |slot| slot.load(Relaxed).into());
@@ -325,7 +331,8 @@ impl TaskContext {
         look(self.turns, |turns| turns.load(Relaxed));
         look(self.stamps, |stamp| stamp.load(Relaxed));
         look(self.set(own), |byte| byte.load(Relaxed).into());
-        // Within a page each, first word and last; of what both sides share a task uses what stands at its front.
+        // Within a page each, first word and last; of what both sides
+        // share a task uses what stands at its front.
         let ledger = self.ledger;
         look(std::slice::from_ref(&ledger.count), |count| count.load(Relaxed));
         look(&ledger.complaint, |byte| byte.load(Relaxed).into());
@@ -369,7 +376,8 @@ impl TaskContext {
         wake(&self.ledger.finished);
     }
 
-    /// Sleeps until the driver lets all tasks leave, and leaves behind what the caller spent since `before`.
+    /// Sleeps until the driver lets all tasks leave, and leaves
+    /// behind what the caller spent since `before`.
     pub(super) fn go_home(&self, before: &Usage) {
         while self.ledger.home.load(Acquire) == 0 {
             // Whatever ended the wait, the word tells.
@@ -400,7 +408,8 @@ impl TaskContext {
         self.ledger.awaited.store(number, Relaxed);
     }
 
-    /// Sleeps until `number` tasks stand ready. `look` is called about once a second and may end the wait.
+    /// Sleeps until `number` tasks stand ready. `look` is called
+    /// about once a second and may end the wait.
     pub(super) fn await_ready<E>(&self, number: u32, look: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         await_word(&self.ledger.ready, number, look)
     }
@@ -410,8 +419,9 @@ impl TaskContext {
         await_word(&self.ledger.finished, 1, look)
     }
 
-    /// Leaves word why a task cannot go on, and gives control back. Only the first complaint is kept, and who made it gives
-    /// control back: a later one would wake the driver before there is anything to read.
+    /// Leaves word why a task cannot go on, and gives control back. Only
+    /// the first complaint is kept, and who made it gives control back: a
+    /// later one would wake the driver before there is anything to read.
     pub(super) fn complain(&self, task: u32, fault: &Fault) {
         if self.ledger.complained.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
             return;
@@ -529,7 +539,8 @@ pub(super) mod tests {
         assert_eq!(task_context.counted(), (11, 11));
     }
 
-    /// The second complaint once woke the driver while the first was being written: it found none, and blamed /proc.
+    /// The second complaint once woke the driver while the first was
+    /// being written: it found none, and blamed /proc.
     #[test]
     fn only_the_first_complaint_wakes_the_driver_and_it_can_be_read_then() {
         let task_context = task_context(3, 4);

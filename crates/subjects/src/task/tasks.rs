@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks that the kernel knows, threads or processes, and how control goes round among them.
 //!
-//! A task sleeps until control is given to it, does its turn, takes the next one from the queue and gives control to that.
-//! The driver gives control to the first and sleeps until the last has given it back; it takes no part in between.
+//! A task sleeps until control is given to it, does its turn, takes the next one from the queue and
+//! gives control to that. The driver gives control to the first and sleeps until the last has given
+//! it back; it takes no part in between.
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,7 +28,8 @@ pub(super) trait Pass: Send + Sync + 'static {
     fn take(&self, own: u32) -> Result<(), Fault>;
 }
 
-/// The whole life of the task `own`, on its own CPU: it stands ready, does `life`, and goes home with all others.
+/// The whole life of the task `own`, on its own CPU: it stands ready,
+/// does `life`, and goes home with all others.
 fn act(task_context: &TaskContext, own: u32, life: impl Fn(&TaskContext, u32) -> Result<(), Fault>) {
     let lived = place(task_context, own).and_then(|()| {
         task_context.map(own);
@@ -84,7 +86,8 @@ pub(super) fn processes(
     )
 }
 
-/// Forks `number` processes, each of which does `life` once all stand ready; `begin` sets them going.
+/// Forks `number` processes, each of which does `life` once all stand
+/// ready; `begin` sets them going.
 pub(super) fn forked(
     task_context: &TaskContext,
     generations: &mut Generations,
@@ -112,7 +115,8 @@ pub(super) fn forked(
     children.leave()
 }
 
-/// The stack of a thread. A thousand of the usual 2 MiB would only be address space, but it counts against limits of it.
+/// The stack of a thread. A thousand of the usual 2 MiB would only be
+/// address space, but it counts against limits of it.
 const STACK: usize = 64 << 10;
 
 /// Lets a generation of threads live that give control to one another by `pass`.
@@ -131,7 +135,8 @@ pub(super) fn threads(
     )
 }
 
-/// Lets a generation of threads live that all run at once, each doing `walk` from when `begin` is called.
+/// Lets a generation of threads live that all run at once, each doing
+/// `walk` from when `begin` is called.
 pub(super) fn all_at_once(
     task_context: &TaskContext,
     generations: &mut Generations,
@@ -152,7 +157,8 @@ pub(super) fn all_at_once(
 
 /// Makes a thread for each task, which does `life` once all stand ready; `begin` sets them going.
 ///
-/// They are never joined on an error: whoever could not go on has left others asleep for good, and the process ends.
+/// They are never joined on an error: whoever could not go on has
+/// left others asleep for good, and the process ends.
 fn crowd(
     task_context: &TaskContext,
     generations: &mut Generations,
@@ -271,7 +277,8 @@ impl Children {
         look: impl Fn(u32, WaitStatus) -> Result<(), SideError>,
     ) -> Result<(), SideError> {
         for number in 0.. {
-            // Taken out once it has been waited for: an error leaves the rest to be killed when this is dropped.
+            // Taken out once it has been waited for: an error leaves
+            // the rest to be killed when this is dropped.
             let Some(&child) = self.0.front() else { break };
             let ended = retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
             let ended = ended.map_err(Fault::of("waitpid"))?;

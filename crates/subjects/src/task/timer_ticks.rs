@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The source's way of measuring: counting timer interrupts of an interval while the tasks run, beside a cycle counter.
+//! The source's way of measuring: counting timer interrupts of an
+//! interval while the tasks run, beside a cycle counter.
 
 use super::generations::Generations;
 use super::stackless_rotating::live;
@@ -23,7 +24,8 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 
 static TIMER: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Whether a tick may arm the timer anew: one that was due before the timer was stopped may be delivered after.
+/// Whether a tick may arm the timer anew: one that was due before the
+/// timer was stopped may be delivered after.
 static TICKING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -140,8 +142,8 @@ impl Drop for Timer {
     }
 }
 
-/// Creates the timer of this process and its handler; both stay until the process ends. The calling thread gets the ticks, so
-/// that they interrupt the run and not a thread that sleeps beside it.
+/// Creates the timer of this process and its handler; both stay until the process ends. The calling
+/// thread gets the ticks, so that they interrupt the run and not a thread that sleeps beside it.
 fn create() -> Result<(), SideError> {
     // SAFETY: sigaction is plain data, valid when zero.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -153,9 +155,9 @@ fn create() -> Result<(), SideError> {
     event.sigev_signo = libc::SIGALRM;
     event.sigev_notify_thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     let mut timer: libc::timer_t = std::ptr::null_mut();
-    // SAFETY: `action`, `event` and `timer` are ours and live through the calls; null asks for no old action. The handler only
-    // uses atomics and arms the timer, both of which a signal handler may do (signal-safety(7)).
-    // JUSTIFICATION: rustix has no signal handlers and no POSIX timers.
+    // SAFETY: `action`, `event` and `timer` are ours and live through the calls; null asks for no old
+    // action. The handler only uses atomics and arms the timer, both of which a signal handler may
+    // do (signal-safety(7)). JUSTIFICATION: rustix has no signal handlers and no POSIX timers.
     let done = unsafe {
         libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut()) == 0
             && libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) == 0
@@ -173,7 +175,8 @@ fn arm(ns: i64) {
         it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
         it_value: libc::timespec { tv_sec: 0, tv_nsec: ns },
     };
-    // SAFETY: the timer was created before it is armed; `at` lives through the call, which has no other way to fail.
+    // SAFETY: the timer was created before it is armed; `at` lives
+    // through the call, which has no other way to fail.
     unsafe { libc::timer_settime(TIMER.load(Relaxed), 0, &raw const at, std::ptr::null_mut()) };
 }
 
@@ -212,7 +215,8 @@ mod tests {
         assert_eq!((rest(), COUNT.load(Relaxed)), (0, counted));
     }
 
-    /// They were once worked out anew in every generation, and the time that took grew with the trial and counted as reaping.
+    /// They were once worked out anew in every generation, and the time that took grew with the
+    /// trial and counted as reaping.
     #[test]
     fn figures_are_worked_out_once_of_all_runs() {
         let (task_context, mut generations) = (task_context(10, 1), Generations::new());

@@ -5,7 +5,8 @@ use super::{Cause, called, took, whole};
 use doorbell_results::about::About;
 use doorbell_results::event::What;
 
-/// `TASK_INTERRUPTIBLE` and `TASK_UNINTERRUPTIBLE`, as sched_switch reports them (kernel include/linux/sched.h).
+/// `TASK_INTERRUPTIBLE` and `TASK_UNINTERRUPTIBLE`, as sched_switch
+/// reports them (kernel include/linux/sched.h).
 const ASLEEP: i64 = 1 | 2;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -27,9 +28,10 @@ pub(super) const CAUSE: Cause = Cause {
                 continue;
             }
             number += 1;
-            // The kernel tells when a fault begins. It is over at the latest when the task next does something that is told;
-            // until then it runs nothing else but its own few instructions. It may sleep for its page, but whoever loses the CPU
-            // or is stopped waits for something else.
+            // The kernel tells when a fault begins. It is over at the latest when the task next does
+            // something that is told; until then it runs nothing else but its own few
+            // instructions. It may sleep for its page, but whoever loses the CPU or is stopped
+            // waits for something else.
             let next = wake
                 .events
                 .iter()

@@ -17,7 +17,8 @@ pub(super) const CAUSE: Cause = Cause {
     by_events: true,
     find: |wake| {
         let waiter = wake.tasks[1];
-        // The choice of a CPU on waking is told as a migration too, before the task is runnable; that moves nothing.
+        // The choice of a CPU on waking is told as a migration too,
+        // before the task is runnable; that moves nothing.
         let ready = wake.events.iter().find_map(|event| match event.what {
             What::Runnable { task, .. } if task == waiter && event.at >= 0 => Some(event.at),
             _ => None,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Causes of slow wake-ups, one file each: what the events must show for it to be named.
 //!
-//! A cause is found only where events or counters of that very wake show it, together with how much of the wake it covers.
-//! Adding one is adding a file here and one line in [`ALL`].
+//! A cause is found only where events or counters of that very wake show it, together with how much
+//! of the wake it covers. Adding one is adding a file here and one line in [`ALL`].
 
 use doorbell_results::about::About;
 use doorbell_results::anatomy::{Mark, Wake};
@@ -35,7 +35,8 @@ pub struct Cause {
     pub about: About,
     /// What to do about it.
     pub cure: &'static str,
-    /// Whether it is found by events: then a list that leaves some out may lack the very one that ends it, or rules it out.
+    /// Whether it is found by events: then a list that leaves some out may lack the very one that
+    /// ends it, or rules it out.
     by_events: bool,
     find: fn(&Wake) -> Option<(u64, String)>,
 }
@@ -54,11 +55,12 @@ pub const ALL: [Cause; 10] = [
     steal::CAUSE,
 ];
 
-/// A cause must cover this share of a wake to be what made it slow; else several small things did, or something unseen.
+/// A cause must cover this share of a wake to be what made it slow;
+/// else several small things did, or something unseen.
 const ENOUGH: f64 = 0.5;
 
-/// Every cause that the wake shows, the one that covers most first. Of a wake with more events than were kept, those that need
-/// none.
+/// Every cause that the wake shows, the one that covers most first. Of a wake with more events than
+/// were kept, those that need none.
 pub fn causes(wake: &Wake) -> Vec<Found> {
     let mut found: Vec<Found> = ALL
         .iter()
@@ -85,8 +87,8 @@ pub fn longest(wake: &Wake) -> Option<(Mark, u64)> {
     wake.stages().map(stage).max_by_key(|stage| stage.1)
 }
 
-/// The times between `from` and `to` during which a state held that `begins` and `ends` tell of, picoseconds. What began before
-/// or ends after is cut off; `held` says whether it holds at `from`.
+/// The times between `from` and `to` during which a state held that `begins` and `ends` tell of,
+/// picoseconds. What began before or ends after is cut off; `held` says whether it holds at `from`.
 fn held_ps(
     wake: &Wake,
     (from, to): (i64, i64),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A side lost its CPU in the middle of the wake: the notifier before it had notified, or the waiter after it had run.
+//! A side lost its CPU in the middle of the wake: the notifier before it had notified, or the
+//! waiter after it had run.
 
 use super::ready::{Ran, Ready, lost};
 use super::{Cause, called, took};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The hypervisor ran somebody else on the CPU.
 //!
-//! A guest is told of steal time in ticks of 10 ms and by no event. So steal is named only where the counter of a CPU that the
-//! wake needed moved since the last reading, and there is a gap of this wake in which that CPU said nothing at all. A CPU that
-//! has not been told yet has nothing to say; where it was idle then, [`idle_exit`](super::idle_exit) covers as much and is
+//! A guest is told of steal time in ticks of 10 ms and by no event. So steal is named only where
+//! the counter of a CPU that the wake needed moved since the last reading, and there is a gap of
+//! this wake in which that CPU said nothing at all. A CPU that has not been told yet has nothing to
+//! say; where it was idle then, [`idle_exit`](super::idle_exit) covers as much and is
 //! what was seen, so it is named first.
 
 use super::{Cause, took, waiters_cpu, whole};

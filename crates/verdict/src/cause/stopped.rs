@@ -20,7 +20,8 @@ pub(super) const CAUSE: Cause = Cause {
     find: |wake| {
         let stopped = |side: i32| {
             let begins = |what: &What| matches!(what, What::Switch { from, state, .. } if *from == side && state & STOPPED != 0);
-            // One that was stopped when the wake began has not run since. The notifier had: it took the stamp.
+            // One that was stopped when the wake began has not run
+            // since. The notifier had: it took the stamp.
             let moved =
                 |what: &What| matches!(what, What::Switch { from, to, .. } if *from == side || *to == side);
             let last = wake.events.iter().rfind(|event| event.at < 0 && moved(&event.what));

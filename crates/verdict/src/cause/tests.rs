@@ -22,7 +22,8 @@ fn switch(at_us: i64, cpu: u32, from: i32, state: i64, to: i32) -> Event {
     event(at_us, cpu, from, what)
 }
 
-/// A wake of 1 ms from CPU 0 to CPU 1 that shows nothing besides: decided at 2 µs, switched in at `in_us`.
+/// A wake of 1 ms from CPU 0 to CPU 1 that shows nothing besides:
+/// decided at 2 µs, switched in at `in_us`.
 fn wake(in_us: i64, between: Vec<Event>) -> Wake {
     let passed = |mark, at_us: i64, cpu| Passed { mark, at_ps: at_us * 1_000_000, cpu };
     let mut events = vec![
@@ -139,8 +140,8 @@ fn told_to_go_on(at_us: i64, between: Vec<Event>) -> Wake {
     wake
 }
 
-/// A stop from before the wake was taken to hold until the side's next switch, also where it had come back, and where it had been
-/// told to go on and waited for a CPU.
+/// A stop from before the wake was taken to hold until the side's next switch, also where it had
+/// come back, and where it had been told to go on and waited for a CPU.
 #[test]
 fn a_stop_that_is_over_explains_nothing() {
     let over = vec![switch(-400, 3, WAITER, 4, 0), switch(-300, 3, 0, 0, WAITER)];
@@ -307,7 +308,8 @@ fn throttling_ends_where_the_cpu_runs_another_task() {
     assert_eq!([covers(1), covers(2)], [20_000_000, 880_000_000]);
 }
 
-/// A group that had stood still at any time since the last reading was the cause of every slow wake since.
+/// A group that had stood still at any time since the last reading
+/// was the cause of every slow wake since.
 #[test]
 fn throttling_elsewhere_in_the_window_is_not_blamed() {
     for in_us in [5, 900] {

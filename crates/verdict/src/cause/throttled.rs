@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The control group had used up its quota.
 //!
-//! The counters say that the group stood still at some time since the last reading, and no event says when. What shows that it
-//! was in this wake is a side that could have run on a CPU that ran nothing: else a CPU with a task to run runs it.
+//! The counters say that the group stood still at some time since the last reading, and no event
+//! says when. What shows that it was in this wake is a side that could have run on a CPU that ran
+//! nothing: else a CPU with a task to run runs it.
 
 use super::ready::{Ran, lost, queued};
 use super::{Cause, took};

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others have claimed, held against a result: confirmed here, contradicted here, or cannot be decided here.
+//! What others have claimed, held against a result: confirmed here,
+//! contradicted here, or cannot be decided here.
 //!
-//! A claim is data: which figures it speaks of, where they must lie, and how many of them decide it. One judge decides all of them,
-//! and a decision is a function of the result alone.
+//! A claim is data: which figures it speaks of, where they must lie, and how many of them decide
+//! it. One judge decides all of them, and a decision is a function of the result alone.
 
 use doorbell_results::record::ResultFile;
 
-/// A table of claims: the row, what is said, how many figures decide, where they must lie, and what reads them.
+/// A table of claims: the row, what is said, how many figures decide,
+/// where they must lie, and what reads them.
 macro_rules! claims {
     ($($row:expr, $says:expr, $rule:ident $bound:expr, $figures:expr;)*) => {
         &[$(super::Claim { row: $row, says: $says, rule: super::Rule::$rule, bound: $bound, figures: $figures }),*]
@@ -49,7 +51,8 @@ pub struct Claim {
     figures: Figures,
 }
 
-/// The figures of a result that a claim speaks of; an error is why it has none, or why none can decide.
+/// The figures of a result that a claim speaks of; an error is why it
+/// has none, or why none can decide.
 type Figures = fn(&ResultFile) -> Result<Reading, String>;
 
 /// How many figures decide.
@@ -65,8 +68,9 @@ enum Rule {
     Seen,
 }
 
-/// Where figures agree with a claim. Which are too near a bound to decide is a share of it: figures agree as far as `inside` within both
-/// ends (beyond them where it is negative), and disagree from `outside` beyond one on.
+/// Where figures agree with a claim. Which are too near a bound to decide is a share of it: figures
+/// agree as far as `inside` within both ends (beyond them where it is negative), and disagree from
+/// `outside` beyond one on.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
     least: f64,
@@ -75,8 +79,9 @@ struct Bound {
     outside: f64,
 }
 
-/// How near a bound a figure decides nothing: the mean of twenty rounds moves by as much from one run to the next. Of a count of
-/// instructions, too, which repeats exactly but is no time: what an instruction takes differs by more.
+/// How near a bound a figure decides nothing: the mean of twenty rounds moves by as much from one
+/// run to the next. Of a count of instructions, too, which repeats exactly but is no time: what an
+/// instruction takes differs by more.
 const TOO_NEAR: f64 = 0.05;
 
 impl Bound {
@@ -204,7 +209,8 @@ pub fn source(result: &ResultFile) -> Option<&'static Source> {
     SOURCES.into_iter().find(|source| source.name == name)
 }
 
-/// Every claim that `result` could speak to, judged; empty for experiments that nobody has made claims about.
+/// Every claim that `result` could speak to, judged; empty for
+/// experiments that nobody has made claims about.
 pub fn judge(result: &ResultFile) -> Vec<Judged> {
     let Some(source) = source(result) else { return Vec::new() };
     let judged = source.claims.iter().map(|claim| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The claims of a maker of NVMe devices about polling in Linux 4.4: transfers one at a time, synchronous and direct, woken by
-//! interrupts and polled.
+//! The claims of a maker of NVMe devices about polling in Linux 4.4: transfers one at a time,
+//! synchronous and direct, woken by interrupts and polled.
 
 use super::{Bound, Reading, Source};
 use doorbell_results::configuration::Direction;

@@ -92,7 +92,8 @@ fn of_the_study(result: &ResultFile) -> Vec<Scenario<'_>> {
     scenarios(result).into_iter().filter(is_of_the_study).collect()
 }
 
-/// Its scenarios on Windows that are of the study's table; what Wine answered for Windows decides nothing about Windows.
+/// Its scenarios on Windows that are of the study's table; what Wine
+/// answered for Windows decides nothing about Windows.
 fn on_windows(result: &ResultFile) -> Result<Vec<Scenario<'_>>, String> {
     let kernel = &result.machine.kernel;
     if let Some(name) = &kernel.stand_in {
@@ -146,7 +147,8 @@ fn is_in_table(scenario: &Scenario) -> bool {
         && [WaitPolicy::Block, HUNDRED_MS].contains(&scenario.configuration.wait)
 }
 
-/// How many scenarios of a table of `all` (named and System V, 20 and 2000, both waits, pinned or not, idle or full) are missing.
+/// How many scenarios of a table of `all` (named and System V, 20 and 2000, both waits, pinned or
+/// not, idle or full) are missing.
 fn missing(scenarios: &[Scenario], all: usize) -> usize {
     let kind = |scenario: &Scenario| {
         let configuration = scenario.configuration;
@@ -215,7 +217,8 @@ fn pinned(result: &ResultFile) -> Result<Reading, String> {
     Ok(times("mean", &scenarios, Some(14), |scenario| scenario.wake_us))
 }
 
-/// The means of scenarios for which `first` holds, each as a multiple of that of the one it is the `same` as but for this.
+/// The means of scenarios for which `first` holds, each as a multiple
+/// of that of the one it is the `same` as but for this.
 fn multiples(
     result: &ResultFile,
     first: fn(&Scenario) -> bool,
@@ -529,7 +532,8 @@ mod tests {
         assert_eq!(said(&grid(as_claimed, 1.5), "one semaphore for all"), CannotTell);
     }
 
-    /// The study's table on Windows, as far as its text tells, measured on `system`, where `stand_in` answered for it.
+    /// The study's table on Windows, as far as its text tells, measured on `system`, where
+    /// `stand_in` answered for it.
     fn windows(system: Option<&str>, stand_in: Option<&str>, others_us: f64) -> ResultFile {
         let mut configurations = Vec::new();
         for receivers in [20, 2000] {

@@ -8,8 +8,8 @@ use doorbell_results::configuration::{Configuration, Until};
 use doorbell_results::record::Outcome;
 use doorbell_results::record::variant::Variant;
 
-/// The variants of both runs that can be compared, in the order of `first`, and the configurations that are not compared.
-/// `cut_short` says that the second run was interrupted.
+/// The variants of both runs that can be compared, in the order of `first`, and the configurations
+/// that are not compared. `cut_short` says that the second run was interrupted.
 pub(super) fn matched<'variants, 'result>(
     first: &'variants [Variant<'result>],
     second: &'variants [Variant<'result>],
@@ -70,8 +70,9 @@ impl<'variants, 'result> Index<'variants, 'result> {
         index
     }
 
-    /// The variant of `theirs` that ran what our `configuration` is, if exactly one did. The same relation on other CPUs is the same
-    /// where neither run has it twice, so that two machines can be compared.
+    /// The variant of `theirs` that ran what our `configuration` is, if
+    /// exactly one did. The same relation on other CPUs is the same where
+    /// neither run has it twice, so that two machines can be compared.
     fn partner(&self, configuration: &Configuration, theirs: &Self) -> Option<&'variants Variant<'result>> {
         if let Some(variant) = theirs.same.get(&identity(configuration)) {
             return Some(variant);
@@ -87,7 +88,8 @@ impl<'variants, 'result> Index<'variants, 'result> {
     }
 }
 
-/// The configuration without what does not make it what it is: how long a trial lasts, and whether it was slowed on purpose.
+/// The configuration without what does not make it what it is: how long a trial lasts, and whether
+/// it was slowed on purpose.
 fn identity(configuration: &Configuration) -> Configuration {
     Configuration {
         until: Until { count: None, time_ns: None },

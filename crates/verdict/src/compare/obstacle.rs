@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What explains a difference as well as the thing that was changed, and by how much that widens its interval.
+//! What explains a difference as well as the thing that was changed,
+//! and by how much that widens its interval.
 
 use super::{ComparedConfiguration, Ratio};
 use crate::slices::FEWEST_PAIRS;
@@ -14,7 +15,8 @@ use std::fmt;
 /// A bare system call: the speed of the CPU.
 const SPEED: &str = "system-call";
 
-/// How far the primitive costs of two runs may be apart, as a ratio, for the rest of the difference still to be believed.
+/// How far the primitive costs of two runs may be apart, as a ratio,
+/// for the rest of the difference still to be believed.
 const PRIMITIVES_APART: f64 = 1.25;
 
 /// What else explains a difference.
@@ -22,8 +24,8 @@ const PRIMITIVES_APART: f64 = 1.25;
 pub enum Obstacle {
     /// Too few blocks in one of the runs.
     FewBlocks(usize),
-    /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those that are left are a
-    /// choice of the lucky ones.
+    /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those
+    /// that are left are a choice of the lucky ones.
     Broken { trials: usize, of: usize },
     /// The machine itself was not the same.
     PrimitivesDrifted {
@@ -63,7 +65,8 @@ impl Obstacle {
     }
 }
 
-/// What else explains a difference of the configuration; that the machine's primitive costs moved only where they `may`.
+/// What else explains a difference of the configuration; that the
+/// machine's primitive costs moved only where they `may`.
 pub(super) fn found(
     row: &ComparedConfiguration,
     files: [&ResultFile; 2],
@@ -97,7 +100,8 @@ fn never_switches(subject: &Subject) -> bool {
     matches!(subject, Subject::Tasks { made_of: MadeOf::Code, measured: Measured::HandOffs, .. })
 }
 
-/// The first primitive cost of the configuration that is not where it was, and its later level as a multiple of the earlier.
+/// The first primitive cost of the configuration that is not where it was, and its later level as a
+/// multiple of the earlier.
 fn moved(files: [&ResultFile; 2], variant: &Variant) -> Option<(&'static str, f64)> {
     let level = |file: &ResultFile, name: &str| {
         let readings = file.primitives.iter().flat_map(|reading| &reading.primitives);

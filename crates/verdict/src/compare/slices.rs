@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 /// One configuration of both runs.
 pub(super) struct Both {
-    /// In the runs of the baseline, the last of which is the one that figures are shown of; none in one
-    /// that has it not.
+    /// In the runs of the baseline, the last of which is the one that
+    /// figures are shown of; none in one that has it not.
     before: Vec<Option<Place>>,
     after: Place,
     kind: Kind,
@@ -70,8 +70,9 @@ impl Measured {
     }
 }
 
-/// What each of `configurations` took in both runs, and in `more` runs of the baseline; none of what did not take turns in both. Slices of
-/// two programs that took turns with each other are, if `in_one`, those of one run.
+/// What each of `configurations` took in both runs, and in `more` runs of the baseline; none of
+/// what did not take turns in both. Slices of two programs that took turns with each other are, if
+/// `in_one`, those of one run.
 pub(super) fn both<'a>(
     more: &[&ResultFile],
     files: [&ResultFile; 2],
@@ -129,7 +130,8 @@ fn kind(configuration: &Configuration, variants: &[Variant]) -> Kind {
     }
 }
 
-/// How much longer the second takes, of runs at different times: what sets it apart from all others of its class.
+/// How much longer the second takes, of runs at different times: what
+/// sets it apart from all others of its class.
 pub(super) fn apart(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
     let mut classes: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
     for (place, row) in rows.iter().enumerate() {
@@ -169,7 +171,8 @@ fn run<'a>(places: &[&'a Place], companions: &[usize]) -> Run<'a> {
     }
 }
 
-/// How much longer the second takes, of runs whose pairs of one number were measured beside each other.
+/// How much longer the second takes, of runs whose pairs of one
+/// number were measured beside each other.
 pub(super) fn beside(rows: &[&Both], error: f64) -> Vec<Option<Apart>> {
     let each = error / rows.len().max(1) as f64;
     let places = rows.iter().map(|row| Some([row.baseline()?, &row.after]));

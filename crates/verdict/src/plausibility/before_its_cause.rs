@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// Readings of two cores' clocks that are out of step make a wake-up end before it began; the difference is then cut to
-/// nothing.
+/// Readings of two cores' clocks that are out of step make a wake-up end before it began; the
+/// difference is then cut to nothing.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if waits(record).is_none_or(|waits| waits == Waits::Nothing) {
         return Vec::new();

@@ -25,13 +25,14 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// How far below the lowest reading of a primitive cost a figure must be to be impossible. The primitive costs themselves move: the same
-/// cache-line program took 43 to 240 ns within an hour on one virtual machine, but its lowest readings within a run
-/// stayed within a factor of two.
+/// How far below the lowest reading of a primitive cost a figure must be to be impossible. The
+/// primitive costs themselves move: the same cache-line program took 43 to 240 ns within an hour on
+/// one virtual machine, but its lowest readings within a run stayed within a factor of two.
 const SLACK: f64 = 0.5;
 
-/// Fewest samples of which the lowest is a primitive cost. On a machine whose CPUs others use a single sample may hold their time
-/// slices, and its share of the reading's time may be used up by it; of twenty one at least lies within a slice of its own.
+/// Fewest samples of which the lowest is a primitive cost. On a machine whose CPUs others use a
+/// single sample may hold their time slices, and its share of the reading's time may be used up by
+/// it; of twenty one at least lies within a slice of its own.
 const FEWEST: u64 = 20;
 
 fn evidence(record: &Record, known: &Known) -> Vec<String> {
@@ -58,8 +59,9 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
             | Quantity::Life
             | Quantity::Transfer => continue,
         };
-        // Half of the samples: one alone is one reading of a clock, and from ring to ring (`role::ping` of the harness) a reading
-        // delayed by an interrupt lengthens one round and shortens the next by as much.
+        // Half of the samples: one alone is one reading of a clock, and from
+        // ring to ring (`role::ping` of the harness) a reading delayed by an
+        // interrupt lengthens one round and shortens the next by as much.
         let longest_ns = series.p50_ns + known.unsure_ns(record, quantity);
         let mut below = |primitive: &str, times: f64| {
             if let Some(least) = primitive_ns(known, primitive).map(|ns| ns * times)
@@ -125,7 +127,8 @@ mod tests {
         );
     }
 
-    /// On a busy machine a cache-line hop of 1.3 ms, from one sample, once made every true round trip impossible.
+    /// On a busy machine a cache-line hop of 1.3 ms, from one sample,
+    /// once made every true round trip impossible.
     #[test]
     fn a_primitive_of_a_few_samples_proves_nothing() {
         let (mut record, mut primitives) = sane();

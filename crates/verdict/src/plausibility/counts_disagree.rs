@@ -39,7 +39,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if tally.sent > 0 && tally.seen == 0 {
         evidence.push(format!("nothing was seen of {} sent", tally.sent));
     }
-    // Where tokens carry no number, one that was lost makes every later one stand for the message before its own.
+    // Where tokens carry no number, one that was lost makes every
+    // later one stand for the message before its own.
     let drops = match &record.subject {
         // Of an object that all share nobody is owed a post: whom it passes over is what is to be shown.
         Subject::FanOut { shared, .. } => *shared,
@@ -96,7 +97,8 @@ mod tests {
         assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
     }
 
-    /// A whole grid once showed no figure of the demonstration: each of its trials had been called impossible.
+    /// A whole grid once showed no figure of the demonstration: each
+    /// of its trials had been called impossible.
     #[test]
     fn receivers_that_share_one_object_may_go_without_and_others_may_not() {
         let (mut record, primitives) = sane();

@@ -25,7 +25,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if window == 0 {
         return Vec::new();
     }
-    // The two clocks behind the figures agree to well under a percent; a millisecond for the ends of the window.
+    // The two clocks behind the figures agree to well under a
+    // percent; a millisecond for the ends of the window.
     let limit = window as f64 * 1.01 + 1e6;
     // Each of them has a closed loop of its own.
     let at_once = f64::from(record.configuration.pattern.streams().unwrap_or(1));

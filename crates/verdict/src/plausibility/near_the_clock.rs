@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times so near to what the clock can tell that the clock is part of the figure: they are kept, and say so.
+//! Times so near to what the clock can tell that the clock is part of
+//! the figure: they are kept, and say so.
 
 use super::{Known, of_two_clocks, waits};
 use doorbell_results::about::About;

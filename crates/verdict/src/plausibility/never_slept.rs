@@ -25,7 +25,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if record.configuration.pattern.tasks().is_some() {
         return handed_over_awake(record);
     }
-    // What is due whatever became of the ones before may always be there already: a waiter that cannot keep up need not sleep.
+    // What is due whatever became of the ones before may always be
+    // there already: a waiter that cannot keep up need not sleep.
     let queues = matches!(record.configuration.pattern, Pattern::OpenLoop { .. });
     if waits(record) != Some(Waits::Blocks) || record.tally.seen == 0 || queues {
         return Vec::new();
@@ -33,8 +34,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let mut evidence = Vec::new();
     let (sides, waits) = waiting_sides(record);
     let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
-    // "Surely blocked" must be so for nearly all; otherwise a notification may come before the waiter is asleep, but
-    // if that happened every time the record is not one of blocking.
+    // "Surely blocked" must be so for nearly all; otherwise a notification may come before the waiter
+    // is asleep, but if that happened every time the record is not one of blocking.
     let (least, claim) = if record.configuration.timing == Timing::Blocked {
         (0.9, "verified blocked")
     } else {
@@ -51,8 +52,9 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     evidence
 }
 
-/// Tasks of one CPU that sleep while others have their turns were switched away from once for each hand-off: no two of them can
-/// run at a time. On two CPUs control may come back to a task before it has gone to sleep.
+/// Tasks of one CPU that sleep while others have their turns were switched
+/// away from once for each hand-off: no two of them can run at a time. On
+/// two CPUs control may come back to a task before it has gone to sleep.
 fn handed_over_awake(record: &Record) -> Vec<String> {
     if record.configuration.placement.cpus.is_none_or(|[first, second]| first != second) {
         return Vec::new();

@@ -22,7 +22,8 @@ pub(super) const RULE: Rule = Rule {
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let polled = record.subject.noticed() == Some(Noticed::ByPolling);
     let transfers = record.tally.seen;
-    // Figures that another tool measured come without the counts that would prove them, and say so in their warnings.
+    // Figures that another tool measured come without the counts that
+    // would prove them, and say so in their warnings.
     if !polled || transfers == 0 || record.configuration.pattern.transfers().is_none() {
         return Vec::new();
     }

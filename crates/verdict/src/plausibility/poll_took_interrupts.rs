@@ -25,7 +25,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         return Vec::new();
     }
     let slept: u64 = sides.map(|side| side.voluntary_switches).sum();
-    // A spinning side may still sleep now and then, in a page fault or for the signal that ends the run.
+    // A spinning side may still sleep now and then, in a page fault
+    // or for the signal that ends the run.
     if slept <= 10 + waits_made / 100 {
         return Vec::new();
     }
@@ -48,7 +49,8 @@ mod tests {
         only("poll-took-interrupts", &record, &primitives);
     }
 
-    /// A busy machine sent 377 rescheduling interrupts to the CPU of a waiter that looked twenty times and never slept.
+    /// A busy machine sent 377 rescheduling interrupts to the CPU of
+    /// a waiter that looked twenty times and never slept.
     #[test]
     fn interrupts_that_others_cause_prove_nothing_of_a_waiter_that_never_slept() {
         let (mut record, primitives) = sane();

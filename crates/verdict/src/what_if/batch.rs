@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A waker that gathers notifications for a while and wakes once for all of them.
 //!
-//! SUMMARY: the first notification opens a batch, which ends after the given time; whoever comes until then waits for its end, and one
-//! wake-up serves all. Arrivals are those of the record.
+//! SUMMARY: the first notification opens a batch, which ends after the given time; whoever comes
+//! until then waits for its end, and one wake-up serves all. Arrivals are those of the record.
 
 use super::record::{Replay, Waited};
 use doorbell_results::anatomy::program::MachineCosts;

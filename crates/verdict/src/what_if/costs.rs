@@ -9,8 +9,8 @@ use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{ResultFile, Variant};
 
-/// What `result` says: of all pairs of different CPUs that on which sleeping costs least, as a spin is never to cost more than the sleep that
-/// it replaces.
+/// What `result` says: of all pairs of different CPUs that on which sleeping costs least, as a spin
+/// is never to cost more than the sleep that it replaces.
 pub fn costs(result: &ResultFile) -> Result<MachineCosts, Refusal> {
     let variants = result.variants();
     let apart = |variant: &&Variant| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a change would do at one edge of a program that was recorded: a pure function of the record and of what waking costs on the machine.
+//! What a change would do at one edge of a program that was recorded: a pure function of the record
+//! and of what waking costs on the machine.
 //!
 //! Whatever a record cannot know is refused, with the reason as a type.
 
@@ -19,7 +20,8 @@ use doorbell_results::record::ResultFile;
 
 pub use self::costs::{costs, listed};
 
-/// A thread that is awake for more than this share of the time has a queue that the record does not show.
+/// A thread that is awake for more than this share of the time has a
+/// queue that the record does not show.
 pub const BUSY: f64 = 0.30;
 /// Wake-ups of the edge below which its record is too short.
 pub const FEWEST: usize = 300;
@@ -59,7 +61,8 @@ pub enum Refusal {
     Unsteady { halves_ns: [f64; 2] },
     /// Its waker ran on the only CPU.
     OneCpu,
-    /// The result that was to say what spinning and sleeping cost has no round trips of a spinning and a sleeping waiter on two CPUs.
+    /// The result that was to say what spinning and sleeping cost has no round trips of a spinning
+    /// and a sleeping waiter on two CPUs.
     NoCosts,
     /// It has none of this mechanism on one CPU, or on two.
     NoPrice { mechanism: String, same_cpu: bool },
@@ -73,7 +76,8 @@ pub enum Refusal {
     NoThread,
     /// It is known only of this share of the wake-ups how long the waker stayed on its CPU.
     WakerUnseen { share: f64 },
-    /// The waker works on for so long after it woke, where a wake-up on one CPU takes so long, nanoseconds.
+    /// The waker works on for so long after it woke, where a wake-up
+    /// on one CPU takes so long, nanoseconds.
     WakerGoesOn { ran_ns: f64, wake_ns: f64 },
     /// Both would take this share of one CPU.
     TooBusyTogether { share: f64 },
@@ -108,7 +112,8 @@ pub struct Within {
     pub high: f64,
 }
 
-/// A change that was tried at the edge in a place; without one where the best of its kind was sought and refused.
+/// A change that was tried at the edge in a place; without one where
+/// the best of its kind was sought and refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
     pub place: usize,
@@ -165,7 +170,8 @@ fn changed(
     }
 }
 
-/// What the best spin, and pinning waker and waiter to one CPU, would do at the worst edges, if the result has what that cost.
+/// What the best spin, and pinning waker and waiter to one CPU, would do at the worst edges, if the
+/// result has what that cost.
 pub fn first(result: &ResultFile) -> Vec<Tried> {
     let Some(program) = program(result) else { return Vec::new() };
     let Some(costs) = &program.machine_costs else { return Vec::new() };

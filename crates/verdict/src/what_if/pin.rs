@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waker and waiter on one CPU: the waiter then comes when the waker leaves.
 //!
-//! SUMMARY: no idle CPU has to be woken, and no interrupt be sent: what the waiter waits for is that its waker goes to sleep. How long that
-//! takes is in the record. Where the waker works on for long, the scheduler may let the waiter in before; nobody knows, so nothing is said.
+//! SUMMARY: no idle CPU has to be woken, and no interrupt be sent: what the waiter waits for is
+//! that its waker goes to sleep. How long that takes is in the record. Where the waker works on for
+//! long, the scheduler may let the waiter in before; nobody knows, so nothing is said.
 
 use super::record::{Replay, Which, busy, found, middle, waits};
 use super::{Refusal, WhatIf, costs};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The waits of an edge's thread, whether they can say anything, and what stretches of them make of a change.
+//! The waits of an edge's thread, whether they can say anything, and
+//! what stretches of them make of a change.
 
 use super::{BUSY, FEWEST, Refusal, STEADY, WhatIf, Within};
 use crate::statistics::median;

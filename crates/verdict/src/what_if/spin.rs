@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A waiter that spins before it sleeps: the recorded sleeps gone through again.
 //!
-//! SUMMARY: each wait of the thread in the same place begins when the thread has done what it had to do after the last wake-up. What arrived
-//! until then is there already. What arrives within the spin is handed over at the price of spinning; what arrives later finds the
-//! thread asleep and takes as long as it took in the record, and the spin was in vain.
+//! SUMMARY: each wait of the thread in the same place begins when the thread has done what it had
+//! to do after the last wake-up. What arrived until then is there already. What arrives within the
+//! spin is handed over at the price of spinning; what arrives later finds the thread asleep and
+//! takes as long as it took in the record, and the spin was in vain.
 //!
-//! A waiter that came to its waker's CPU cannot spin there: it keeps another CPU busy, and where it sleeps in the end its wake-up goes from one
-//! CPU to the other and takes what that takes here.
+//! A waiter that came to its waker's CPU cannot spin there: it keeps another CPU busy, and where it
+//! sleeps in the end its wake-up goes from one CPU to the other and takes what that takes here.
 //!
-//! DETAILS: arrivals are the moments at which the kernel began to wake, so what comes while the thread is awake left no event. With a thread
-//! that is busy for a small share of the time that is little, and the median is right; of the longest waits it is all, so p99 is never
-//! predicted, and nothing is of a busy thread.
+//! DETAILS: arrivals are the moments at which the kernel began to wake, so what comes while the
+//! thread is awake left no event. With a thread that is busy for a small share of the time that is
+//! little, and the median is right; of the longest waits it is all, so p99 is never predicted, and
+//! nothing is of a busy thread.
 
 use std::time::Duration;
 
@@ -20,13 +22,15 @@ use doorbell_results::anatomy::program::{Edge, MachineCosts};
 
 /// The spins of which the best is sought, microseconds.
 const TRIED: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
-/// The share of a wake-up's price, waiting and CPU time together, that a spin must save to be worth its lines.
+/// The share of a wake-up's price, waiting and CPU time together,
+/// that a spin must save to be worth its lines.
 const WORTH: f64 = 0.05;
 
 /// The share of wake-ups to the waker's CPU from which on it matters where the waiter spins.
 const SHARED: f64 = 0.05;
 
-/// What a wake-up from one CPU to another takes where the scheduler had both on one; none where it had not.
+/// What a wake-up from one CPU to another takes where the scheduler
+/// had both on one; none where it had not.
 pub(super) fn apart(edge: &Edge, waits: &[Waited], machine: &MachineCosts) -> Result<Option<f64>, Refusal> {
     if shared(waits) < SHARED {
         return Ok(None);
@@ -35,7 +39,8 @@ pub(super) fn apart(edge: &Edge, waits: &[Waited], machine: &MachineCosts) -> Re
     Ok(Some(costs::price(machine, mechanism, false, edge.slept.p50_ns)?.wake_ns))
 }
 
-/// Goes through waits that follow one another; `apart` is what a wake-up takes that had been to the waker's CPU.
+/// Goes through waits that follow one another; `apart` is what a
+/// wake-up takes that had been to the waker's CPU.
 pub(super) fn replay(waits: &[Waited], spin: f64, costs: &MachineCosts, apart: Option<f64>) -> Replay {
     let mut replay = Replay::default();
     // When the thread begins to wait, in the record and as it would be.
@@ -67,7 +72,8 @@ pub(super) fn replay(waits: &[Waited], spin: f64, costs: &MachineCosts, apart: O
     replay
 }
 
-/// The spin with which waiting and CPU time together are least, a microsecond of the one being worth one of the other.
+/// The spin with which waiting and CPU time together are least, a
+/// microsecond of the one being worth one of the other.
 pub(super) fn best(waits: &[Waited], costs: &MachineCosts, apart: Option<f64>) -> Result<Duration, Refusal> {
     tells(waits)?;
     let changed: Vec<f64> = waits.iter().filter(|wait| wait.changed).map(|wait| wait.took).collect();

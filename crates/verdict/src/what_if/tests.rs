@@ -34,7 +34,8 @@ fn spun(waits: &[Waited], spin: f64) -> Result<WhatIf, Refusal> {
     found(waits, |some| spin::replay(some, spin, &machine_costs(), None))
 }
 
-/// A program of one edge, whose waiter sleeps 100 µs each time, takes 30 µs to come and works for 2 µs.
+/// A program of one edge, whose waiter sleeps 100 µs each time, takes
+/// 30 µs to come and works for 2 µs.
 fn recorded(waker: Waker, mechanism: Mechanism, waker_ran_ns: u64) -> ResultFile {
     const WAKES: usize = 1000;
     let series = |low_ns| Series::from(&sample::histogram(low_ns, WAKES as u64));
@@ -101,7 +102,8 @@ fn on_one_cpu_the_waiter_comes_when_its_waker_leaves() {
     assert!((found.cpu.value + 2.0 / 132.0).abs() < 1e-9, "{found:?}");
 }
 
-/// The scheduler had both on one CPU: spinning made a median of 17 µs of one of 3.7, and pinning saved nothing.
+/// The scheduler had both on one CPU: spinning made a median of 17 µs
+/// of one of 3.7, and pinning saved nothing.
 #[test]
 fn a_waiter_that_came_to_its_wakers_cpu_spins_on_another_and_is_pinned_for_nothing() {
     let result = recorded(by_thread(), futex(), 30_000);
@@ -157,7 +159,8 @@ fn another_mechanism_moves_a_wake_up_by_what_the_two_cost_after_so_long_a_sleep(
 fn a_batch_saves_the_wake_ups_of_all_but_its_first_and_makes_them_wait_for_its_end() {
     let result = recorded(by_thread(), futex(), 2000);
     let batch = |micros| asked(&result, &Change::Batch(Duration::from_micros(micros))).unwrap();
-    // Notifications come each 132 µs: a batch of 200 µs takes two of them, the second of which waits for 68 µs.
+    // Notifications come each 132 µs: a batch of 200 µs takes two of
+    // them, the second of which waits for 68 µs.
     let found = batch(200);
     assert_eq!(found.spared, 0.5);
     assert!((found.cpu.value + 2.5 / 132.0).abs() < 1e-9, "{found:?}");
@@ -182,7 +185,8 @@ fn the_worst_edges_are_told_of_with_the_best_spin_and_one_cpu_for_both() {
     rare.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap().edges[0].wakes = FEWEST as u64 - 1;
     assert_eq!(first(&rare), [], "of a rare edge there is nothing to say");
     let short = waits(1000, |_| 8000.0, 100.0);
-    // Every second is caught then; longer spins would catch the others too, and cost more than those sleeps.
+    // Every second is caught then; longer spins would catch the
+    // others too, and cost more than those sleeps.
     assert_eq!(spin::best(&short, &machine_costs(), None), Ok(Duration::from_micros(10)));
     let mut result = recorded(by_thread(), futex(), 2000);
     result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap().machine_costs = None;
@@ -193,7 +197,8 @@ fn the_worst_edges_are_told_of_with_the_best_spin_and_one_cpu_for_both() {
 fn a_spin_longer_than_every_sleep_turns_each_wake_up_into_a_hand_over() {
     let waits = waits(1000, |_| 10_000.0, 2000.0);
     let found = spun(&waits, 20_000.0).unwrap();
-    // Without the 30 µs of a wake-up the thread waits so much longer for the next, and every second time too long.
+    // Without the 30 µs of a wake-up the thread waits so much longer
+    // for the next, and every second time too long.
     assert!((0.45..0.55).contains(&found.spared), "{found:?}");
     let found = spun(&waits, 60_000.0).unwrap();
     assert_eq!((found.spared, found.p50_ns.value, found.p50_now_ns), (1.0, 240.0, 30_000.0));

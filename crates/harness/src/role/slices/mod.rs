@@ -9,7 +9,8 @@ use crate::side::{Side, SideError};
 mod one_way;
 mod ping_pong;
 
-/// The ends of `role` for a side that comes back to `links` slice by slice; none where the bench does not fit.
+/// The ends of `role` for a side that comes back to `links` slice by
+/// slice; none where the bench does not fit.
 pub(crate) fn resident<'links, M: Mechanism>(
     links: &'links [M::Link],
     role: Role,
@@ -30,7 +31,8 @@ fn miscounted(rounds: u64, answers: u64) -> SideError {
     Fault::new("a slice", format!("{answers} answers to {rounds} notifications")).into()
 }
 
-/// Ends that were not taken cannot be used: a mistake of this program, told as one of the mechanism.
+/// Ends that were not taken cannot be used: a mistake of this
+/// program, told as one of the mechanism.
 fn not_taken() -> SideError {
     Fault::new("a slice", "its ends were not taken").into()
 }

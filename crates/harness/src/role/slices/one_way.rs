@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One way in slices: a notifier that notifies after each gap, a waiter that takes what comes.
 //!
-//! HOW: at most one notification is under way, for the notifier waits until its message was taken. It says by a word, written before a
-//! notification and read behind the wake-up it makes, from which message on wake-ups are recorded, and which is the slice's last. The
-//! message that says so first comes without a gap and is not recorded: by it the waiter comes here. The last one is recorded like others,
-//! so that a slice of one long gap is one wake-up.
+//! HOW: at most one notification is under way, for the notifier waits until its message was taken.
+//! It says by a word, written before a notification and read behind the wake-up it makes, from
+//! which message on wake-ups are recorded, and which is the slice's last. The message that says so
+//! first comes without a gap and is not recorded: by it the waiter comes here. The last one is
+//! recorded like others, so that a slice of one long gap is one wake-up.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -36,7 +37,8 @@ pub(super) struct OneWay<'links, M: Mechanism> {
     cost: CallCost,
     /// The message it is at, over all slices.
     sequence: u64,
-    /// Messages of the slice under way that are recorded, the last one included, which `part` sends.
+    /// Messages of the slice under way that are recorded, the last
+    /// one included, which `part` sends.
     recorded: u32,
     /// What their wake-ups took.
     timed: Rounds,
@@ -70,12 +72,13 @@ impl<'links, M: Mechanism> OneWay<'links, M> {
         side.write_payload(THERE, self.sequence);
         let before = clock.now();
         stamp.sent.store(before, Relaxed);
-        // Pairs with the Acquire load in `answer`: whoever sees the number sees the stamp and what was told.
+        // Pairs with the Acquire load in `answer`: whoever sees the
+        // number sees the stamp and what was told.
         mail.published.0.store(self.sequence, Release);
         notifier.notify()?;
         let mut notified = clock.now();
-        // On one core the waiter may have run inside the call, which then ended when that ran. Pairs with the Release store
-        // in `answer`.
+        // On one core the waiter may have run inside the call, which then ended when that ran. Pairs with
+        // the Release store in `answer`.
         if self.shares_core && mail.taken.0.load(Acquire) >= self.sequence {
             notified = notified.min(stamp.woke.load(Relaxed)).max(before);
         }
@@ -92,7 +95,8 @@ impl<'links, M: Mechanism> OneWay<'links, M> {
         side.step(Step::AwaitsTaken, self.sequence);
         // Pairs with the Release store in `answer`: the waiter has done with the stamp and the bytes.
         while mail.taken.0.load(Acquire) < self.sequence {
-            // A notifier that spun would keep its own thread from answering for a time slice of the scheduler's.
+            // A notifier that spun would keep its own thread from
+            // answering for a time slice of the scheduler's.
             if self.shares_core || M::ANSWERS { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
         Ok(clock.now())
@@ -105,7 +109,8 @@ impl<'links, M: Mechanism> OneWay<'links, M> {
     }
 }
 
-/// Whether a slice that has `recorded` messages may have one more behind the one that is due after `now`.
+/// Whether a slice that has `recorded` messages may have one more
+/// behind the one that is due after `now`.
 fn has_room(now: Ticks, gap: Ticks, over: Ticks, recorded: u64, most: u64) -> bool {
     recorded < most && now.saturating_add(gap.saturating_mul(2)) <= over
 }
@@ -135,7 +140,8 @@ impl<M: Mechanism> Resident for OneWay<'_, M> {
         let begun = clock.now();
         self.recorded = 0;
         let mut last = begun;
-        // Gaps that fit into the head; of longer ones none, for who slept so long has forgotten what was before.
+        // Gaps that fit into the head; of longer ones none, for who
+        // slept so long has forgotten what was before.
         while last.saturating_add(gap).saturating_sub(begun) <= span.head && !side.interrupted() {
             last = self.send(side, false)?;
             self.pause(side, last);

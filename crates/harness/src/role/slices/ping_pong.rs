@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A ping-pong in slices: both sides hold their ends open, and come back to them whenever it is their turn.
+//! A ping-pong in slices: both sides hold their ends open, and come
+//! back to them whenever it is their turn.
 //!
-//! HOW: the side that notifies first tells the other by a word that is written before a notification and read behind the wake-up it
-//! makes: from this round on it is recorded, or this round is the slice's last. Neither of these two rounds is timed. The counters
-//! of both sides cover the same rounds, the last one included: each reads them right after a wake-up.
+//! HOW: the side that notifies first tells the other by a word that is written before a
+//! notification and read behind the wake-up it makes: from this round on it is recorded, or this
+//! round is the slice's last. Neither of these two rounds is timed. The counters of both sides
+//! cover the same rounds, the last one included: each reads them right after a wake-up.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -44,7 +46,8 @@ enum Phase {
     Head,
     /// The other side is told in this round.
     Tells,
-    /// From ring to ring the round before is timed, which this side's own reading of its counters is part of.
+    /// From ring to ring the round before is timed, which this side's
+    /// own reading of its counters is part of.
     First,
     Recorded,
 }
@@ -113,7 +116,8 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             let ran_before = if parted { ran() } else { 0 };
             notifier.notify()?;
             let notified = if ring_to_ring || parted { clock.now() } else { before };
-            // On one core the other side may have run inside the call, whose time is then no cost of sending alone.
+            // On one core the other side may have run inside the
+            // call, whose time is then no cost of sending alone.
             let sent_alone = parted && ran() == ran_before;
             let mut round_ps = 0;
             if ring_to_ring {
@@ -170,7 +174,8 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             }
         }
         side.tally.warmup += unrecorded;
-        // The rounds that both sides' counters cover: one more, and from ring to ring two, than those that are timed.
+        // The rounds that both sides' counters cover: one more, and
+        // from ring to ring two, than those that are timed.
         let more = if M::WAITS == Waits::Nothing { 0 } else { 1 + u64::from(ring_to_ring) };
         let counted = u64::from(recorded) + if recorded == 0 { 0 } else { more };
         side.tally.sent += counted;

@@ -454,7 +454,8 @@ mod tests {
         graph.edges.iter().map(|(_, times)| times.rescued).sum()
     }
 
-    /// The last wait of each thread was never counted, and a lost wake-up before the end was missed.
+    /// The last wait of each thread was never counted, and a lost
+    /// wake-up before the end was missed.
     #[test]
     fn a_thread_that_ends_or_wakes_another_after_its_last_wait_ran_out_went_on() {
         assert_eq!(rescued(Vec::new()), 0, "what it does next is not seen");

@@ -182,8 +182,8 @@ impl Call {
     }
 }
 
-/// What a call returns, seen from inside the kernel, that `restart_syscall` is to go on with: `ERESTART_RESTARTBLOCK` (kernel
-/// include/linux/errno.h).
+/// What a call returns, seen from inside the kernel, that `restart_syscall` is to go on with:
+/// `ERESTART_RESTARTBLOCK` (kernel include/linux/errno.h).
 pub const CUT_OFF: i64 = -516;
 
 /// What a new socket is, before its address is known.

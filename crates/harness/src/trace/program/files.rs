@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the descriptors of a process are of, as `/proc` shows it at a moment. Most are open for long; those that a system call opened whose
+//! What the descriptors of a process are of, as `/proc` shows it at a
+//! moment. Most are open for long; those that a system call opened whose
 //! return says what they are, [`super::graph`] knows without looking.
 
 use std::collections::HashMap;
@@ -25,8 +26,8 @@ impl Files {
         self.0.get(&(process, fd)).map(|seen| &seen.file)
     }
 
-    /// Looks at the descriptors of `process`, and says whether there is such a process. What was seen
-    /// of one that is gone stays.
+    /// Looks at the descriptors of `process`, and says whether there is such a process. What was
+    /// seen of one that is gone stays.
     pub fn look(&mut self, process: i32) -> bool {
         let folder = format!("/proc/{process}/fd");
         let Ok(entries) = fs::read_dir(&folder) else {
@@ -103,8 +104,8 @@ fn sockets_of(process: i32) -> HashMap<u64, File> {
     all
 }
 
-/// The lines of `/proc/net/tcp` and its like. A connection is named by the end that was listened at: so all connections of a server have
-/// one name, on either side.
+/// The lines of `/proc/net/tcp` and its like. A connection is named by the end that was listened
+/// at: so all connections of a server have one name, on either side.
 fn inet(family: &str, text: &str) -> Vec<(u64, File)> {
     /// `TCP_LISTEN` (kernel include/net/tcp_states.h).
     const LISTENS: &str = "0A";
@@ -124,7 +125,8 @@ fn inet(family: &str, text: &str) -> Vec<(u64, File)> {
     lines.iter().filter_map(socket).collect()
 }
 
-/// `0100007F:1F90`, as the kernel writes an address: its words as numbers of this machine, then the port.
+/// `0100007F:1F90`, as the kernel writes an address: its words as
+/// numbers of this machine, then the port.
 fn endpoint(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Makes what people read of a graph of tasks: threads of one name are one, times are picoseconds, and of all edges those stay that took
-//! most.
+//! Makes what people read of a graph of tasks: threads of one name are one, times are picoseconds,
+//! and of all edges those stay that took most.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -61,7 +61,8 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
         into.times.wakes.append(&mut times.wakes);
     }
     let mut folded: Vec<_> = folded.into_iter().collect();
-    // What happened a few times comes after what goes on, and last a sleeper's own clock: nobody else's work waited for it.
+    // What happened a few times comes after what goes on, and last a
+    // sleeper's own clock: nobody else's work waited for it.
     let own_time = |mechanism: &Mechanism| mechanism.wait == Wait::Sleep && mechanism.by == By::Timer;
     folded.sort_by_cached_key(|((_, _, mechanism), edge)| {
         (own_time(mechanism), edge.times.wakes.len() < FEW, std::cmp::Reverse(edge.took()))

@@ -99,7 +99,8 @@ fn a_waking_that_met_a_thread_before_it_slept_wakes_nobody() {
     assert_eq!(told.graph(&Files::default()).wakes, 0);
 }
 
-/// The kernel tells of a leaving when it is all but over: a waker on another CPU may be told of before.
+/// The kernel tells of a leaving when it is all but over: a waker on
+/// another CPU may be told of before.
 #[test]
 fn a_waking_that_is_told_of_before_the_leaving_wakes_the_sleeper() {
     let told = Told::default()

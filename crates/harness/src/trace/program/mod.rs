@@ -197,7 +197,8 @@ impl Recorder {
         })
     }
 
-    /// Records the share `share` of the time, in slices; `time` is how long all lasts, if that is known.
+    /// Records the share `share` of the time, in slices; `time` is
+    /// how long all lasts, if that is known.
     pub fn in_slices(&mut self, share: f64, time: Option<Duration>) -> Result<(), RecordError> {
         if let By::Tracefs(_) = &self.by {
             let why = self.not_bpf.as_ref().map(|why| format!(": {why}"));

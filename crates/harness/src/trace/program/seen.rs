@@ -95,8 +95,8 @@ const HARD_IRQ: i64 = 1 << 3;
 const SOFT_IRQ: i64 = 1 << 4;
 /// A bit of `clone_flags` (clone(2)).
 const CLONE_THREAD: i64 = libc::CLONE_THREAD as i64;
-/// The bits of `prev_state` that are states; above them stands one for a task that goes on (kernel include/trace/events/sched.h,
-/// `TASK_REPORT_MAX`).
+/// The bits of `prev_state` that are states; above them stands one for a task that goes on (kernel
+/// include/trace/events/sched.h, `TASK_REPORT_MAX`).
 const STATES: i64 = 0xff;
 
 impl Reader {
@@ -116,7 +116,8 @@ impl Reader {
         })
     }
 
-    /// The event in `record`. Of each task that it names `named` is told, with whether the name is new, and where in the record it stands.
+    /// The event in `record`. Of each task that it names `named` is told, with whether the name is
+    /// new, and where in the record it stands.
     pub fn read(&self, at: u64, record: &[u8], named: &mut impl FnMut(i32, bool, &Place)) -> Option<Seen> {
         let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
         let index = self.kinds.iter().position(|kind| kind.id == id)?;
@@ -147,7 +148,8 @@ impl Reader {
                 Act::Switch { from: task(0)?, state, to: task(2)?, priority: task(5)? }
             }
             4 => {
-                // Not anew: events of two CPUs come one CPU after the other, and its own renaming may have come before.
+                // Not anew: events of two CPUs come one CPU after the
+                // other, and its own renaming may have come before.
                 name(0, 2, false);
                 Act::Born { task: task(0)?, thread: number(1)? & CLONE_THREAD != 0 }
             }

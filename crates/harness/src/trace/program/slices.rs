@@ -20,8 +20,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// For the share `share`, above 0 and at most 1, of a recording of the length `time`, if that is
-    /// known.
+    /// For the share `share`, above 0 and at most 1, of a recording
+    /// of the length `time`, if that is known.
     pub(super) fn new(share: f64, time: Option<Duration>, seed: u64) -> Self {
         let share = share.clamp(1e-6, 1.0);
         let slice = time.map_or(SLICE, |time| SLICE.min(time.mul_f64(share / FEWEST)).max(SHORTEST));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell compare --live`: two programs measured beside each other.
 //!
-//! HOW: both programs live at once and take turns in slices of a millisecond, for as many pairs of processes as a look
-//! is to have; a look joins what both have told so far. Where a command changes first what both share, each is run for a
-//! block, in turn.
+//! HOW: both programs live at once and take turns in slices of a millisecond, for as many pairs of
+//! processes as a look is to have; a look joins what both have told so far. Where a command changes
+//! first what both share, each is run for a block, in turn.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,11 +40,12 @@ const fn last(looks: [u32; 3]) -> u32 {
     looks[looks.len() - 1]
 }
 
-/// A pair of processes lives at least so long, and no longer than so long, for a share of the time that there is.
+/// A pair of processes lives at least so long, and no longer than so
+/// long, for a share of the time that there is.
 const PAIR: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
-/// How long a program may take until it says that it takes turns: one that does not know how to measures at once, and
-/// ends.
+/// How long a program may take until it says that it takes turns: one that does not know how to
+/// measures at once, and ends.
 const HEARD: Duration = Duration::from_secs(60);
 
 /// Why two programs cannot take turns.
@@ -65,7 +66,8 @@ enum NoTurns {
 /// What both took turns by.
 enum Took {
     Slices,
-    /// Runs of so long each, since `first` may hold for the whole machine and cannot be done every few milliseconds.
+    /// Runs of so long each, since `first` may hold for the whole
+    /// machine and cannot be done every few milliseconds.
     Blocks {
         each: Duration,
         first: String,

@@ -31,7 +31,8 @@ fn place() -> std::io::Result<PathBuf> {
     Ok(state_folder()?.join("wake-costs.json"))
 }
 
-/// What was measured before, if it was on this machine. Whatever else lies there is as good as nothing: it is measured anew.
+/// What was measured before, if it was on this machine. Whatever else lies there is as good as
+/// nothing: it is measured anew.
 pub fn kept(machine: &Machine) -> Option<MachineCosts> {
     let result = read::read(&place().ok()?).ok()?;
     if !alike(&result.machine, machine) {

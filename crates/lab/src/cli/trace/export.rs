@@ -31,7 +31,8 @@ pub struct Args {
 enum Format {
     /// Folded stacks, program;waiter;mechanism;waker, with the microseconds that the wake-ups took
     Folded,
-    /// Chrome's trace format, which Perfetto reads: what the threads of the worst edges did, wake-up by wake-up
+    /// Chrome's trace format, which Perfetto reads: what the threads
+    /// of the worst edges did, wake-up by wake-up
     Chrome,
 }
 

@@ -6,7 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A thread that waits until it is told what to start. It keeps the mounts that this process had when it was made.
+/// A thread that waits until it is told what to start. It keeps the
+/// mounts that this process had when it was made.
 #[derive(Debug)]
 pub struct Starter {
     task: i32,
@@ -44,7 +45,8 @@ impl Starter {
 
 fn spawn(mut command: Command) -> io::Result<Child> {
     // SAFETY: between fork and exec; `signal` may be called there, and takes a number and a constant.
-    // JUSTIFICATION: this command ignores the signal for itself (`signals::of_limits`), and nothing safe gives a child its default back.
+    // JUSTIFICATION: this command ignores the signal for itself (`signals::of_limits`), and nothing
+    // safe gives a child its default back.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);

@@ -31,13 +31,16 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Flags of `--verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verification {
-    /// Run the command as it is and with the change, in turn, and hold the prediction against what came
+    /// Run the command as it is and with the change, in turn, and
+    /// hold the prediction against what came
     #[arg(long, requires = "command")]
     pub verify: bool,
-    /// What the environment of the runs with the change has more: how the program is told to spin, to use another mechanism, or to gather
+    /// What the environment of the runs with the change has more: how the program is told to spin,
+    /// to use another mechanism, or to gather
     #[arg(long, value_name = "VAR=VALUE", value_parser = variable, requires = "verify")]
     with: Vec<(String, String)>,
-    /// How long a run of the command is recorded at the most; a program that has not ended then is ended
+    /// How long a run of the command is recorded at the most; a
+    /// program that has not ended then is ended
     #[arg(
         long,
         value_parser = doorbell_results::quantity::span,

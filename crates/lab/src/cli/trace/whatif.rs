@@ -47,7 +47,8 @@ pub struct Args {
     /// What would be changed: spin=TIME, pin=CPU,CPU, mechanism=NAME or batch=TIME
     #[arg(value_name = "CHANGE", value_parser = change)]
     change: Change,
-    /// What spinning and sleeping cost there: a result of `doorbell tune`, `pairs` or `survey` of the same machine
+    /// What spinning and sleeping cost there: a result of `doorbell
+    /// tune`, `pairs` or `survey` of the same machine
     #[arg(long, value_name = "RESULT", conflicts_with_all = ["hand_over", "sleep_cost"])]
     costs: Option<PathBuf>,
     /// Or told: from the waker's store to a spinning waiter's next step
@@ -150,7 +151,8 @@ fn is_called(place: usize, letter: &str) -> bool {
     Edge::letter(place).eq_ignore_ascii_case(letter)
 }
 
-/// What is known of the machine: with the record, from an earlier measurement, or from one that is made now.
+/// What is known of the machine: with the record, from an earlier
+/// measurement, or from one that is made now.
 fn known(
     args: &Args,
     result: &ResultFile,

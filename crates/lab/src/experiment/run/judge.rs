@@ -12,16 +12,18 @@ use doorbell_results::written::time_ns;
 use doorbell_verdict::plausibility::{Known, below_primitive_cost, near_the_clock, violations};
 use doorbell_verdict::populations;
 
-/// Whether a figure of `record` lies below all readings: it cannot be true, or the machine has changed since the last of them,
-/// as one whose host moved both CPUs to one core (a line took 10 ns instead of 100 for some blocks). A reading taken at once
-/// may tell. It speaks for this record alone: a figure that is false for another reason gets no second chance from it.
+/// Whether a figure of `record` lies below all readings: it cannot be true, or the machine has
+/// changed since the last of them, as one whose host moved both CPUs to one core (a line took 10 ns
+/// instead of 100 for some blocks). A reading taken at once may tell. It speaks for this record
+/// alone: a figure that is false for another reason gets no second chance from it.
 pub(super) fn lies_below(record: &Record, primitives: &[Primitives]) -> bool {
     let known = Known { primitives, ..Known::default() };
     violations(record, &known).iter().any(|violation| violation.rule == below_primitive_cost::NAME)
 }
 
-/// Those of `primitive costs` that bound `record`: none in an emulator, whose times follow what else its host does, and none for two
-/// threads of one core, between which a line takes a fraction of what it takes between the cores that primitive costs are read on.
+/// Those of `primitive costs` that bound `record`: none in an emulator, whose times follow what
+/// else its host does, and none for two threads of one core, between which a line takes a fraction
+/// of what it takes between the cores that primitive costs are read on.
 pub(super) fn bounds<'run>(
     record: &Record,
     primitives: &'run [Primitives],
@@ -84,7 +86,8 @@ mod tests {
     use super::*;
     use doorbell_results::record::sample;
 
-    /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after the primitive costs were read.
+    /// Round trips of 43 ns were called impossible on a machine whose host had moved its CPUs after
+    /// the primitive costs were read.
     #[test]
     fn a_reading_beside_a_trial_below_the_primitives_clears_that_trial_alone_and_marks_it() {
         let mut records = [0, 1].map(|block| sample::record(sample::configuration("futex"), block, 40.0));

@@ -27,8 +27,8 @@ pub(super) struct Readings<'run> {
     pub(super) last: Instant,
 }
 
-/// Where pairs of sides follow one another on the bench, primitive costs are read again after so long: a reading takes a tenth of a
-/// second.
+/// Where pairs of sides follow one another on the bench, primitive costs are read again after so
+/// long: a reading takes a tenth of a second.
 const READ_AGAIN: Duration = Duration::from_secs(4);
 
 impl Readings<'_> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is measured together, and a record of each: in a trial of its own, or in turns between two sides.
+//! What is measured together, and a record of each: in a trial of its
+//! own, or in turns between two sides.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +38,8 @@ pub(super) struct Trials<'run> {
     pub(super) taking_turns: usize,
     /// Turns of the block so far, of all its pairs: no two of them have a number in common.
     pub(super) turns: u32,
-    /// Configurations that hung on the bench, or failed among those done one by one: their records say so, and the others go on without them.
+    /// Configurations that hung on the bench, or failed among those done one by one: their records
+    /// say so, and the others go on without them.
     pub(super) struck: Vec<Configuration>,
     /// What those did that nobody asked for.
     pub(super) beside: Vec<Beside>,
@@ -48,7 +50,8 @@ pub(super) struct Trials<'run> {
 pub(super) enum Party<'plan> {
     /// One configuration, in a trial of its own.
     Alone(&'plan Configuration),
-    /// Several that take turns between the same two sides, or follow one another, those in front that are asked for.
+    /// Several that take turns between the same two sides, or follow
+    /// one another, those in front that are asked for.
     Bench { members: Vec<&'plan Configuration>, asked: usize },
 }
 
@@ -74,7 +77,8 @@ fn takes_turns(configuration: &Configuration, machine: &Machine) -> bool {
         && lacks(configuration, machine).is_none()
 }
 
-/// The plan, with what the result says of the bench; `accompanied` where nothing else takes turns with its configurations.
+/// The plan, with what the result says of the bench; `accompanied` where nothing else takes turns
+/// with its configurations.
 pub(super) fn with_bench(plan: Plan, machine: &Machine, accompanied: bool) -> Plan {
     if plan.bench.is_none() {
         return plan;
@@ -86,7 +90,8 @@ pub(super) fn with_bench(plan: Plan, machine: &Machine, accompanied: bool) -> Pl
     Plan { bench, ..plan }
 }
 
-/// With what of `configuration` must be the same for one pair of sides to do it behind others; none where it has a pair of its own.
+/// With what of `configuration` must be the same for one pair of sides to do it behind others; none
+/// where it has a pair of its own.
 fn one_by_one(configuration: &Configuration) -> Option<(u32, &Placement, Scheduler, Contexts)> {
     let Configuration { placement, scheduler, contexts, load, trace, latency_limit_us, .. } = configuration;
     let apart = load.is_some() || trace.is_some() || latency_limit_us.is_some();
@@ -94,8 +99,8 @@ fn one_by_one(configuration: &Configuration) -> Option<(u32, &Placement, Schedul
     Some((number, placement, *scheduler, *contexts))
 }
 
-/// A block of `plan`: what takes turns together, for each kind of sides, what is done one by one, unless another program takes turns with this
-/// one, and each other configuration.
+/// A block of `plan`: what takes turns together, for each kind of sides, what is done one by one,
+/// unless another program takes turns with this one, and each other configuration.
 pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine, accompanied: bool) -> Vec<Party<'plan>> {
     let mut following: Vec<Party<'plan>> = Vec::new();
     let mut follows = |one: &'plan Configuration| {
@@ -125,7 +130,8 @@ pub(super) fn parties<'plan>(plan: &'plan Plan, machine: &Machine, accompanied: 
     alone.into_iter().map(Party::Alone).chain(benches).chain(following).collect()
 }
 
-/// In a run that takes turns with another one the turns of a pair of sides have numbers so far from those of the next.
+/// In a run that takes turns with another one the turns of a pair of
+/// sides have numbers so far from those of the next.
 const PAIRS_APART: u32 = 1 << 20;
 
 /// Most tries for a trial that meets interference.
@@ -158,7 +164,8 @@ impl Trials<'_> {
         }
     }
 
-    /// A pair of sides between which `members` take turns. Whoever hangs or fails ends alone: the pair is made anew without it.
+    /// A pair of sides between which `members` take turns. Whoever hangs or fails ends alone: the
+    /// pair is made anew without it.
     fn bench(
         &mut self,
         members: &[&Configuration],
@@ -187,7 +194,8 @@ impl Trials<'_> {
         random: &mut fastrand::Rng,
     ) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
-        // What takes turns with another program does so once a block: the other does not know what became of it.
+        // What takes turns with another program does so once a block:
+        // the other does not know what became of it.
         let once = self.partner.is_some();
         let contexts = members.first().map(|member| member.contexts);
         let mut together: Vec<Vec<&Configuration>> =
@@ -279,8 +287,8 @@ impl Trials<'_> {
         Ok(records)
     }
 
-    /// Runs `members` between two sides. Met by interference they are not run again: of slices as short as these it takes some, whose
-    /// neighbours tell, and of a whole pair all.
+    /// Runs `members` between two sides. Met by interference they are not run again: of slices as
+    /// short as these it takes some, whose neighbours tell, and of a whole pair all.
     fn pair(&self, members: &[&Configuration], seed: u64, in_turn: Option<Section>) -> (Report, Environment) {
         let configurations = members.iter().copied().cloned().collect();
         let share = self.pace.as_ref().map(|pace| pace.share(members.len(), self.taking_turns));
@@ -304,13 +312,14 @@ impl Trials<'_> {
         (report, environment)
     }
 
-    /// Watches who else uses the CPUs of `members`. Of two programs that take turns the other would be seen: whoever
-    /// started both watches.
+    /// Watches who else uses the CPUs of `members`. Of two programs that take turns the other would
+    /// be seen: whoever started both watches.
     fn watch(&self, members: &[&Configuration]) -> Option<Watch> {
         self.partner.is_none().then(|| Watch::begin(members, &self.machine.topology))
     }
 
-    /// Runs one configuration until it was left alone, or as often as the run can afford; the last try is kept, marked.
+    /// Runs one configuration until it was left alone, or as often as
+    /// the run can afford; the last try is kept, marked.
     fn alone(&mut self, configuration: &Configuration, block: u32) -> io::Result<Record> {
         if let Some(reason) = lacks(configuration, self.machine) {
             return Ok(record(configuration, block, Outcome::Skipped { reason }));
@@ -356,7 +365,8 @@ impl Trials<'_> {
     }
 }
 
-/// The outcome of a configuration whose pair ended because of `subject`, which took turns beside it.
+/// The outcome of a configuration whose pair ended because of
+/// `subject`, which took turns beside it.
 fn failed_beside(subject: &str, outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Failed { cause } => {

@@ -130,7 +130,8 @@ fn one_cpu_can_be_measured_and_none_cannot() {
 /// A guest's two CPUs, said to be two cores, were seen 10 ns apart at times and 110 ns at others.
 #[test]
 fn cpus_nearer_than_two_cores_can_be_are_siblings_that_the_host_hides() {
-    // One fast batch is no sibling: the fastest was once held against a threshold that comes from medians.
+    // One fast batch is no sibling: the fastest was once held against
+    // a threshold that comes from medians.
     let smt = |name: &str, cpus, median_ns| {
         let mut machine = examined(name);
         machine.line_hops = vec![LineHop { cpus, fastest_ns: 6.0, median_ns: Some(median_ns) }];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is read of a machine beyond its CPUs, and what is made of files that are not what they should be.
+//! What is read of a machine beyond its CPUs, and what is made of
+//! files that are not what they should be.
 
 use std::fs;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded trees, as compact texts under `tests/fixtures/machines`.
 //!
-//! `PATH: CONTENT` is a file of one line; `PATH:` with indented lines below it is a file of those lines. `cpu[0-3,8]` in a
-//! path makes one file for each number, which stands as `{n}`, `{n+24}` or `{n-24}` in the content. `#` comments.
+//! `PATH: CONTENT` is a file of one line; `PATH:` with indented lines below it is a file of those
+//! lines. `cpu[0-3,8]` in a path makes one file for each number, which stands as `{n}`, `{n+24}` or
+//! `{n-24}` in the content. `#` comments.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first screen of each experiment, of machines other than this one: whatever they have, it stays a screen, and its figures are
-//! those that the samples support.
+//! The first screen of each experiment, of machines other than this one: whatever they have, it
+//! stays a screen, and its figures are those that the samples support.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,8 @@ fn every_other_experiment_answers_in_as_many_lines_on_a_machine_of_128_cpus() {
     }
 }
 
-/// On a terminal of 80 columns what chooses means, spinning and placement together showed no CPU time, and lines that did not fit.
+/// On a terminal of 80 columns what chooses means, spinning and placement together showed no CPU
+/// time, and lines that did not fit.
 #[test]
 fn every_verb_that_answers_a_question_does_so_in_eighty_columns_too() {
     // Few placements, since all pairs of what is planned are judged.

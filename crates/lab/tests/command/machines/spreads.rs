@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is put where on machines with several nodes, several threads a core, and CPUs that may not be used: the plans of runs, not the
-//! pairs alone.
+//! Who is put where on machines with several nodes, several threads a core, and CPUs that may not
+//! be used: the plans of runs, not the pairs alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,7 +48,8 @@ fn on_two_sockets_compact_begins_beside_the_notifier_and_scatter_on_the_other_no
     assert_eq!(of(Pinning::OneEach, 5, 0), Relation::SmtSibling);
     assert_eq!(of(Pinning::OneEach, 5, 1), Relation::SameL3);
     assert_eq!(of(Pinning::Scatter, 5, 0), Relation::OtherNode);
-    // Those of two thousand that share the notifier's core come before all of its node, and those before all of the other.
+    // Those of two thousand that share the notifier's core come before all of its node, and those
+    // before all of the other.
     let compact = spread(Pinning::Compact, 2000);
     let distances: Vec<Relation> =
         compact.receivers.iter().map(|cpu| topology.relation(compact.notifier, *cpu)).collect();

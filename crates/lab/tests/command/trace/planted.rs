@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs of known wake graph. Each thread counts what it does; how often it slept the kernel counts for it.
+//! Programs of known wake graph. Each thread counts what it does; how
+//! often it slept the kernel counts for it.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +16,8 @@ use std::time::Duration;
 const ROUNDS: u32 = 600;
 const GAP: Duration = Duration::from_micros(300);
 
-/// Plays what is called `kind`, and returns what it counted: of each named thread its sleeps, or what else the name says.
+/// Plays what is called `kind`, and returns what it counted: of each named thread its sleeps, or
+/// what else the name says.
 pub(super) fn play(kind: &str) -> Vec<(String, u64)> {
     match kind {
         "futex" => futex(ROUNDS),
@@ -245,7 +247,8 @@ fn io_uring() -> Vec<(String, u64)> {
 }
 
 fn signal() -> Vec<(String, u64)> {
-    // SAFETY: all zeroes is a set of signals, and the set lives through the calls; threads that are made later inherit what is blocked.
+    // SAFETY: all zeroes is a set of signals, and the set lives through the calls; threads that are
+    // made later inherit what is blocked.
     let set = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting for a message one layer up: a client that asks a server again and again, one that asks and is kept waiting, one that is
-//! sent events, and one with a WebSocket.
+//! Waiting for a message one layer up: a client that asks a server again and again, one that asks
+//! and is kept waiting, one that is sent events, and one with a WebSocket.
 //!
-//! Client and server hold the two ends of one connection over loopback, made before they part and kept open: what is measured
-//! is the waiting and not the connecting. Heads are parsed by the crate httparse, frames by tungstenite. Where all
-//! mechanisms are measured, these are left out: `doorbell io --net` runs them.
+//! Client and server hold the two ends of one connection over loopback, made before they part and
+//! kept open: what is measured is the waiting and not the connecting. Heads are parsed by the crate
+//! httparse, frames by tungstenite. Where all mechanisms are measured, these are left out:
+//! `doorbell io --net` runs them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,7 +27,8 @@ pub mod websocket;
 #[derive(Debug)]
 pub struct Connection {
     ends: Ends,
-    /// Whether somebody serves it. Of two, either would answer what was asked of the other, and both would count events from one.
+    /// Whether somebody serves it. Of two, either would answer what was asked of the other, and
+    /// both would count events from one.
     served: AtomicBool,
 }
 
@@ -136,7 +138,8 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether a whole event has been received, which is then used up: an empty line ends it (HTML Living Standard 9.2).
+    /// Whether a whole event has been received, which is then used
+    /// up: an empty line ends it (HTML Living Standard 9.2).
     pub(super) fn event(&mut self) -> bool {
         let end = self.received.windows(2).position(|pair| pair == b"\n\n");
         if let Some(end) = end {

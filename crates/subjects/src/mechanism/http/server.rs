@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server's side of polling: how many events there have been, and a thread that answers whoever asks.
+//! A server's side of polling: how many events there have been, and a
+//! thread that answers whoever asks.
 
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -34,7 +35,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Answers requests on `stream` from now on; `patient` keeps those waiting that ask for what is still to come.
+    /// Answers requests on `stream` from now on; `patient` keeps
+    /// those waiting that ask for what is still to come.
     pub(super) fn start(mut stream: Stream, patient: bool) -> Result<Self, OpenError> {
         let events = Arc::new(Events::default());
         let own = Arc::clone(&events);

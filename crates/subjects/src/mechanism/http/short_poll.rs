@@ -14,8 +14,8 @@ use crate::mechanism::{
 #[derive(Debug)]
 pub struct HttpShortPoll;
 
-/// How long the client sleeps before it asks again. Pages ask once in some seconds; a millisecond is what the other ways are held
-/// against.
+/// How long the client sleeps before it asks again. Pages ask once in some seconds; a millisecond
+/// is what the other ways are held against.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
