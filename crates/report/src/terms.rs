@@ -245,6 +245,17 @@ const COLUMNS: &[(&str, &str)] = &[
         "spared",
         "Wake-ups for which nobody would sleep any more: they come while the waiter still spins, or share one with others.",
     ),
+    ("now", "What it took in the runs without the change."),
+    ("predicted", "What it takes with the change, as `doorbell trace whatif` foretells."),
+    ("came", "What it took in the runs with the change."),
+    (
+        "off by",
+        "How far the prediction was from what came: of what came for times, of what was for CPU and counts.",
+    ),
+    (
+        "held",
+        "Whether the whole interval of the error lies within what does not matter; ? where a part does.",
+    ),
     ("believe", "By what `doorbell trace` comes to a prediction, or why it makes none."),
     (
         "what if",
