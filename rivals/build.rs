@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles what is written by hand in C, and the shim of the rival in C++ if its headers are installed.
+//! Compiles what is written by hand in C, and the shim of the rival
+//! in C++ if its headers are installed.
 
 use std::path::Path;
 

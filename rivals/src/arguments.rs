@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct Common {
-    /// Rounds: in each, every variant has one block, in shuffled order; a number of the comparison's own if not given.
+    /// Rounds: in each, every variant has one block, in shuffled order; a number of the
+    /// comparison's own if not given.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: Option<u32>,
     /// Only variants whose name holds one of these, and what they are set against.
@@ -33,7 +34,8 @@ impl Common {
 
 #[derive(Args, Debug)]
 pub struct Cpus {
-    /// The two CPUs; the first for what runs on one. The first two that this process may use if not given.
+    /// The two CPUs; the first for what runs on one. The first two
+    /// that this process may use if not given.
     #[arg(long, value_delimiter = ',', num_args = 2)]
     cpus: Vec<usize>,
 }

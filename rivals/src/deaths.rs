@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long after the kernel knows of a death the survivor is told.
 //!
-//! A child joins and sends one message; a thread of the parent receives it and sleeps in the next receive; the child is
-//! killed. The survivor reads the clock when its receive has returned. Two other readings stand for the kernel's
-//! knowledge: one just before `kill`, which is earlier than any knowledge and hence an upper bound, and one when `poll`
-//! says that the child's pidfd is readable. The socket hangs up before the pidfd becomes readable, and `poll` has a wake-up
-//! of its own: the difference to the second reading can be negative.
+//! A child joins and sends one message; a thread of the parent receives it and sleeps in the next
+//! receive; the child is killed. The survivor reads the clock when its receive has returned. Two
+//! other readings stand for the kernel's knowledge: one just before `kill`, which is earlier than
+//! any knowledge and hence an upper bound, and one when `poll` says that the child's pidfd is
+//! readable. The socket hangs up before the pidfd becomes readable, and `poll` has a wake-up of its
+//! own: the difference to the second reading can be negative.
 
 use crate::raw::Raw;
 use crate::statistics::quantile;
@@ -31,7 +32,8 @@ pub struct Arguments {
     child: bool,
 }
 
-/// Of 100 survivors 99 are told so soon after the kernel knows, which is after the process was taken down.
+/// Of 100 survivors 99 are told so soon after the kernel knows, which
+/// is after the process was taken down.
 const P99_AT_MOST_NS: f64 = 10e6;
 
 /// Three ways of sleeping. False if one of them missed the bar.
@@ -79,7 +81,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     Ok(held)
 }
 
-/// How many nanoseconds after the kill, and after the pidfd was seen readable, the survivor was told.
+/// How many nanoseconds after the kill, and after the pidfd was seen
+/// readable, the survivor was told.
 type Death = fn() -> anyhow::Result<(f64, f64)>;
 
 fn child() -> anyhow::Result<bool> {

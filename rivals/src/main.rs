@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is published beside our figures, and how ours stand to it: comparisons, each in interleaved blocks of one run, with one
-//! clock, one shuffle, one statistics and one table.
+//! What is published beside our figures, and how ours stand to it: comparisons, each in interleaved
+//! blocks of one run, with one clock, one shuffle, one statistics and one table.
 
 mod arguments;
 mod bell;
@@ -32,18 +32,21 @@ struct Command {
 enum Comparison {
     /// Ring, futex, epoll and spinning against the same by hand; the status is 1 if a bar is missed
     Bars(bell::Arguments),
-    /// `Adaptive` against fixed policies, at gaps from 0 to 10 ms; the status is 1 if a bar is missed
+    /// `Adaptive` against fixed policies, at gaps from 0 to 10 ms;
+    /// the status is 1 if a bar is missed
     Curves(bell::Arguments),
     /// The channels against others, between threads and between processes
     Channels(channels::Arguments),
-    /// Streams over the channels against rtrb at its best, between threads and between processes in one run
+    /// Streams over the channels against rtrb at its best, between
+    /// threads and between processes in one run
     Streams(channels::streams::Arguments),
     /// One thread sends and receives: for counting instructions
     Alone(channels::alone::Arguments),
     /// How soon a survivor is told of a death; the status is 1 if a bar is missed
     Deaths(deaths::Arguments),
-    /// One stress for lost wake-ups over the bell, the channels, and other means of waking; the status is 1 if a planted mistake
-    /// was not found, or if a wait by one of ours or by the system's own means was not woken
+    /// One stress for lost wake-ups over the bell, the channels, and other means of waking; the
+    /// status is 1 if a planted mistake was not found, or if a wait by one of ours or by the
+    /// system's own means was not woken
     Wakes(wakes::Arguments),
     /// Other tools and `doorbell`, alternately
     Peers(peers::Arguments),

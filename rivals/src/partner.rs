@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The other side of a comparison: a thread or a forked child that serves one block whenever it is told to, and sleeps in
-//! between, so that the variant under measurement has the CPUs to itself.
+//! The other side of a comparison: a thread or a forked child that serves one block whenever it is
+//! told to, and sleeps in between, so that the variant under measurement has the CPUs to itself.
 
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -78,8 +78,8 @@ impl Partner {
         let desk = Desk { orders: theirs, reports: report };
         let running = match place {
             Place::Threads => Running::Thread(Some(thread::spawn(move || serve(desk)))),
-            // SAFETY: the child runs `serve` alone and never returns; what threads a channel has of its own in the parent
-            // sleep in the kernel and hold no lock.
+            // SAFETY: the child runs `serve` alone and never returns; what threads a channel has of its own
+            // in the parent sleep in the kernel and hold no lock.
             Place::Processes => match unsafe { libc::fork() } {
                 -1 => return Err(format!("fork: {}", std::io::Error::last_os_error())),
                 0 => {

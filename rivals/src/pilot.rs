@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-/// So many pilots are run of each size. In the first a partner may still sleep on the CPU where another side spins: until the
-/// scheduler's tick lets it move to its own, milliseconds pass, a thousand times what the others take.
+/// So many pilots are run of each size. In the first a partner may still sleep on the CPU where
+/// another side spins: until the scheduler's tick lets it move to its own, milliseconds pass, a
+/// thousand times what the others take.
 const PILOTS: usize = 3;
 
-/// How many fit into `length`, no fewer than `least` and no more than `most`, judged by pilot blocks that grow until one is long
-/// enough. `block` runs so many and returns how many nanoseconds that took.
+/// How many fit into `length`, no fewer than `least` and no more than
+/// `most`, judged by pilot blocks that grow until one is long enough.
+/// `block` runs so many and returns how many nanoseconds that took.
 ///
 /// # Errors
 /// That of a block.
@@ -47,7 +49,8 @@ mod tests {
         fitting(Duration::from_millis(5), 8, 200_000, block).unwrap()
     }
 
-    /// Blocks of a gather had eleven messages, for the first pilot had taken more than a millisecond.
+    /// Blocks of a gather had eleven messages, for the first pilot
+    /// had taken more than a millisecond.
     #[test]
     fn a_first_block_that_is_slow_does_not_make_the_others_short() {
         assert_eq!(fitting_after(0.0), 50_000);

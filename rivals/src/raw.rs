@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every block as it came, one JSON object a line, for those who want to compute something else of it.
+//! Every block as it came, one JSON object a line, for those who want
+//! to compute something else of it.
 
 use anyhow::Context;
 use serde::Serialize;
@@ -33,7 +34,8 @@ impl Raw {
     }
 }
 
-/// What a file holds; nothing if there is none. What a cut run left at its end is left out, other lines are errors.
+/// What a file holds; nothing if there is none. What a cut run left
+/// at its end is left out, other lines are errors.
 ///
 /// # Errors
 /// The file cannot be read, or a line of it is something else.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rounds of every comparison. The cores of shared machines become half as fast for milliseconds to a second at a time.
-//! Therefore the variants run in many short blocks, in an order drawn anew for each round, and what is compared is not the
-//! median of one with the median of the other, but the ratios of the blocks of one round (`statistics`).
+//! The rounds of every comparison. The cores of shared machines become half as fast for
+//! milliseconds to a second at a time. Therefore the variants run in many short blocks, in an order
+//! drawn anew for each round, and what is compared is not the median of one with the median of the
+//! other, but the ratios of the blocks of one round (`statistics`).
 
 use crate::shuffle::Shuffle;
 
@@ -15,7 +16,8 @@ pub struct Turn {
     pub place: usize,
 }
 
-/// Gives every variant one block in each round. `groups` says how many variants each group has: those of a group are neighbours in
+/// Gives every variant one block in each round. `groups` says how
+/// many variants each group has: those of a group are neighbours in
 /// time, so that what slows the cores slows all that are compared.
 ///
 /// # Errors

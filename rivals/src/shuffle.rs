@@ -17,7 +17,8 @@ impl Shuffle {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // The high half, as the low bits of xorshift are its weak ones. A limit of some hundreds makes no bias that counts.
+        // The high half, as the low bits of xorshift are its weak
+        // ones. A limit of some hundreds makes no bias that counts.
         ((self.0 >> 32) % limit as u64) as usize
     }
 

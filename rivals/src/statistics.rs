@@ -34,8 +34,8 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// `upper` / `lower`, both of the same round, as the lab judges what alternates in one run ([`doorbell_verdict::slices`]). What both
-    /// sides of a round had in common is out of it.
+    /// `upper` / `lower`, both of the same round, as the lab judges what alternates in one run
+    /// ([`doorbell_verdict::slices`]). What both sides of a round had in common is out of it.
     pub fn paired(upper: &[f64], lower: &[f64]) -> Self {
         let sample = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<Sample>();
         let levels = Levels::of_blocks(&[sample(lower), sample(upper)]);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the book and the tables at the head of a file say, for the tests that hold them to the code.
+//! What the book and the tables at the head of a file say, for the
+//! tests that hold them to the code.
 
 use std::path::Path;
 use std::string::String;
 use std::vec::Vec;
 
-/// Fails if `sentence` is not in `file` of the repository, wherever its lines break. The published crate comes without the
-/// repository, and says so.
+/// Fails if `sentence` is not in `file` of the repository, wherever its lines break. The published
+/// crate comes without the repository, and says so.
 pub(crate) fn assert_file_says(file: &str, sentence: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     match std::fs::read_to_string(&path) {

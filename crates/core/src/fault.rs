@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Dying at a chosen write to shared memory, so that tests can try a death at each of them.
 //!
-//! Every write to memory that others see already is preceded by a [`point`]; what a maker writes into fresh memory is not.
-//! It is nothing without the feature `fault_injection`.
+//! Every write to memory that others see already is preceded by a [`point`]; what a maker writes
+//! into fresh memory is not. It is nothing without the feature `fault_injection`.
 
 /// The process is about to write to shared memory.
 #[cfg(not(feature = "fault_injection"))]
@@ -27,7 +27,8 @@ mod injection {
         }
     }
 
-    /// From now on, counts points anew and aborts the process at number `number`, the first being 0.
+    /// From now on, counts points anew and aborts the process at
+    /// number `number`, the first being 0.
     pub fn die_at(number: u64) {
         PASSED.store(0, Ordering::Relaxed);
         DEADLY.store(number, Ordering::Relaxed);
@@ -38,7 +39,8 @@ mod injection {
         PASSED.load(Ordering::Relaxed)
     }
 
-    /// A panic does not leave a function of the C ABI: it aborts the process, also where there is no library to ask.
+    /// A panic does not leave a function of the C ABI: it aborts the
+    /// process, also where there is no library to ask.
     extern "C" fn die() -> ! {
         panic!("a fault was injected at a write to shared memory");
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Capacities, and offsets and lengths that the other side wrote.
 //!
-//! Every function takes values that were copied out of shared memory once, and sizes from private memory. What is computed
-//! of a ring's indices is in [`arithmetic`](crate::channel::arithmetic).
+//! Every function takes values that were copied out of shared memory once, and sizes from private
+//! memory. What is computed of a ring's indices is in [`arithmetic`](crate::channel::arithmetic).
 
 use crate::violation::PeerViolation;
 
@@ -11,12 +11,13 @@ use crate::violation::PeerViolation;
 pub struct Capacity(u64);
 
 impl Capacity {
-    /// The least there is. It takes messages of up to 16 bytes; three eighths of a ring of 16 bytes are less than a record's
-    /// word, and its longest message would have a length below zero.
+    /// The least there is. It takes messages of up to 16 bytes; three eighths of a ring of 16 bytes
+    /// are less than a record's word, and its longest message would have a length below zero.
     pub const SMALLEST: Self = Self(64);
 
-    /// `None` unless `value` is a power of two, at least [`SMALLEST`](Self::SMALLEST) and below 2⁶³. The upper bound keeps
-    /// every distance of two honest indices below the half of all indices, so that "behind" and "ahead" stay distinct.
+    /// `None` unless `value` is a power of two, at least [`SMALLEST`](Self::SMALLEST) and below
+    /// 2⁶³. The upper bound keeps every distance of two honest indices below the half of all
+    /// indices, so that "behind" and "ahead" stay distinct.
     pub const fn new(value: u64) -> Option<Self> {
         if value.is_power_of_two() && value >= Self::SMALLEST.0 && value < 1 << 63 {
             Some(Self(value))
@@ -58,7 +59,8 @@ mod tests {
         assert!(Capacity::new(1 << 63).is_none());
     }
 
-    /// All offsets and lengths that a small memory can tell apart, and those at the end of the type.
+    /// All offsets and lengths that a small memory can tell apart,
+    /// and those at the end of the type.
     #[test]
     fn a_span_is_accepted_exactly_if_it_lies_inside() {
         let edges = || (0..24_u64).chain(u64::MAX - 24..=u64::MAX);

@@ -7,12 +7,13 @@
 //! | 128 | 256 × bells | [`BellRecord`]s | everybody |
 //! | [`Plan::payload_offset`] | [`Plan::payload_size`] | whatever the user of the mapping keeps there | by agreement |
 //!
-//! The payload starts at a multiple of 4096, so that it can be mapped with other rights than the rest.
-//! Integers are in the byte order of the machine: a mapping never leaves it.
+//! The payload starts at a multiple of 4096, so that it can be mapped with other rights than the
+//! rest. Integers are in the byte order of the machine: a mapping never leaves it.
 //!
-//! **Version.** [`MAJOR`] changes when an old reader would misread; both sides must have the same. [`MINOR`]
-//! grows when something was added where an old reader does not look. A **feature** is a bit in
-//! [`Plan::features`]; a reader that does not know a set bit among [`REQUIRED_FEATURES`] must not go on.
+//! **Version.** [`MAJOR`] changes when an old reader would misread; both sides
+//! must have the same. [`MINOR`] grows when something was added where an old
+//! reader does not look. A **feature** is a bit in [`Plan::features`]; a reader
+//! that does not know a set bit among [`REQUIRED_FEATURES`] must not go on.
 
 use crate::fault;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -45,8 +46,9 @@ pub const FEATURE_CHANNELS: u64 = 1 << 1;
 /// Every feature this version knows.
 pub const KNOWN_FEATURES: u64 = FEATURE_CHANNELS;
 
-/// Distance between things that different sides write: two cache lines, for the adjacent-line prefetcher of
-/// x86 pulls lines in pairs (Intel Optimization Reference Manual, "Spatial Prefetcher").
+/// Distance between things that different sides write: two cache
+/// lines, for the adjacent-line prefetcher of x86 pulls lines in
+/// pairs (Intel Optimization Reference Manual, "Spatial Prefetcher").
 pub const LINES: usize = 128;
 
 /// The first bytes of every mapping.
@@ -75,8 +77,8 @@ pub struct BellRecord {
     reserved_rung_line: [AtomicU32; 31],
     /// The words of the wake protocol.
     pub wake: WakeWords,
-    /// The CPU on which a ringer last had to wake somebody, plus one; 0 if never. A hint: it decides whether
-    /// spinning can pay, never whether a wake-up comes.
+    /// The CPU on which a ringer last had to wake somebody, plus one; 0 if never. A hint: it
+    /// decides whether spinning can pay, never whether a wake-up comes.
     pub ringer_cpu: AtomicU32,
     reserved_wake_line: [AtomicU32; 12],
     /// Who holds the waiter slots: 0 for nobody, else a number its holder chose.
@@ -210,17 +212,19 @@ impl Header {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// A number for one who joins: another one for each, whichever of the processes that share the mapping hands it
-    /// out. From [`FIRST_HOLDER`] to below [`MOST_HOLDERS`], whatever a hostile peer wrote.
+    /// A number for one who joins: another one for each, whichever of the
+    /// processes that share the mapping hands it out. From [`FIRST_HOLDER`]
+    /// to below [`MOST_HOLDERS`], whatever a hostile peer wrote.
     pub fn next_holder(&self) -> u32 {
         fault::point();
         let given = self.holders.fetch_add(1, Ordering::Relaxed);
-        // 2³⁰ rendezvous later the first number is free again. Neither can wrap: the remainder is below the divisor.
+        // 2³⁰ rendezvous later the first number is free again.
+        // Neither can wrap: the remainder is below the divisor.
         (given % (MOST_HOLDERS - FIRST_HOLDER)).wrapping_add(FIRST_HOLDER)
     }
 
-    /// Everybody else: copies the header out once and checks the copy against the size the file really has.
-    /// Of the header only [`next_holder`](Self::next_holder) is used afterwards.
+    /// Everybody else: copies the header out once and checks the copy against the size the file
+    /// really has. Of the header only [`next_holder`](Self::next_holder) is used afterwards.
     ///
     /// # Errors
     /// [`LayoutError`].

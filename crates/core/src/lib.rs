@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both sides of a doorbell must agree on: the layout of the memory they share, the arithmetic on
-//! indices the other side wrote, and the one protocol by which a waiter goes to sleep and is woken.
+//! What both sides of a doorbell must agree on: the layout of the
+//! memory they share, the arithmetic on indices the other side wrote,
+//! and the one protocol by which a waiter goes to sleep and is woken.
 //!
 //! Nothing here calls the kernel or allocates. The crate `doorbell` supplies the system calls.
 //!

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bytes that another process may be writing at this very moment.
 //!
-//! A `&[u8]` promises that nobody else writes, so none is ever made of such bytes. They are copied, in and out,
-//! with atomic accesses; what was copied out is private and can be checked and then used.
+//! A `&[u8]` promises that nobody else writes, so none is ever made
+//! of such bytes. They are copied, in and out, with atomic accesses;
+//! what was copied out is private and can be checked and then used.
 
 use crate::fault;
 use crate::index::span;
@@ -29,10 +30,11 @@ impl<'a> PeerMemory<'a> {
     /// Memory of `length` bytes at `base`.
     ///
     /// # Safety
-    /// `base` is valid for reads and writes of `length` bytes for all of `'a` (or for reads only, and then nobody
-    /// calls [`write`](Self::write)), and everybody in this process who touches these bytes does so atomically.
-    /// Threads that touch the same bytes at the same time, one of them writing, do so at offsets that are equal modulo 8: what
-    /// is aligned is copied by words, the rest by bytes, and atomics of two sizes must not race.
+    /// `base` is valid for reads and writes of `length` bytes for all of `'a` (or for reads only,
+    /// and then nobody calls [`write`](Self::write)), and everybody in this process who touches
+    /// these bytes does so atomically. Threads that touch the same bytes at the same time, one
+    /// of them writing, do so at offsets that are equal modulo 8: what is aligned is copied by
+    /// words, the rest by bytes, and atomics of two sizes must not race.
     pub const unsafe fn new(base: *mut u8, length: usize) -> Self {
         // usize has at most 64 bits on every target this crate builds for.
         Self { base, length: length as u64, mapping: PhantomData }
@@ -43,7 +45,8 @@ impl<'a> PeerMemory<'a> {
         self.length
     }
 
-    /// Where it begins. Whoever reads or writes through this keeps to what [`new`](Self::new) demands.
+    /// Where it begins. Whoever reads or writes through this keeps to
+    /// what [`new`](Self::new) demands.
     pub const fn as_ptr(&self) -> *mut u8 {
         self.base
     }
@@ -83,7 +86,8 @@ impl<'a> PeerMemory<'a> {
         Ok(unsafe { &*at })
     }
 
-    /// Copies bytes out, once. Another process may change them meanwhile: the copy then mixes old and new.
+    /// Copies bytes out, once. Another process may change them
+    /// meanwhile: the copy then mixes old and new.
     ///
     /// # Errors
     /// [`PeerViolation::LengthOutOfRange`] if `offset` and `to` reach beyond the memory.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two sides of a lane, of a log and of the wake protocol in threads, for Miri (`ci/test/24-miri.sh`): it gives a load any
-//! store that the memory model allows, where the processor at hand allows fewer, and reports races of what is not atomic.
-//! Run by themselves the tests are short and pass.
+//! The two sides of a lane, of a log and of the wake protocol in threads, for Miri
+//! (`ci/test/24-miri.sh`): it gives a load any store that the memory model allows, where the
+//! processor at hand allows fewer, and reports races of what is not atomic. Run by themselves the
+//! tests are short and pass.
 
 use crate::channel::arithmetic::passes;
 use crate::channel::broadcast::{Log, Next, Publisher, Subscriber};
@@ -63,7 +64,8 @@ impl Sleep for Sleeper<'_> {
 
 struct Lane {
     words: Vec<AtomicU64>,
-    /// Not atomic: a byte that is read before its message was committed, or written before it was released, is a race.
+    /// Not atomic: a byte that is read before its message was
+    /// committed, or written before it was released, is a race.
     payload: Vec<UnsafeCell<u64>>,
     released: AtomicU64,
     message_wanted: AtomicU64,
@@ -159,7 +161,8 @@ fn every_message_of_a_lane_arrives_once_and_whole_and_both_sides_sleep_and_wake(
     every_message_goes_through(&lane, &mut sender, &mut receiver);
 }
 
-/// The first begins the ring again for certain, and what follows does whenever the receiver has kept up.
+/// The first begins the ring again for certain, and what follows does
+/// whenever the receiver has kept up.
 #[test]
 fn every_message_of_a_lane_that_begins_again_arrives_once_and_whole() {
     let lane = Lane::new();
@@ -195,7 +198,8 @@ impl Log for Tape {
     }
 }
 
-/// The publisher waits for nobody: what a subscriber is given is a message that was published, behind a gap of known size.
+/// The publisher waits for nobody: what a subscriber is given is a message that was published,
+/// behind a gap of known size.
 #[test]
 fn a_subscriber_that_is_overtaken_gets_no_torn_message_and_counts_what_it_missed() {
     let log = Tape {

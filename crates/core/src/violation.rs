@@ -3,12 +3,13 @@
 
 use core::fmt;
 
-/// The other side wrote something into shared memory, or sent something at the rendezvous, that the protocol
-/// forbids. It is broken or hostile.
+/// The other side wrote something into shared memory, or sent something at the rendezvous, that the
+/// protocol forbids. It is broken or hostile.
 ///
-/// This is never an I/O failure: the memory was there and could be read, its content was wrong. Whoever gets
-/// this error stops using the connection: nothing read through it afterwards can be trusted. Other peers of the
-/// same process are not concerned. Each variant carries the values that were seen, as copied once.
+/// This is never an I/O failure: the memory was there and could be read, its content was wrong.
+/// Whoever gets this error stops using the connection: nothing read through it afterwards can be
+/// trusted. Other peers of the same process are not concerned. Each variant carries the values that
+/// were seen, as copied once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PeerViolation {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The wake protocol: how a waiter goes to sleep so that no announcement made in between is lost.
 //!
-//! A **notifier** makes something true that a waiter is waiting for (it stores a message, it counts a ring),
-//! and then calls [`WakeWords::announce`]. A **waiter** calls [`wait_until`] (or [`listen`], when a foreign
-//! event loop does the sleeping) with a closure that says whether the thing is true.
+//! A **notifier** makes something true that a waiter is waiting for (it stores
+//! a message, it counts a ring), and then calls [`WakeWords::announce`]. A
+//! **waiter** calls [`wait_until`] (or [`listen`], when a foreign event loop
+//! does the sleeping) with a closure that says whether the thing is true.
 //!
 //! # The words
 //!
@@ -29,51 +30,56 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Let a waiter be in W6 and let a notifier have made its thing true and finished. The two full fences N2 and
-//! W4 are totally ordered.
+//! Let a waiter be in W6 and let a notifier have made its thing true and finished. The two full
+//! fences N2 and W4 are totally ordered.
 //!
 //! 1. **N2 before W4.** Then W5, which follows W4, sees the store N1: the waiter is not in W6.
-//! 2. **W4 before N2.** Then N3 and N4 see the waiter's bit, unless some notifier took it after W3. Call the one
-//!    that took it T; it may be this notifier. T's N4 comes after W3, hence its N5 after W2.
-//!    - A futex sleeper has a ticket from before N5. Either the kernel finds the word changed when it compares,
-//!      or the sleeper is in the kernel's queue when N6 comes.
-//!    - A token sleeper finds the token of N6, which came after W3: its own W1 came before and cannot have
-//!      eaten it.
+//! 2. **W4 before N2.** Then N3 and N4 see the waiter's bit, unless some notifier took it after W3.
+//!    Call the one that took it T; it may be this notifier. T's N4 comes after W3, hence its N5
+//!    after W2.
+//!    - A futex sleeper has a ticket from before N5. Either the kernel finds the word changed when
+//!      it compares, or the sleeper is in the kernel's queue when N6 comes.
+//!    - A token sleeper finds the token of N6, which came after W3: its own W1 came before and
+//!      cannot have eaten it.
 //!
-//! Each order is needed. Without either fence both sides may read the old value: x86 too lets a load pass an
-//! earlier store. With W1 behind W3 the waiter may eat a token whose bit is already cleared, and the next
-//! announcement finds no bit. With W2 behind W3, or N4 behind N5, a notifier that is late with an earlier thing
-//! can take the bit of a waiter whose ticket is already the new epoch. Without W5 an announcement between the
-//! caller's own look and W3 is slept through. Without N5 a waiter between W5 and W6 sleeps through N6.
-//! `races/broken.rs` has each of these mistakes as a switch and shows that the model checker catches it.
+//! Each order is needed. Without either fence both sides may read the old value: x86 too lets a
+//! load pass an earlier store. With W1 behind W3 the waiter may eat a token whose bit is already
+//! cleared, and the next announcement finds no bit. With W2 behind W3, or N4 behind N5, a notifier
+//! that is late with an earlier thing can take the bit of a waiter whose ticket is already the new
+//! epoch. Without W5 an announcement between the caller's own look and W3 is slept through. Without
+//! N5 a waiter between W5 and W6 sleeps through N6. `races/broken.rs` has each of these mistakes as
+//! a switch and shows that the model checker catches it.
 //!
-//! Several sleepers share the futex bit. None may clear it on its way out, for another may still be asleep
-//! behind it; a bit left set costs the next notifier one wake too many. A token has exactly one owner (its
-//! **waiter slot**), for a token taken by one waiter is not there for a second.
+//! Several sleepers share the futex bit. None may clear it on its way out, for another may still be
+//! asleep behind it; a bit left set costs the next notifier one wake too many. A token has exactly
+//! one owner (its **waiter slot**), for a token taken by one waiter is not there for a second.
 //!
 //! # A notifier without a fence
 //!
-//! One that notifies far more often than anybody sleeps may leave N2 to the waiter, who then has the kernel run a full
-//! fence on every processor on which such a notifier may be (`membarrier(2)`): between two instructions of each notifier there
-//! is then a point at which it had a fence. If that point lies behind N1, W5 sees the thing; if it lies before N3, N3 sees
+//! One that notifies far more often than anybody sleeps may leave N2 to the waiter, who then has
+//! the kernel run a full fence on every processor on which such a notifier may be
+//! (`membarrier(2)`): between two instructions of each notifier there is then a point at which it
+//! had a fence. If that point lies behind N1, W5 sees the thing; if it lies before N3, N3 sees
 //! the bit, which was set before the call. One of both it does.
 //!
-//! The notifier says so in `unfenced` before it begins ([`WakeWords::begin_unfenced`]), by a fence that pairs with W4: if that
-//! fence comes first, the waiter, which reads `unfenced` behind W4, makes the call; if W4 comes first, every look N3 behind it
-//! sees the bit. It takes its word back ([`WakeWords::end_unfenced`]) by a release behind its last N1 without a fence: a waiter
-//! that finds nobody unfenced any more sees what was made true so. A notifier that dies leaves its count behind, which costs
-//! later waiters a call for nothing.
+//! The notifier says so in `unfenced` before it begins ([`WakeWords::begin_unfenced`]), by a fence
+//! that pairs with W4: if that fence comes first, the waiter, which reads `unfenced` behind W4,
+//! makes the call; if W4 comes first, every look N3 behind it sees the bit. It takes its word back
+//! ([`WakeWords::end_unfenced`]) by a release behind its last N1 without a fence: a waiter
+//! that finds nobody unfenced any more sees what was made true so. A notifier that dies leaves its
+//! count behind, which costs later waiters a call for nothing.
 //!
 //! # What it costs
 //!
-//! Announcing to nobody: one fence and one load, no system call, no store. A burst of announcements to one
-//! sleeper: one wake, made by whoever takes the bit in N4.
+//! Announcing to nobody: one fence and one load, no system call, no store. A burst of announcements
+//! to one sleeper: one wake, made by whoever takes the bit in N4.
 //!
 //! # What a dead or hostile peer can do
 //!
-//! A notifier killed between N4 and N6 leaves a sleeper nobody will wake. The kernel reports the death, and
-//! whoever hears of it calls [`WakeWords::wake_everybody`]. A hostile peer can keep a waiter asleep or wake it
-//! for nothing; it cannot do anything else with these two words, for no address is computed from them.
+//! A notifier killed between N4 and N6 leaves a sleeper nobody will wake. The kernel reports the
+//! death, and whoever hears of it calls [`WakeWords::wake_everybody`]. A hostile peer can keep a
+//! waiter asleep or wake it for nothing; it cannot do anything else with these two words, for no
+//! address is computed from them.
 
 use crate::fault;
 use crate::sync::{AtomicU32, Ordering, compiler_fence, fence, fence_after_rmw};
@@ -110,7 +116,8 @@ impl WaiterSlot {
     /// On the `epoch` word, together with any number of others.
     pub const FUTEX: Self = Self { bit: FUTEX_BIT };
 
-    /// On eventfd number `index` of the bell, alone. `None` if there is no such number ([`WAITER_SLOTS`]).
+    /// On eventfd number `index` of the bell, alone. `None` if there
+    /// is no such number ([`WAITER_SLOTS`]).
     pub const fn eventfd(index: u32) -> Option<Self> {
         if index < WAITER_SLOTS { Some(Self { bit: 1 << index }) } else { None }
     }
@@ -157,8 +164,8 @@ fn slots(bits: u32) -> impl Iterator<Item = u32> {
 }
 
 impl WakeWords {
-    /// Words at which somebody always waits, for one who looks by [`has_waiters_unfenced`](Self::has_waiters_unfenced) and has not left
-    /// out its fence.
+    /// Words at which somebody always waits, for one who looks by
+    /// [`has_waiters_unfenced`](Self::has_waiters_unfenced) and has not left out its fence.
     #[cfg(not(loom))]
     pub const fn never_alone() -> Self {
         Self { waiters: AtomicU32::new(FUTEX_BIT), epoch: AtomicU32::new(0), unfenced: AtomicU32::new(0) }
@@ -179,19 +186,20 @@ impl WakeWords {
 
     /// N1 and [`announce`](Self::announce) in one: counts one more in `count`.
     ///
-    /// Where the processor's read-modify-write is a full fence (x86) it is the fence of the announcement too. That holds for
-    /// a read-modify-write alone and with nothing stored behind it, which is why the two cannot be had apart.
+    /// Where the processor's read-modify-write is a full fence (x86) it is the fence of the
+    /// announcement too. That holds for a read-modify-write alone and with nothing stored
+    /// behind it, which is why the two cannot be had apart.
     #[inline(always)]
     pub fn count_and_announce(&self, count: &AtomicU32) -> Woken {
         self.count_and_announce_with::<Complete>(count)
     }
 
-    /// As [`announce`](Self::announce), for waiters that said in shared memory how much they wait for: wakes them
-    /// only if `enough` says that there is.
+    /// As [`announce`](Self::announce), for waiters that said in shared memory how much they wait
+    /// for: wakes them only if `enough` says that there is.
     ///
-    /// The waiter writes what it waits for before it arms (W3) and looks for the same in W5; `enough` reads it. Both
-    /// are on the far side of their fence from the other's store, as with the bits: if W4 comes before N2, `enough`
-    /// sees what the sleeper wrote last.
+    /// The waiter writes what it waits for before it arms (W3) and looks for the same in W5;
+    /// `enough` reads it. Both are on the far side of their fence from the other's store, as
+    /// with the bits: if W4 comes before N2, `enough` sees what the sleeper wrote last.
     #[inline(always)]
     pub fn announce_if(&self, enough: impl FnOnce() -> bool) -> Woken {
         self.announce_if_with::<Complete>(enough)
@@ -207,7 +215,8 @@ impl WakeWords {
         self.take_waiters_if::<Complete>(enough)
     }
 
-    /// Must [`announce_unfenced_if`](Self::announce_unfenced_if) be called at all for what was made true before this call? For
+    /// Must [`announce_unfenced_if`](Self::announce_unfenced_if) be
+    /// called at all for what was made true before this call? For
     /// those to whom its other half is too long a way for every time.
     #[inline(always)]
     pub fn has_waiters_unfenced(&self) -> bool {
@@ -217,8 +226,9 @@ impl WakeWords {
         self.waiters.load(Ordering::SeqCst) != 0
     }
 
-    /// Notifier: from now on announces without a fence. The kernel must be able to run one on the processor on which this
-    /// thread is, whenever a waiter asks it to, and every waiter here must be able to ask.
+    /// Notifier: from now on announces without a fence. The kernel must be
+    /// able to run one on the processor on which this thread is, whenever
+    /// a waiter asks it to, and every waiter here must be able to ask.
     pub fn begin_unfenced(&self) {
         self.begin_unfenced_with::<Complete>();
     }
@@ -235,7 +245,8 @@ impl WakeWords {
     /// Notifier: from now on announces with a fence again.
     pub fn end_unfenced(&self) {
         fault::point();
-        // Release: pairs with the look in `listen_with`, behind which W5 sees what was announced without a fence.
+        // Release: pairs with the look in `listen_with`, behind which
+        // W5 sees what was announced without a fence.
         self.unfenced.fetch_sub(1, Ordering::Release);
     }
 
@@ -248,8 +259,8 @@ impl WakeWords {
         self.take_waiters_if::<S>(enough)
     }
 
-    /// As [`announce_if`](Self::announce_if), by one who announces at several bells what was made true before one full fence
-    /// (N2 of all).
+    /// As [`announce_if`](Self::announce_if), by one who announces at several bells what was made
+    /// true before one full fence (N2 of all).
     #[inline(always)]
     pub fn announce_behind_fence_if(&self, enough: impl FnOnce() -> bool) -> Woken {
         self.take_waiters_if::<Complete>(enough)
@@ -309,8 +320,8 @@ impl WakeWords {
         Woken { bits: taken }
     }
 
-    /// Wakes whoever might be asleep, bit set or not: the repair after the death of a peer that may have taken
-    /// bits and not acted on them. Changes nothing that a waiter waits for.
+    /// Wakes whoever might be asleep, bit set or not: the repair after the death of a peer that may
+    /// have taken bits and not acted on them. Changes nothing that a waiter waits for.
     pub fn wake_everybody(&self) -> Woken {
         fault::point();
         self.waiters.swap(0, Ordering::AcqRel);
@@ -347,7 +358,8 @@ pub struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
-    /// A waiter that will sleep on `slot`. If the waiter slot is a token, it must belong to this waiter alone.
+    /// A waiter that will sleep on `slot`. If the waiter slot is a
+    /// token, it must belong to this waiter alone.
     pub fn new(words: &'a WakeWords, slot: WaiterSlot) -> Self {
         Self { words, slot, ticket: 0 }
     }
@@ -390,15 +402,16 @@ pub trait Sleep {
     /// What can go wrong in a system call.
     type Error;
 
-    /// Takes the token a notifier left for waiter number `index`, if there is one, without blocking.
-    /// Nothing to do where there are no tokens.
+    /// Takes the token a notifier left for waiter number `index`, if there is one, without
+    /// blocking. Nothing to do where there are no tokens.
     ///
     /// # Errors
     /// What the system call reported.
     fn consume(&mut self, index: usize) -> Result<(), Self::Error>;
 
-    /// Makes a full fence of what any notifier of waiter number `index` does that leaves out its own: on every processor, a
-    /// point between two of its instructions behind all that happened before this call.
+    /// Makes a full fence of what any notifier of waiter number `index` does that leaves out its
+    /// own: on every processor, a point between two of its instructions behind all that
+    /// happened before this call.
     ///
     /// # Errors
     /// What the system call reported.
@@ -406,8 +419,8 @@ pub trait Sleep {
 
     /// Sleeps until a notifier wakes one of `waiters`. May return earlier for no reason.
     ///
-    /// A futex sleeper must let the kernel compare [`Waiter::ticket`] with [`WakeWords::epoch`]; a token sleeper
-    /// must return at once if its token is there.
+    /// A futex sleeper must let the kernel compare [`Waiter::ticket`] with [`WakeWords::epoch`]; a
+    /// token sleeper must return at once if its token is there.
     ///
     /// # Errors
     /// What the system call reported.
@@ -425,8 +438,9 @@ pub struct Waited {
 
 /// Waiter: sleeps until `ready` says true, by the steps of the [module](self).
 ///
-/// `ready` must look at whatever the notifier makes true before [`WakeWords::announce`], with an acquiring load.
-/// With several `waiters`, any of their notifiers ends the sleep and `ready` tells which.
+/// `ready` must look at whatever the notifier makes true before
+/// [`WakeWords::announce`], with an acquiring load. With several `waiters`,
+/// any of their notifiers ends the sleep and `ready` tells which.
 ///
 /// # Errors
 /// What the sleeper's system call reported.
@@ -461,9 +475,11 @@ fn wait_until_with<T: Steps, S: Sleep>(
     }
 }
 
-/// Waiter: steps W1 to W5 alone, for a waiter whose sleep happens elsewhere (an event loop on its eventfd).
+/// Waiter: steps W1 to W5 alone, for a waiter whose sleep happens
+/// elsewhere (an event loop on its eventfd).
 ///
-/// Returns what `ready` said. After `false`, any announcement whose thing `ready` did not see leaves a token.
+/// Returns what `ready` said. After `false`, any announcement whose
+/// thing `ready` did not see leaves a token.
 ///
 /// # Errors
 /// What the sleeper's system call reported.
@@ -498,8 +514,8 @@ fn listen_with<T: Steps, S: Sleep>(
         }
     }
     if T::FENCE_IN_LISTEN {
-        // W4. Pairs with N2 in `announce`: whichever fence comes later, the load behind it sees the store before
-        // the other.
+        // W4. Pairs with N2 in `announce`: whichever fence comes
+        // later, the load behind it sees the store before the other.
         fence_after_rmw();
     }
     for (index, waiter) in waiters.iter().enumerate() {
@@ -519,8 +535,8 @@ fn consume_all<S: Sleep>(waiters: &[Waiter<'_>], sleeper: &mut S) -> Result<(), 
     (0..waiters.len()).try_for_each(|index| sleeper.consume(index))
 }
 
-/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one at a time
-/// and show that the model checker notices.
+/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one
+/// at a time and show that the model checker notices.
 pub(crate) trait Steps {
     const FENCE_IN_ANNOUNCE: bool = true;
     const TAKE_BEFORE_EPOCH: bool = true;

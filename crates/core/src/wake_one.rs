@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waking one of many: for waiters of whom any one will do, such as the takers of a queue of work.
 //!
-//! The bell's protocol ([`wake`](crate::wake)) wakes all who sleep, for all are to hear of the ring. Here each thing that is made
-//! true is for one of them: a notifier wakes one, and the others sleep on. No bit stands for a sleeper, since the notifier that
-//! took it would have to wake all whom it stands for; they are counted.
+//! The bell's protocol ([`wake`](crate::wake)) wakes all who sleep, for all are to hear of the
+//! ring. Here each thing that is made true is for one of them: a notifier wakes one, and the others
+//! sleep on. No bit stands for a sleeper, since the notifier that took it would have to wake all
+//! whom it stands for; they are counted.
 //!
 //! ```text
 //! notifier                               waiter
@@ -18,17 +19,22 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Let a thing have been made true that nobody has taken, let its notifier have finished, and let a waiter sleep in W5.
+//! Let a thing have been made true that nobody has taken, let its
+//! notifier have finished, and let a waiter sleep in W5.
 //!
 //! 1. **N2 before W2.** Then W4 sees the thing, and takes it.
-//! 2. **W2 before N2.** Then N3 sees the waiter's count: only W6 takes it back. If W3 read the epoch of N4, it is behind N4 and
-//!    W4 sees the thing. Else the ticket is from before N4: either the kernel finds the word changed, or the waiter is in the queue
-//!    when N5 comes. N5 then wakes it or another, and whoever is woken goes to W3 and W4, and sleeps on only if the thing was taken.
+//! 2. **W2 before N2.** Then N3 sees the waiter's count: only W6 takes it back. If W3 read the
+//!    epoch of N4, it is behind N4 and W4 sees the thing. Else the ticket is from before N4: either
+//!    the kernel finds the word changed, or the waiter is in the queue when N5 comes. N5 then wakes
+//!    it or another, and whoever is woken goes to W3 and W4, and sleeps on only if the thing was
+//!    taken.
 //!
-//! So that this holds whoever is woken must look (W4) before it gives up at a deadline, and it does.
+//! So that this holds whoever is woken must look (W4) before it gives
+//! up at a deadline, and it does.
 //!
-//! A notifier makes a system call while anybody is counted, awake or not: one that was woken and has not run yet may be in the
-//! middle of another thing's work by then, and there may be others to do this one's.
+//! A notifier makes a system call while anybody is counted, awake or not:
+//! one that was woken and has not run yet may be in the middle of another
+//! thing's work by then, and there may be others to do this one's.
 
 use crate::sync::{AtomicU32, Ordering, fence, fence_after_rmw};
 
@@ -45,7 +51,8 @@ pub trait SleepOne {
     /// What can go wrong in a system call.
     type Error;
 
-    /// Sleeps while `word` is `ticket`, until woken. False if the deadline passed. May return earlier for no reason.
+    /// Sleeps while `word` is `ticket`, until woken. False if the
+    /// deadline passed. May return earlier for no reason.
     ///
     /// # Errors
     /// What the system call reported.
@@ -58,7 +65,8 @@ impl WakeOne {
         Self { sleepers: AtomicU32::new(0), epoch: AtomicU32::new(0) }
     }
 
-    /// Notifier: must one be woken, for what was made true before this call? One fence and one load if nobody sleeps.
+    /// Notifier: must one be woken, for what was made true before
+    /// this call? One fence and one load if nobody sleeps.
     #[must_use = "one sleeper is to be woken"]
     #[inline]
     pub fn announce(&self) -> bool {
@@ -87,7 +95,8 @@ impl WakeOne {
         &self.epoch
     }
 
-    /// Waiter: takes the thing by `take`, and sleeps while it is not there. `None` if the deadline came first.
+    /// Waiter: takes the thing by `take`, and sleeps while it is not
+    /// there. `None` if the deadline came first.
     ///
     /// # Errors
     /// What the sleeper's system call reported. Nothing was taken.
@@ -149,8 +158,8 @@ impl Default for WakeOne {
     }
 }
 
-/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one at a time and show that the
-/// model checker notices.
+/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one
+/// at a time and show that the model checker notices.
 pub(crate) trait Steps {
     const FENCE_IN_ANNOUNCE: bool = true;
     const NEW_EPOCH: bool = true;

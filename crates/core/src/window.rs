@@ -3,37 +3,44 @@
 //!
 //! # Summary
 //!
-//! A sleep costs a **price** whatever the wait: two system calls, two context switches, the notifier's wake. It also costs a
-//! **delay**: what was waited for is there, and the waiter is not running yet. Spinning costs what it takes. For a known
-//! distribution of waits the best window is the one with the least expected cost
+//! A sleep costs a **price** whatever the wait: two system calls, two context switches, the
+//! notifier's wake. It also costs a **delay**: what was waited for is there, and the waiter is not
+//! running yet. Spinning costs what it takes. For a known distribution of waits the best window is
+//! the one with the least expected cost
 //!
 //! ```text
 //! cost(w) = sum over waits t:  t if t <= w,  w + price + delay otherwise
 //! ```
 //!
-//! [`Window`] keeps a decaying histogram of recent waits and chooses that `w` among 0, price/8, price/4, price/2 and price.
-//! Beyond the price it never pays in processor time: a waiter that spins at most as long as a sleep costs has spent at most
-//! twice the best choice, made with the wait known beforehand (the ski-rental bound; Karlin et al., "Competitive randomized
-//! algorithms for nonuniform problems", SODA 1990). KVM's halt polling (`Documentation/virt/kvm/halt-polling.rst`) grows and
-//! shrinks one number for the same purpose; the histogram also gets a mixture of short and long waits right.
+//! [`Window`] keeps a decaying histogram of recent waits and chooses that `w` among 0, price/8,
+//! price/4, price/2 and price. Beyond the price it never pays in processor time: a waiter that
+//! spins at most as long as a sleep costs has spent at most twice the best choice, made with the
+//! wait known beforehand (the ski-rental bound; Karlin et al., "Competitive randomized algorithms
+//! for nonuniform problems", SODA 1990). KVM's halt polling
+//! (`Documentation/virt/kvm/halt-polling.rst`) grows and shrinks one number for the same purpose;
+//! the histogram also gets a mixture of short and long waits right.
 //!
 //! # Details
 //!
-//! **The delay** is held to be worth three quarters of the price. Without it a wait of nearly the price would cost as much
-//! spun as slept, and the waiter would sleep although spinning answers at once for the same processor time. With it the
-//! window spends at most 7/4 of what the thriftiest window spends: its cost is not above that one's, whose sleeps, each of
-//! them paid with the price, are all that the delay can weigh against. And it spins the price wherever that ends four waits
+//! **The delay** is held to be worth three quarters of the price. Without it a wait of nearly the
+//! price would cost as much spun as slept, and the waiter would sleep although spinning answers at
+//! once for the same processor time. With it the window spends at most 7/4 of what the thriftiest
+//! window spends: its cost is not above that one's, whose sleeps, each of them paid with the price,
+//! are all that the delay can weigh against. And it spins the price wherever that ends four waits
 //! of seven, so that the usual wait is not slept.
 //!
-//! **Ties** go to the wider window: it costs nothing while every wait hits, and a wait somewhat longer than usual hits too.
+//! **Ties** go to the wider window: it costs nothing while every wait hits, and a wait somewhat
+//! longer than usual hits too.
 //!
-//! **A sleep's length** is the wait itself and the time the waiter needed to get running again (the **latency**), which is
-//! taken off; but a wait that was spun for in vain was longer than the window, whatever is left. Two waiters that wake each
-//! other and both sleep see each other's latency as a long wait and would never find out that spinning pays. So now and then
-//! a waiter **probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the other side's
-//! histogram needs to turn around. A probe that changed nothing makes the next one rarer, from one in 16 waits to one in
-//! 1024. A device does not wait back ([`Window::of_device`]): its probes are no longer than the price, for beyond that one
-//! that hits would only have spent more than a sleep.
+//! **A sleep's length** is the wait itself and the time the waiter needed to get running again (the
+//! **latency**), which is taken off; but a wait that was spun for in vain was longer than the
+//! window, whatever is left. Two waiters that wake each other and both sleep see each other's
+//! latency as a long wait and would never find out that spinning pays. So now and then a waiter **
+//! probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the
+//! other side's histogram needs to turn around. A probe that changed nothing makes the next one
+//! rarer, from one in 16 waits to one in 1024. A device does not wait back ([`Window::of_device`]):
+//! its probes are no longer than the price, for beyond that one that hits would only have spent
+//! more than a sleep.
 //!
 //! **Learning** waits until the next wait begins: when one has ended, its caller is in a hurry.
 
@@ -46,8 +53,8 @@ pub struct SleepCost {
     pub price: u32,
 }
 
-/// Bins end at price/8, price/4, price/2 and price, which are the windows there are: a narrower one saves nothing, for the
-/// cost of a miss is the window. The last bin is open.
+/// Bins end at price/8, price/4, price/2 and price, which are the windows there are: a narrower one
+/// saves nothing, for the cost of a miss is the window. The last bin is open.
 const BINS: usize = 5;
 const NARROWEST_SHIFT: u32 = 3;
 /// One wait's weight; with a decay of 1/8 a wait counts for half after five more.
@@ -56,7 +63,8 @@ const DECAY: u32 = 8;
 /// Waits after which what was before them no longer counts: (7/8)³² = 1 %.
 const FORGOTTEN: u32 = 32;
 const FIRST_PROBE: u32 = 16;
-/// Hits in a row after which a probe ends. Old waits have then decayed to (7/8)¹⁶ = 12 %, here and at the peer.
+/// Hits in a row after which a probe ends. Old waits have then
+/// decayed to (7/8)¹⁶ = 12 %, here and at the peer.
 const PROBE_LENGTH: u32 = 16;
 const RAREST_PROBE: u32 = 1024;
 
@@ -144,8 +152,8 @@ impl Window {
         self.probe
     }
 
-    /// The wait ended before it was worth reading a clock. As [`spun_and_hit`](Self::spun_and_hit) of 0, but costs an
-    /// addition: such hits can only speak for the window they were made in.
+    /// The wait ended before it was worth reading a clock. As [`spun_and_hit`](Self::spun_and_hit)
+    /// of 0, but costs an addition: such hits can only speak for the window they were made in.
     #[inline]
     pub fn hit_at_once(&mut self) {
         if self.probe_left == 0 {
@@ -161,7 +169,8 @@ impl Window {
         self.last = Some(Ended::Hit(nanoseconds));
     }
 
-    /// The wait ended after `nanoseconds` in all, in a sleep, before which `spun` nanoseconds were spun in vain.
+    /// The wait ended after `nanoseconds` in all, in a sleep, before
+    /// which `spun` nanoseconds were spun in vain.
     #[inline]
     pub fn slept(&mut self, nanoseconds: u32, spun: u32) {
         let least = if spun > 0 { spun.saturating_add(1) } else { 0 };
@@ -309,8 +318,8 @@ mod tests {
         }
     }
 
-    /// A wait between half the price and the price cost as much spun as slept, and was slept. A tie in processor time, and
-    /// twenty times the latency.
+    /// A wait between half the price and the price cost as much spun as slept, and was slept. A tie
+    /// in processor time, and twenty times the latency.
     #[test]
     fn at_every_gap_it_answers_as_early_as_the_better_of_spinning_and_sleeping_for_at_most_twice_the_cpu() {
         // In tenths of the price. Near the price itself the better policy is a matter of chance.
@@ -338,7 +347,8 @@ mod tests {
         }
     }
 
-    /// Three waits of ten are long: in processor time alone sleeping is cheaper, and seven of ten are answered late.
+    /// Three waits of ten are long: in processor time alone sleeping
+    /// is cheaper, and seven of ten are answered late.
     #[test]
     fn what_usually_comes_within_the_price_is_spun_for() {
         let mut window = Window::new(COST);
@@ -387,7 +397,8 @@ mod tests {
         assert!(spun < 2000 * u64::from(COST.price) / 50, "spun {spun} ns in vain");
     }
 
-    /// What a sleep cost behind a GPU (book/gpu.md): a probe of twice the latency ended behind kernels of 100 µs, and went on for sixteen.
+    /// What a sleep cost behind a GPU (book/gpu.md): a probe of twice the latency ended behind
+    /// kernels of 100 µs, and went on for sixteen.
     #[test]
     fn behind_a_device_a_probe_spends_no_more_than_a_sleep() {
         const GPU: SleepCost = SleepCost { latency: 61_000, price: 24_000 };
@@ -433,7 +444,8 @@ mod tests {
         assert!(sleeps < 16, "slept {sleeps} of 100 short waits");
     }
 
-    /// Two sides that answer each other at once, and each sleeps: each sees the other's latency as its wait.
+    /// Two sides that answer each other at once, and each sleeps:
+    /// each sees the other's latency as its wait.
     #[test]
     fn two_sleepers_find_out_that_spinning_pays() {
         let mut sides = [Window::new(COST), Window::new(COST)];

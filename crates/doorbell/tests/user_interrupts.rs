@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bells whose waiters are woken by user interrupts: by hardware where there is some, else by signals. `ci/test/67-uintr.sh` runs this
-//! program in a guest that has it.
+//! Bells whose waiters are woken by user interrupts: by hardware where there is some, else by
+//! signals. `ci/test/67-uintr.sh` runs this program in a guest that has it.
 #![cfg(not(miri))]
 
 use doorbell::rendezvous::{Offer, RendezvousError, Segment};
@@ -92,9 +92,11 @@ fn its_file_is_one_of_an_event_loop() {
 fn two_children_ring_and_each_connects_for_itself() {
     let segment = Segment::for_children(&offer(2)).unwrap();
     for child in 0..2 {
-        // A handle has heard all that was rung before it was made, so the child's is made before anybody can ring.
+        // A handle has heard all that was rung before it was made, so
+        // the child's is made before anybody can ring.
         let mut childs = waiter(&segment, 1);
-        // SAFETY: between fork and _exit the child rings, waits and ends; the library's locks are free in it.
+        // SAFETY: between fork and _exit the child rings, waits and
+        // ends; the library's locks are free in it.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let to_parent = segment.bell(0).unwrap();
@@ -121,7 +123,8 @@ fn two_children_ring_and_each_connects_for_itself() {
     }
 }
 
-/// Waits, in a child of a process that makes the bell and ends; says by the exit of the pipe how that went.
+/// Waits, in a child of a process that makes the bell and ends; says
+/// by the exit of the pipe how that went.
 fn wait_for_a_maker_that_ends(result: libc::c_int) -> ! {
     let segment = Segment::for_children(&offer(1)).unwrap();
     // SAFETY: as in the test.
@@ -150,7 +153,8 @@ fn a_wait_ends_with_the_process_that_made_the_bell() {
     let mut ends = [0; 2];
     // SAFETY: the array lives through the call.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
-    // SAFETY: between fork and _exit the child makes a bell, waits and ends; the library's locks are free in it.
+    // SAFETY: between fork and _exit the child makes a bell, waits
+    // and ends; the library's locks are free in it.
     if unsafe { libc::fork() } == 0 {
         wait_for_a_maker_that_ends(ends[1]);
     }

@@ -13,14 +13,17 @@ use crate::not_written::NotWritten;
 /// Links on the way to a file, at most: as many as the kernel follows.
 #[cfg(unix)]
 const MOST_LINKS: u32 = 40;
-/// Rights of a folder in which everybody may make a name: any user's to write, or sticky, as such folders are.
+/// Rights of a folder in which everybody may make a name: any user's
+/// to write, or sticky, as such folders are.
 #[cfg(unix)]
 const SHARED: u32 = 0o1002;
 
-/// Where `path` leads: through a symbolic link the file behind it is meant, not the link. One rule for every name on the way: a link, and a
-/// folder below one in which everybody may make a name, is this user's or the superuser's; else whoever made it chooses where it leads. (The
-/// kernel's protected_symlinks looks at links alone, and not for who reads where they lead.) The working folder is taken as it is: whoever
-/// started this process stands in it. From the first name that is not there, `path` is left as it is.
+/// Where `path` leads: through a symbolic link the file behind it is meant, not the link. One rule
+/// for every name on the way: a link, and a folder below one in which everybody may make a name, is
+/// this user's or the superuser's; else whoever made it chooses where it leads. (The
+/// kernel's protected_symlinks looks at links alone, and not for who reads where they lead.) The
+/// working folder is taken as it is: whoever started this process stands in it. From the first name
+/// that is not there, `path` is left as it is.
 ///
 /// # Errors
 /// [`NotWritten`], and those of the system.
@@ -72,7 +75,8 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-/// Makes the folder `path`, and those above it, where they are not there; where it is, as [`resolved`] tells.
+/// Makes the folder `path`, and those above it, where they are not
+/// there; where it is, as [`resolved`] tells.
 ///
 /// # Errors
 /// As of [`resolved`], and those of the system.

@@ -18,8 +18,8 @@ pub struct Held {
 }
 
 impl Held {
-    /// Holds what `path` leads to, through symbolic links, without opening it: opening alone rewinds a tape and waits for the
-    /// other end of a FIFO.
+    /// Holds what `path` leads to, through symbolic links, without opening it: opening alone
+    /// rewinds a tape and waits for the other end of a FIFO.
     pub fn at(path: &Path) -> io::Result<Self> {
         Self::with(path, OFlags::PATH)
     }

@@ -12,7 +12,8 @@ const LONGEST: u64 = 16 << 20;
 #[error("{0} is no file of the kernel's")]
 pub struct NotTheKernels(String);
 
-/// The text of a file below `/proc` or `/sys`. One that says what is no text is read as far as it is.
+/// The text of a file below `/proc` or `/sys`. One that says what is
+/// no text is read as far as it is.
 pub fn kernel(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
     if !path.starts_with("/proc") && !path.starts_with("/sys") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads and writes files in folders where other users may have a hand in them.
 //!
-//! A name in such a folder may lead anywhere: through a link to a file of ours that is then overwritten, to a FIFO that waits for ever to be
-//! opened, to a device that acts when it is. So files that a user names, or that lie where others may write, are opened here alone, and clippy
+//! A name in such a folder may lead anywhere: through a link to a file of ours that is then
+//! overwritten, to a FIFO that waits for ever to be opened, to a device that acts when it is. So
+//! files that a user names, or that lie where others may write, are opened here alone, and clippy
 //! refuses the standard library's ways elsewhere (`clippy.toml`).
 
 mod by_number;

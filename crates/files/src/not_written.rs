@@ -6,7 +6,8 @@ use std::io;
 /// Why a file is not written although the system would open it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    /// What lies there belongs to another user, who may have put it there to have something else written.
+    /// What lies there belongs to another user, who may have put it
+    /// there to have something else written.
     #[error("{path} is {what} of another user (number {owner}), and is not used; name another path")]
     Planted {
         /// Where it lies.

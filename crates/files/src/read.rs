@@ -23,8 +23,8 @@ pub enum NotRead {
     TooLong(u64),
 }
 
-/// Opens the file that the user names, if it is a regular one, or one that was given to this process by its number, as a shell's
-/// `<(…)` is. It waits for nobody, and opens nothing else.
+/// Opens the file that the user names, if it is a regular one, or one that was given to this
+/// process by its number, as a shell's `<(…)` is. It waits for nobody, and opens nothing else.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut how = OpenOptions::new();
     how.read(true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes files: whole or not at all, and through no link and into no pipe that another user planted.
+//! Writes files: whole or not at all, and through no link and into no
+//! pipe that another user planted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -13,16 +14,17 @@ use crate::folder::{or_here, resolved};
 #[cfg(unix)]
 use crate::read::{NotRead, what};
 
-/// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could have made it first, as a link to
-/// what he wants overwritten.
+/// A part of a name that nobody can tell beforehand: in a folder for everybody somebody else could
+/// have made it first, as a link to what he wants overwritten.
 pub fn unforeseen() -> io::Result<String> {
     let mut lot = [0; 16];
     getrandom::fill(&mut lot)?;
     Ok(format!("{:032x}", u128::from_ne_bytes(lot)))
 }
 
-/// Makes a new file, open for reading and writing, with these rights of its owner, group and others, less what the umask takes; an error where there is anything by that
-/// name, be it a link (open(2), O_EXCL).
+/// Makes a new file, open for reading and writing, with these rights of
+/// its owner, group and others, less what the umask takes; an error
+/// where there is anything by that name, be it a link (open(2), O_EXCL).
 #[expect(clippy::disallowed_methods, reason = "O_EXCL follows nothing and opens nothing that is there")]
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     let mut how = OpenOptions::new();
@@ -34,8 +36,8 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     how.open(path)
 }
 
-/// Opens a file of this program's own for writing, at its end if `append`, and makes it, for its owner alone, where there is none. Through no
-/// link, and nothing but a regular file.
+/// Opens a file of this program's own for writing, at its end if `append`, and makes it, for its
+/// owner alone, where there is none. Through no link, and nothing but a regular file.
 #[cfg(unix)]
 #[expect(
     clippy::disallowed_methods,
@@ -52,7 +54,8 @@ pub fn own(path: &Path, append: bool) -> io::Result<File> {
     if kind.is_file() { Ok(file) } else { Err(io::Error::other(NotRead::Kind(what(kind)))) }
 }
 
-/// A file on its way to another name; removed when this is dropped, which after the renaming finds nothing under its own.
+/// A file on its way to another name; removed when this is dropped,
+/// which after the renaming finds nothing under its own.
 struct Beside(PathBuf);
 
 impl Drop for Beside {
@@ -66,9 +69,9 @@ pub fn put(target: &Path, bytes: &[u8]) -> io::Result<()> {
     replace(target, |file| file.write_all(bytes))
 }
 
-/// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it (rename(2) is
-/// atomic; without the flush a crash could leave an empty file under the new name). Links of ours and of the superuser's are written
-/// through; a pipe or a device is written to.
+/// Puts a file in the place of `target`: written beside it, flushed to disk, then renamed over it
+/// (rename(2) is atomic; without the flush a crash could leave an empty file under the new name).
+/// Links of ours and of the superuser's are written through; a pipe or a device is written to.
 pub fn replace(target: &Path, put: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let target = resolved(target)?;
     let Some((beside, file)) = beside(&target)? else {
@@ -80,12 +83,14 @@ pub fn replace(target: &Path, put: impl FnOnce(&mut BufWriter<File>) -> io::Resu
     put(&mut file)?;
     file.into_inner()?.sync_all()?;
     fs::rename(&beside.0, &target)?;
-    // So that the new name survives a crash too. Some file systems cannot flush a folder, nor can Windows; the file is safe there.
+    // So that the new name survives a crash too. Some file systems cannot flush a folder, nor can
+    // Windows; the file is safe there.
     #[expect(clippy::disallowed_methods, reason = "the folder of the file that was just written")]
     File::open(folder_of(&target)).and_then(|folder| folder.sync_all()).or(Ok(()))
 }
 
-/// The error that [`replace`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
+/// The error that [`replace`] would meet at `target` now, if any; what lies there stays as it is. A
+/// pipe or a device is not touched.
 pub fn try_out(target: &Path) -> io::Result<()> {
     let target = resolved(target)?;
     if beside(&target)?.is_none() {
@@ -121,7 +126,8 @@ fn no_file(target: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(target)
 }
 
-/// A new file beside `target` that may take its place; none where that is a pipe or a device, which is written to, not replaced.
+/// A new file beside `target` that may take its place; none where that is a pipe or a device, which
+/// is written to, not replaced.
 fn beside(target: &Path) -> io::Result<Option<(Beside, File)>> {
     let there = fs::metadata(target).ok();
     match &there {
@@ -239,7 +245,8 @@ mod tests {
         assert!(put(&folder.path().join("round"), b"").is_err());
     }
 
-    /// The superuser's page overwrote the file that another user's link named, and his report went into another user's pipe.
+    /// The superuser's page overwrote the file that another user's link named, and his report went
+    /// into another user's pipe.
     #[test]
     fn a_link_and_a_pipe_that_another_user_planted_are_not_written_through() {
         let folder = tempfile::tempdir().unwrap();

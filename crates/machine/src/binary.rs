@@ -6,7 +6,8 @@ use std::io;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of the program file that is running, in hexadecimal; `None` where `/proc/self/exe` is hidden.
+/// SHA-256 of the program file that is running, in hexadecimal;
+/// `None` where `/proc/self/exe` is hidden.
 pub fn sha256() -> Option<String> {
     let mut hasher = Sha256::new();
     #[expect(clippy::disallowed_methods, reason = "this very program, even if another has its name by now")]

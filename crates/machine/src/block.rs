@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be polled, and which interrupts
-//! are its own.
+//! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be
+//! polled, and which interrupts are its own.
 
 use doorbell_results::machine::block::*;
 use std::collections::BTreeSet;
@@ -75,7 +75,8 @@ pub enum InUse {
     },
 }
 
-/// The device with the number `major:minor`; none where sysfs shows none, as for tmpfs and other systems of no device.
+/// The device with the number `major:minor`; none where sysfs shows
+/// none, as for tmpfs and other systems of no device.
 pub fn read(root: &Root, major: u32, minor: u32) -> Option<BlockDevice> {
     let folder = std::fs::canonicalize(root.path(format!("sys/dev/block/{major}:{minor}"))).ok()?;
     at(root, &folder)
@@ -173,8 +174,9 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Where the device with this number or name is mounted, by a `/proc/self/mountinfo` (proc_pid_mountinfo(5)): the third
-/// field is the number, and the second after the lone hyphen the source, which is all that btrfs tells.
+/// Where the device with this number or name is mounted, by a `/proc/self/mountinfo`
+/// (proc_pid_mountinfo(5)): the third field is the number, and the second after the lone hyphen the
+/// source, which is all that btrfs tells.
 fn mounted(mountinfo: &str, number: &str, name: &str) -> Option<String> {
     mountinfo.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
@@ -196,8 +198,8 @@ pub fn source_of_mount(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
     })
 }
 
-/// The numbers of the interrupts of a device: those of the PCI function above it, of the devices it is made of, or what the
-/// driver's name says in `/proc/interrupts`; else why they cannot be told.
+/// The numbers of the interrupts of a device: those of the PCI function above it, of the devices it
+/// is made of, or what the driver's name says in `/proc/interrupts`; else why they cannot be told.
 fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
     let slaves = root.names(whole.join("slaves"));
     if !slaves.is_empty() {
@@ -247,8 +249,9 @@ fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
     }
 }
 
-/// The interrupts of an NVMe subsystem with one controller, to which its folder has a link (`nvme_init_subsystem` in kernel
-/// drivers/nvme/host/core.c). A drive that could have several is a subsystem with one too.
+/// The interrupts of an NVMe subsystem with one controller, to which its folder
+/// has a link (`nvme_init_subsystem` in kernel drivers/nvme/host/core.c). A
+/// drive that could have several is a subsystem with one too.
 fn of_subsystem(root: &Root, subsystem: &Path) -> Result<BTreeSet<u32>, String> {
     let is_controller = |name: &String| {
         let number = name.strip_prefix("nvme").unwrap_or_default();
@@ -271,7 +274,8 @@ fn of_subsystem(root: &Root, subsystem: &Path) -> Result<BTreeSet<u32>, String> 
     }
 }
 
-/// Whether a folder of sysfs is a PCI function: domain, bus, device and function, as in `0000:00:04.0`.
+/// Whether a folder of sysfs is a PCI function: domain, bus, device
+/// and function, as in `0000:00:04.0`.
 fn is_pci_function(name: &str) -> bool {
     let hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let Some((address, function)) = name.rsplit_once('.') else { return false };
@@ -303,8 +307,8 @@ fn behind(root: &Root, whole: &Path) -> Vec<String> {
     behind
 }
 
-/// Interrupts that `lines` of `/proc/interrupts` have taken on all CPUs since boot; none where the file is hidden or a line
-/// is gone.
+/// Interrupts that `lines` of `/proc/interrupts` have taken on all CPUs since boot; none where the
+/// file is hidden or a line is gone.
 pub fn interrupts_taken(root: &Root, lines: &BTreeSet<u32>) -> Option<u64> {
     let text = root.text("proc/interrupts")?;
     let mut sum = 0_u64;
@@ -362,7 +366,8 @@ mod tests {
         assert_eq!(interrupts(254, 0), None);
     }
 
-    /// The interrupts of a bridge are hot-plug events of the bus: with them every device behind it was "proven" to be polled.
+    /// The interrupts of a bridge are hot-plug events of the bus: with them every device behind it
+    /// was "proven" to be polled.
     #[test]
     fn a_bridges_interrupts_are_not_those_of_a_device_behind_it() {
         let recorded = Recorded::new();

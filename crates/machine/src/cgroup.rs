@@ -97,8 +97,8 @@ struct Group {
 }
 
 impl Group {
-    /// The group of the hierarchy that has one of `files`; a container that is shown only its own part of the
-    /// hierarchy finds them at the top.
+    /// The group of the hierarchy that has one of `files`; a container that is shown only its own
+    /// part of the hierarchy finds them at the top.
     fn of(root: &Root, controller: &str, files: &[&str]) -> Option<Self> {
         Self::of_process(root, "self", controller, files)
     }
@@ -142,7 +142,8 @@ impl Group {
 
 /// `mount/a/b`, `mount/a`, `mount`.
 fn upwards(mount: &str, path: &str) -> impl Iterator<Item = String> {
-    // A path that climbs out of the mount point is what a process outside its cgroup namespace is shown.
+    // A path that climbs out of the mount point is what a process
+    // outside its cgroup namespace is shown.
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
     let folders: Vec<String> = (0..=parts.len())
         .rev()

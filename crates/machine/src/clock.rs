@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock of a trial: the processor's own counter where the kernel itself goes by it, else the monotonic clock.
+//! The clock of a trial: the processor's own counter where the kernel
+//! itself goes by it, else the monotonic clock.
 //!
-//! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
-//! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
+//! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever
+//! a floating-point number: added up in a `double`, today's epoch leaves a grid of 256 ns.
 
 use crate::system;
 pub use crate::system::monotonic_ns;
@@ -11,12 +12,13 @@ use std::time::Duration;
 
 use crate::counter;
 
-/// The best clock here: the processor's counter if it runs at one speed and the kernel itself uses it, calibrated against
-/// `CLOCK_MONOTONIC_RAW` over `window`; else the monotonic clock.
+/// The best clock here: the processor's counter if it runs at one speed and the kernel itself uses
+/// it, calibrated against `CLOCK_MONOTONIC_RAW` over `window`; else the monotonic clock.
 ///
-/// The kernel keeps `tsc` as its clock source only while its watchdog finds the counters of all CPUs in step,
-/// which is why its choice is taken as the proof that ours may be compared across cores. The counters of ARM and RISC-V are one for
-/// all CPUs by their manuals; where one is not, the kernel takes another, and so do we.
+/// The kernel keeps `tsc` as its clock source only while its watchdog finds the counters of all
+/// CPUs in step, which is why its choice is taken as the proof that ours may be compared across
+/// cores. The counters of ARM and RISC-V are one for all CPUs by their manuals; where one is not,
+/// the kernel takes another, and so do we.
 pub fn calibrate(window: Duration) -> Clock {
     if !counter::is_invariant() || !system::trusts_counter(counter::KERNELS_NAME) {
         return Clock::MONOTONIC;
@@ -33,11 +35,12 @@ pub fn calibrate(window: Duration) -> Clock {
 
 /// Reads a [`Clock`], the calibration of which is data, on this machine.
 pub trait Now: Copy {
-    /// Reads the clock. Later instructions may start before the reading is taken: for the moment before an act.
+    /// Reads the clock. Later instructions may start before the
+    /// reading is taken: for the moment before an act.
     fn now(self) -> Ticks;
 
-    /// Reads the clock after every earlier load that was looked at has its value: for the moment after a wait. The reading cannot
-    /// slip ahead of the load that saw the notification.
+    /// Reads the clock after every earlier load that was looked at has its value: for the moment
+    /// after a wait. The reading cannot slip ahead of the load that saw the notification.
     fn now_awake(self) -> Ticks;
 }
 
@@ -86,7 +89,8 @@ mod tests {
         }
     }
 
-    /// Under an emulator of programs too, where no clock source of the kernel's is this processor's.
+    /// Under an emulator of programs too, where no clock source of
+    /// the kernel's is this processor's.
     #[test]
     fn the_processors_counter_runs_forward_as_fast_as_the_clock_that_it_is_calibrated_by() {
         let start = raw_and_count();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How good the clock of a run is: its grid, its own cost, how far it differs between cores, how fast it drifts.
+//! How good the clock of a run is: its grid, its own cost, how far it
+//! differs between cores, how fast it drifts.
 
 use super::clock::Now;
 use super::pinned::both;
@@ -12,7 +13,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// Measures everything but the drift, on the calling thread and on short-lived ones; takes some 5 ms.
+/// Measures everything but the drift, on the calling thread and on
+/// short-lived ones; takes some 5 ms.
 pub fn measure(clock: Clock, topology: &Topology) -> ClockQuality {
     const READINGS: usize = 20_000;
     const BATCH: u64 = 100;
@@ -72,10 +74,12 @@ fn steps(readings: &[Ticks]) -> BTreeMap<Ticks, u64> {
     steps
 }
 
-/// The grid of the steps, in ticks: the smallest distance between two that are seen again and again.
+/// The grid of the steps, in ticks: the smallest distance between two
+/// that are seen again and again.
 ///
-/// A grid that is no whole number of ticks, such as 22.5, shows as pairs of neighbours (22 and 23, 45 and 46 …): two
-/// neighbours are one line of the grid, three in a row are a clock that resolves single ticks.
+/// A grid that is no whole number of ticks, such as 22.5, shows as pairs
+/// of neighbours (22 and 23, 45 and 46 …): two neighbours are one line
+/// of the grid, three in a row are a clock that resolves single ticks.
 fn grid(steps: &BTreeMap<Ticks, u64>) -> Option<f64> {
     let total: u64 = steps.values().sum();
     // Rarer steps are interruptions: of any length, on no grid.
@@ -101,13 +105,15 @@ fn grid(steps: &BTreeMap<Ticks, u64>) -> Option<f64> {
 /// How far the second CPU's clock is ahead: two pinned threads exchange stamps; takes
 /// some 0.3 ms, and up to 60 ms on CPUs that others keep busy.
 ///
-/// A stamp taken by the second between two by the first bounds the skew from both sides: `first₁ + skew ≤ second ≤
-/// first₂ + skew`. All rounds together bound it by the tightest of each side, at best half a round trip of a cache line.
+/// A stamp taken by the second between two by the first bounds the skew from both sides: `first₁ +
+/// skew ≤ second ≤ first₂ + skew`. All rounds together bound it by the tightest of each side, at
+/// best half a round trip of a cache line.
 fn skew(clock: Clock, cpus: [u32; 2]) -> io::Result<Skew> {
     const ROUNDS: u64 = 1000;
     const LONGEST: Duration = Duration::from_millis(3);
-    // Where the bounds are still farther apart than this, the threads were kept from running, and are given the time of some
-    // slices of a scheduler: beside a busy program the skew once came out as 21 ms.
+    // Where the bounds are still farther apart than this, the threads
+    // were kept from running, and are given the time of some slices of a
+    // scheduler: beside a busy program the skew once came out as 21 ms.
     const WIDE: Duration = Duration::from_micros(1);
     const LONGEST_IF_WIDE: Duration = Duration::from_millis(60);
     const OVER: u64 = u64::MAX;
@@ -160,7 +166,8 @@ fn skew(clock: Clock, cpus: [u32; 2]) -> io::Result<Skew> {
     Ok(Skew { cpus, offset_ns: (low + high) / 2.0, bound_ns: ((high - low) / 2.0).abs() })
 }
 
-/// The clock beside the raw monotonic clock, at the start of a stretch over which its drift is measured.
+/// The clock beside the raw monotonic clock, at the start of a
+/// stretch over which its drift is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct DriftStart {
     clock: Clock,
@@ -181,8 +188,8 @@ impl DriftStart {
         Self { clock, bracket: Bracket::narrowest(clock) }
     }
 
-    /// What the clock made of the stretch, what the raw clock made of it, and by how much the first may be off, in
-    /// nanoseconds.
+    /// What the clock made of the stretch, what the raw clock made of it, and by how much the first
+    /// may be off, in nanoseconds.
     fn until_now(self) -> (u64, u64, u64) {
         let end = Bracket::narrowest(self.clock);
         let middle = |bracket: &Bracket| bracket.before + bracket.width / 2;

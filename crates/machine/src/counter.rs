@@ -23,7 +23,8 @@ mod own {
 
     #[inline(always)]
     pub(crate) fn count() -> Ticks {
-        // SAFETY: RDTSC exists on every x86-64 CPU; where CR4.TSD forbids it the kernel's own vDSO would fault too.
+        // SAFETY: RDTSC exists on every x86-64 CPU; where CR4.TSD
+        // forbids it the kernel's own vDSO would fault too.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
 
@@ -31,7 +32,8 @@ mod own {
     #[inline(always)]
     pub(crate) fn count_after_loads() -> Ticks {
         let mut cpu = 0;
-        // SAFETY: called only where CPUID reports an invariant TSC, and every such CPU has RDTSCP; `cpu` is ours.
+        // SAFETY: called only where CPUID reports an invariant TSC,
+        // and every such CPU has RDTSCP; `cpu` is ours.
         unsafe { core::arch::x86_64::__rdtscp(&raw mut cpu) }
     }
 
@@ -58,15 +60,17 @@ mod own {
     #[inline(always)]
     pub(crate) fn count() -> Ticks {
         let count;
-        // SAFETY: Linux lets programs read it (its vDSO does), or does it for them where the processor is at fault.
+        // SAFETY: Linux lets programs read it (its vDSO does), or
+        // does it for them where the processor is at fault.
         unsafe {
             core::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags))
         };
         count
     }
 
-    /// A processor may read the counter early, but nothing behind an `isb` begins before a branch ahead of it is decided: of every load
-    /// whose value was looked at (Arm ARM, B2.3.9, D12.2.1).
+    /// A processor may read the counter early, but nothing behind an
+    /// `isb` begins before a branch ahead of it is decided: of every
+    /// load whose value was looked at (Arm ARM, B2.3.9, D12.2.1).
     #[inline(always)]
     pub(crate) fn count_after_loads() -> Ticks {
         let count;
@@ -96,7 +100,8 @@ mod own {
     /// drivers/clocksource/timer-riscv.c of Linux.
     pub(crate) const KERNELS_NAME: &str = "riscv_clocksource";
 
-    /// It counts at a constant frequency, and is one for all harts to within a tick (RISC-V unprivileged manual, Zicntr).
+    /// It counts at a constant frequency, and is one for all harts to within a tick (RISC-V
+    /// unprivileged manual, Zicntr).
     pub(crate) fn is_invariant() -> bool {
         true
     }
@@ -109,7 +114,8 @@ mod own {
         count
     }
 
-    /// Reading a counter is device input to a fence (RISC-V unprivileged manual, Zicsr, "CSR Access Ordering").
+    /// Reading a counter is device input to a fence (RISC-V
+    /// unprivileged manual, Zicsr, "CSR Access Ordering").
     #[inline(always)]
     pub(crate) fn count_after_loads() -> Ticks {
         let count;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::root::Root;
 use doorbell_results::machine::cpu_list::CpuList;
 
-/// Nanoseconds of a tick of `/proc/stat`: `USER_HZ` is 100 on every architecture Linux shows it to programs (proc_stat(5),
-/// include/uapi/asm-generic/param.h).
+/// Nanoseconds of a tick of `/proc/stat`: `USER_HZ` is 100 on every architecture Linux shows it to
+/// programs (proc_stat(5), include/uapi/asm-generic/param.h).
 pub const TICK_NS: u64 = 10_000_000;
 
 /// A reading of every CPU's times.
@@ -50,7 +50,8 @@ impl CpuTimes {
                 )
             })
         };
-        // The first line, `cpu`, is the sum; a word that is no number follows its prefix at once only there.
+        // The first line, `cpu`, is the sum; a word that is no number
+        // follows its prefix at once only there.
         let cpus: BTreeMap<u32, Times> =
             text.lines().filter(|line| !line.starts_with("cpu ")).filter_map(times).collect();
         (!cpus.is_empty()).then_some(Self { cpus })
@@ -58,9 +59,10 @@ impl CpuTimes {
 
     /// Time that `cpus` were busy since `before`, nanoseconds, in a window of `wall_ns`.
     ///
-    /// Taken as what is left of the window after idle and steal time. Most kernels charge a whole tick to whatever runs
-    /// when the tick strikes, which makes user and system time of a side that sleeps and wakes between ticks a
-    /// lottery; idle time is taken from the moments at which the CPU enters and leaves idleness.
+    /// Taken as what is left of the window after idle and steal time. Most kernels charge a whole
+    /// tick to whatever runs when the tick strikes, which makes user and system time of a side
+    /// that sleeps and wakes between ticks a lottery; idle time is taken from the moments at
+    /// which the CPU enters and leaves idleness.
     pub fn busy_ns(&self, before: &Self, cpus: &CpuList, wall_ns: u64) -> Option<u64> {
         self.sum(before, cpus, |now, then| {
             let away =

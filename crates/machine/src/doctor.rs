@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is this machine fit to measure? One file per family of findings, each a pure function of the [`Machine`].
+//! Is this machine fit to measure? One file per family of findings,
+//! each a pure function of the [`Machine`].
 //!
-//! A finding changes nothing about the machine: the lab measures it as it was found, and says what that does to the
-//! figures. Only what would make figures false is [`Severity::Unfit`].
+//! A finding changes nothing about the machine: the lab measures it as it was found, and says what
+//! that does to the figures. Only what would make figures false is [`Severity::Unfit`].
 
 use super::Machine;
 use doorbell_results::machine::doctor::*;
@@ -94,7 +95,8 @@ struct Family {
     examine: fn(&Machine) -> Verdict,
 }
 
-/// Every family, in the order of the report: clocks first, for without them nothing can be said. The one list to extend.
+/// Every family, in the order of the report: clocks first, for
+/// without them nothing can be said. The one list to extend.
 const FAMILIES: [Family; 21] = [
     Family {
         about: About {
@@ -318,7 +320,8 @@ pub fn families() -> impl Iterator<Item = (About, &'static str)> {
     FAMILIES.iter().map(|family| (family.about, family.source))
 }
 
-/// Whether what stands in `/sys` is unknown rather than absent: every kernel that shows it lists the present CPUs.
+/// Whether what stands in `/sys` is unknown rather than absent: every
+/// kernel that shows it lists the present CPUs.
 fn sysfs_is_hidden(machine: &Machine) -> bool {
     machine.topology.present.is_none()
 }

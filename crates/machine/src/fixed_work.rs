@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A fixed piece of work, to see how fast the machine is at a moment: a chain of multiplications, each of which waits for the one before,
-//! so that it takes as many cycles on a given processor however much that does at once, and touches no memory.
+//! A fixed piece of work, to see how fast the machine is at a moment: a chain of multiplications,
+//! each of which waits for the one before, so that it takes as many cycles on a given processor
+//! however much that does at once, and touches no memory.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use doorbell_results::record::Histogram;
 /// Multiplications of a piece: some 200 ns at 3 cycles each and 3 GHz.
 const STEPS: u32 = 200;
 
-/// Stretches of a reading, how long each is, and the pieces after which the CPU is left alone for a moment, so that a scheduler has no reason to
-/// end a time slice within one.
+/// Stretches of a reading, how long each is, and the pieces after which the CPU is left alone for a
+/// moment, so that a scheduler has no reason to end a time slice within one.
 const STRETCHES: usize = 16;
 const STRETCH: Duration = Duration::from_millis(5);
 

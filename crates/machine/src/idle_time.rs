@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long each CPU has been in each of its idle states, as the kernel counts it (sysfs-devices-system-cpu, `cpuidle`).
+//! How long each CPU has been in each of its idle states, as the kernel counts it
+//! (sysfs-devices-system-cpu, `cpuidle`).
 
 use std::collections::BTreeMap;
 

@@ -21,8 +21,8 @@ impl Interrupts {
         Self::parse(&root.text("proc/interrupts")?)
     }
 
-    /// A `/proc/interrupts`: a head line of CPUs, then `NAME: count … description`. The head names the CPUs of the
-    /// columns, which are not numbered through where some are offline.
+    /// A `/proc/interrupts`: a head line of CPUs, then `NAME: count … description`. The head names
+    /// the CPUs of the columns, which are not numbered through where some are offline.
     pub fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let cpus: Vec<u32> = lines

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel: its version, its command line, its clock source, and the settings of it that lengthen or shorten a wake-up.
+//! The kernel: its version, its command line, its clock source, and the settings of it that
+//! lengthen or shorten a wake-up.
 
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::kernel::*;

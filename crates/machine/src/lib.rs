@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What machine this is: read once, stored in every result.
 //!
-//! Everything that stands in a file is read below a [`Root`], so that recorded trees of other machines can be examined
-//! as well as the live one; what the CPU or the kernel has to be asked for comes as [`Asked`]. What is hidden or not
-//! there is missing, never made up.
+//! Everything that stands in a file is read below a [`Root`], so that recorded trees of other
+//! machines can be examined as well as the live one; what the CPU or the kernel has to be asked for
+//! comes as [`Asked`]. What is hidden or not there is missing, never made up.
 
 // Empty elsewhere, where `doorbell-lab` says in one error what to build instead.
 #![cfg(target_os = "linux")]
@@ -51,8 +51,8 @@ pub mod waiters;
 use clock_quality::DriftStart;
 use root::Root;
 
-/// How long the load of the machine is looked at before a run: 20 ticks of the kernel's accounting, so that a pair of
-/// CPUs is known to 7 % of one.
+/// How long the load of the machine is looked at before a run: 20 ticks of the kernel's accounting,
+/// so that a pair of CPUs is known to 7 % of one.
 const LOAD_WINDOW: Duration = Duration::from_millis(200);
 
 /// What no file tells: answers of the CPU and the kernel, and measurements.
@@ -98,8 +98,8 @@ impl Asked {
     }
 }
 
-/// The machine this process runs on, with its doctor's findings; takes a quarter of a second, most of it to see
-/// what else is running.
+/// The machine this process runs on, with its doctor's findings; takes a quarter of a second, most
+/// of it to see what else is running.
 pub fn here(clock: Clock) -> Machine {
     let drift = DriftStart::now(clock);
     let mut machine = system::machine(clock, |machine| {
@@ -114,7 +114,8 @@ pub fn here(clock: Clock) -> Machine {
     machine
 }
 
-/// The machine whose files lie under `root`; without clock quality, hops, load and findings, which are measured.
+/// The machine whose files lie under `root`; without clock quality,
+/// hops, load and findings, which are measured.
 pub fn read(root: &Root, clock: Clock, asked: Asked) -> Machine {
     let topology = topology::read(root, asked.affinity);
     let processor = processor::read(root, asked.user_interrupts);

@@ -34,7 +34,8 @@ pub fn read(root: &Root, shm_bytes: Option<u64>) -> Limits {
     }
 }
 
-/// Threads of all processes that run under this process's real user, whom RLIMIT_NPROC counts together.
+/// Threads of all processes that run under this process's real user,
+/// whom RLIMIT_NPROC counts together.
 fn tasks_of_own_user(root: &Root) -> Option<u64> {
     let user = |status: &str| field(status, "Uid")?.split_ascii_whitespace().next().map(str::to_owned);
     let own = user(&root.text("proc/self/status")?)?;

@@ -63,7 +63,8 @@ pub fn exchange<T: Send>(cpus: [u32; 2], act: impl FnOnce(&mut Exchange<'_>) -> 
     Ok(both(cpus, first, second)?.0)
 }
 
-/// The hops of each pair of different CPUs that `topology` would have measured; takes some milliseconds a pair.
+/// The hops of each pair of different CPUs that `topology` would have
+/// measured; takes some milliseconds a pair.
 pub fn measure(clock: Clock, topology: &Topology) -> Vec<LineHop> {
     let pairs = topology.pairs().into_iter().filter_map(|pair| pair.cpus).filter(|[a, b]| a != b);
     // A pair whose threads cannot be pinned is one that the run will not be able to use either.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What else uses the CPUs: the share of them that went to anything but this command and its children.
+//! What else uses the CPUs: the share of them that went to anything
+//! but this command and its children.
 
 use doorbell_results::machine::load::*;
 use std::time::Instant;
@@ -28,8 +29,8 @@ pub struct Reading {
     pressure_ns: Option<u64>,
 }
 
-/// What this process ran since it was last put on its CPU, which the scheduler has not yet added to the CPU's time while its
-/// own accounts already hold it.
+/// What this process ran since it was last put on its CPU, which the scheduler has not yet added to
+/// the CPU's time while its own accounts already hold it.
 const UNSETTLED_NS: u64 = 500_000;
 
 impl Reading {
@@ -50,10 +51,12 @@ impl Reading {
         }
     }
 
-    /// The load of `cpus` between this reading and a `later` one, which must be the latest: it is asked where tasks are now.
+    /// The load of `cpus` between this reading and a `later` one, which must be the latest: it is
+    /// asked where tasks are now.
     ///
-    /// Foreign is what `cpus` were busy with beyond this command and the children it has waited for. All of their time
-    /// is taken as spent on `cpus`; what they spent elsewhere hides as much foreign time.
+    /// Foreign is what `cpus` were busy with beyond this command and the
+    /// children it has waited for. All of their time is taken as spent
+    /// on `cpus`; what they spent elsewhere hides as much foreign time.
     pub fn until(&self, later: &Self, cpus: CpuList) -> Load {
         let window = later.at.saturating_duration_since(self.at).as_nanos();
         let window_ns = u64::try_from(window).unwrap_or(u64::MAX);
@@ -61,17 +64,17 @@ impl Reading {
         let times = self.times.as_ref().zip(later.times.as_ref());
         let steal_ns = times.and_then(|(before, after)| after.steal_ns(before, &cpus));
         let pressure = self.pressure_ns.zip(later.pressure_ns);
-        // Both readings of a CPU round down to a tick, so their difference is off by a triangle over -1 to 1 tick with
-        // a standard deviation of 0.41; 2.4 deviations of the sum over n CPUs are √n ticks, exceeded upwards in 1 of
-        // 140 stretches.
+        // Both readings of a CPU round down to a tick, so their difference is off by a triangle over -1 to
+        // 1 tick with a standard deviation of 0.41; 2.4 deviations of the sum over n CPUs are √n
+        // ticks, exceeded upwards in 1 of 140 stretches.
         let ticks_ns = (TICK_NS as f64 * (cpus.len() as f64).sqrt()) as u64;
         let by_ticks = self.foreign_by_ticks(later, &cpus, window_ns);
         let others = self.others(later, &cpus);
         let by_scheduler = self
             .foreign_by_runs(later, &cpus, ticks_ns)
             .or_else(|| others.as_ref().map(|others| (others.ns, UNSETTLED_NS)));
-        // The scheduler adds a task's time to its CPU's when the task leaves it, and what ends between two readings is in
-        // neither: what the ticks are sure of counts as well.
+        // The scheduler adds a task's time to its CPU's when the task leaves it, and what ends between two
+        // readings is in neither: what the ticks are sure of counts as well.
         let (foreign_ns, resolution_ns) = match (by_scheduler, by_ticks) {
             (Some((exact, off)), Some(coarse)) => {
                 (Some(exact.max(coarse.saturating_sub(ticks_ns))), Some(off))
@@ -98,9 +101,11 @@ impl Reading {
         Some(after.busy_ns(before, cpus, window_ns)?.saturating_sub(self.own_until(later)))
     }
 
-    /// What tasks ran on the CPUs beyond this command's own, and beyond the interrupts and the steal time in which they stood
-    /// there without running, and how far it may be off. Those are counted in ticks: one tick that met a short interrupt takes
-    /// away as much as ten milliseconds of interrupts, so what was taken away may be foreign up to the ticks' own error.
+    /// What tasks ran on the CPUs beyond this command's own, and beyond the
+    /// interrupts and the steal time in which they stood there without running,
+    /// and how far it may be off. Those are counted in ticks: one tick that met
+    /// a short interrupt takes away as much as ten milliseconds of interrupts,
+    /// so what was taken away may be foreign up to the ticks' own error.
     fn foreign_by_runs(&self, later: &Self, cpus: &CpuList, ticks_ns: u64) -> Option<(u64, u64)> {
         let (before, after) = self.runs.as_ref().zip(later.runs.as_ref())?;
         let held_up = self.times.as_ref().zip(later.times.as_ref()).and_then(|(before, after)| {
@@ -156,7 +161,8 @@ mod tests {
         }
     }
 
-    /// One second in which CPU 0 was idle for `idle[0]` ticks of 10 ms, CPU 1 for `idle[1]`, with `stolen` from CPU 1.
+    /// One second in which CPU 0 was idle for `idle[0]` ticks of 10
+    /// ms, CPU 1 for `idle[1]`, with `stolen` from CPU 1.
     fn second(own_ms: u64, idle: [u64; 2], steal: u64) -> Load {
         let start = Instant::now();
         let before = reading(start, 100, Some("cpu0 0 0 0 1000 0 0 0 0\ncpu1 0 0 0 1000 0 0 0 0\n"));
@@ -188,7 +194,8 @@ mod tests {
         assert!((second(0, [0, 0], 0).share_resolution.unwrap() - 0.01 * 2_f64.sqrt()).abs() < 1e-9);
     }
 
-    /// A machine whose schedulers say how long tasks ran on CPU 0; its ticks saw nothing but `interrupts` of them.
+    /// A machine whose schedulers say how long tasks ran on CPU 0;
+    /// its ticks saw nothing but `interrupts` of them.
     fn short_trial(ran_us: u64, own_us: u64, interrupts: u64, window: Duration) -> Load {
         let folder = tempfile::tempdir().unwrap();
         let proc = folder.path().join("proc");
@@ -225,7 +232,8 @@ mod tests {
         assert_eq!(short_trial(30_000, 10_000, 2, Duration::from_millis(50)).foreign_share, Some(0.0));
     }
 
-    /// A tick that met an interrupt of microseconds once hid ten milliseconds of another program, and the figure was called exact.
+    /// A tick that met an interrupt of microseconds once hid ten milliseconds of another program,
+    /// and the figure was called exact.
     #[test]
     fn what_one_tick_in_an_interrupt_may_hide_is_in_the_resolution() {
         let load = short_trial(22_000, 10_000, 1, Duration::from_millis(50));
@@ -235,7 +243,8 @@ mod tests {
         assert!((quiet.foreign_resolution.unwrap() - 0.01).abs() < 1e-9, "{quiet:?}");
     }
 
-    /// A program that computes all the time never leaves its CPU, and the scheduler adds its time when it leaves.
+    /// A program that computes all the time never leaves its CPU, and
+    /// the scheduler adds its time when it leaves.
     #[test]
     fn what_the_ticks_are_sure_of_counts_although_the_scheduler_has_not_added_it_yet() {
         let load = second(300, [50, 60], 0);

@@ -13,7 +13,8 @@ const CAP_SYS_RESOURCE: u32 = 24;
 
 const CAP_PERFMON: u32 = 38;
 
-/// Reads them from a machine's files; `dma_latency` and `own_program` are what the kernel says when asked.
+/// Reads them from a machine's files; `dma_latency` and `own_program`
+/// are what the kernel says when asked.
 pub fn read(root: &Root, dma_latency: Option<bool>, own_program: Option<bool>) -> Permissions {
     let status = root.text("proc/self/status").unwrap_or_default();
     let effective = field(&status, "CapEff").and_then(|mask| u64::from_str_radix(mask, 16).ok());

@@ -10,9 +10,11 @@ pub fn on<T: Send>(cpu: u32, act: impl FnOnce() -> T + Send) -> io::Result<T> {
     Ok(both([cpu, cpu], act, || ())?.0)
 }
 
-/// Runs `first` and `second` at the same time on threads of their own, pinned to one of `cpus` each.
+/// Runs `first` and `second` at the same time on threads of their
+/// own, pinned to one of `cpus` each.
 ///
-/// A thread that cannot be pinned still does its part, for the other may wait for it; the answer is then the error.
+/// A thread that cannot be pinned still does its part, for the other
+/// may wait for it; the answer is then the error.
 pub fn both<A: Send, B: Send>(
     cpus: [u32; 2],
     first: impl FnOnce() -> A + Send,
@@ -23,8 +25,8 @@ pub fn both<A: Send, B: Send>(
     pinned_first.and(pinned_second).map(|()| (first, second))
 }
 
-/// Runs `first` and `second` at the same time on threads of their own. Neither begins before both threads are there, since one may
-/// wait for the other; a thread that cannot be had is the error.
+/// Runs `first` and `second` at the same time on threads of their own. Neither begins before both
+/// threads are there, since one may wait for the other; a thread that cannot be had is the error.
 pub fn together<A: Send, B: Send>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B + Send,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the machine saves power: frequency and idle states, the two things a sleeping waiter's CPU has to come back from.
+//! How the machine saves power: frequency and idle states, the two
+//! things a sleeping waiter's CPU has to come back from.
 
 use doorbell_results::machine::power::*;
 use std::collections::BTreeMap;

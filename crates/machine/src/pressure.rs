@@ -3,8 +3,8 @@
 
 use super::root::Root;
 
-/// Time in which some runnable task waited for a CPU, nanoseconds since boot (kernel Documentation/accounting/psi.rst);
-/// `None` where the kernel does not keep it.
+/// Time in which some runnable task waited for a CPU, nanoseconds since boot (kernel
+/// Documentation/accounting/psi.rst); `None` where the kernel does not keep it.
 pub fn cpu_some_ns(root: &Root) -> Option<u64> {
     parse_some_ns(&root.text("proc/pressure/cpu")?)
 }

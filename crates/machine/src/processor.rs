@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU: its model, its microcode, the features that waking and timing depend on, its mitigations.
+//! The CPU: its model, its microcode, the features that waking and
+//! timing depend on, its mitigations.
 
 use doorbell_results::machine::processor::*;
 
 use super::root::{Root, field};
 
-/// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the processor's counter, of waiting
-/// in user mode, of user interrupts, and of virtualisation.
+/// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the processor's
+/// counter, of waiting in user mode, of user interrupts, and of virtualisation.
 const FLAGS: [&str; 18] = [
     "arat",
     "atomics",
@@ -28,8 +29,9 @@ const FLAGS: [&str; 18] = [
     "zawrs",
 ];
 
-/// What the parts of ARM processors are called that servers have, by implementer and part of their identification register; the kernel
-/// shows numbers alone (util-linux sys-utils/lscpu-arm.c; each maker's reference manual, MIDR_EL1).
+/// What the parts of ARM processors are called that servers have, by implementer and part of their
+/// identification register; the kernel shows numbers alone (util-linux sys-utils/lscpu-arm.c; each
+/// maker's reference manual, MIDR_EL1).
 const ARM: [(&str, &str, &str); 24] = [
     ("0x41", "0xd03", "Cortex-A53"),
     ("0x41", "0xd05", "Cortex-A55"),
@@ -94,7 +96,8 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
     }
 }
 
-/// What the first CPU's node calls itself, as `arm,cortex-a72`, where it is more than a family's name.
+/// What the first CPU's node calls itself, as `arm,cortex-a72`, where
+/// it is more than a family's name.
 fn in_device_tree(root: &Root) -> Option<String> {
     const CPUS: &str = "sys/firmware/devicetree/base/cpus";
     let cpu = root.names(CPUS).into_iter().find(|name| name.starts_with("cpu@"))?;
@@ -110,7 +113,8 @@ pub fn asked() -> Processor {
     let cpu = raw_cpuid::CpuId::new();
     let invariant = cpu.get_advanced_power_mgmt_info().is_some_and(|power| power.has_invariant_tsc());
     let features = cpu.get_feature_info();
-    // By the names that Linux gives them; an invariant counter is both of the first (arch/x86/kernel/cpu/intel.c, amd.c).
+    // By the names that Linux gives them; an invariant counter is both of the first
+    // (arch/x86/kernel/cpu/intel.c, amd.c).
     let flags = [
         ("constant_tsc", invariant),
         ("nonstop_tsc", invariant),
@@ -133,7 +137,8 @@ pub fn asked() -> Processor {
     Processor::default()
 }
 
-/// Whether the CPU says that it has user interrupts (Intel SDM vol. 2A, CPUID leaf 7 sub-leaf 0, EDX bit 5).
+/// Whether the CPU says that it has user interrupts (Intel SDM vol.
+/// 2A, CPUID leaf 7 sub-leaf 0, EDX bit 5).
 #[cfg(target_arch = "x86_64")]
 pub fn user_interrupts() -> Option<bool> {
     const EXTENDED_FEATURES: u32 = 7;

@@ -3,8 +3,8 @@
 
 use super::root::Root;
 
-/// Nanoseconds since each of its tasks began, of those that are there; none where the kernel does not keep it (CONFIG_SCHED_INFO), or the
-/// process has ended.
+/// Nanoseconds since each of its tasks began, of those that are there; none where the kernel does
+/// not keep it (CONFIG_SCHED_INFO), or the process has ended.
 pub fn ready_ns(root: &Root, process: u32) -> Option<u64> {
     let tasks = root.numbered(format!("proc/{process}/task"), "");
     // "187306 3647 2": ran for, waited for, time slices (Documentation/scheduler/sched-stats.rst).

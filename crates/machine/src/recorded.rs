@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 
 use super::root::Root;
 
-/// A machine with an NVMe device with partitions and one without, a virtual disk, a loop device and a volume over the
-/// empty NVMe device, as Linux 6.1 shows them.
+/// A machine with an NVMe device with partitions and one without, a virtual disk, a loop device and
+/// a volume over the empty NVMe device, as Linux 6.1 shows them.
 #[derive(Debug)]
 pub struct Recorded(tempfile::TempDir);
 

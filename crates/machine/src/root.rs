@@ -8,13 +8,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Longest file that is read. The longest in question, `/proc/interrupts`, has 11 bytes per CPU and line: some 3 MB
-/// with 500 lines on 512 CPUs.
+/// Longest file that is read. The longest in question, `/proc/interrupts`, has 11 bytes per CPU and
+/// line: some 3 MB with 500 lines on 512 CPUs.
 const LONGEST: u64 = 16 << 20;
 
 /// A folder that holds `proc`, `sys` and `dev` of a machine.
 ///
-/// Whatever is missing, unreadable or not a number reads as `None`: containers hide any of these files.
+/// Whatever is missing, unreadable or not a number reads as `None`:
+/// containers hide any of these files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     path: PathBuf,

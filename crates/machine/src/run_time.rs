@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long tasks ran on each CPU, by the scheduler's own clock: nanoseconds, where `/proc/stat` counts ticks.
+//! How long tasks ran on each CPU, by the scheduler's own clock:
+//! nanoseconds, where `/proc/stat` counts ticks.
 
 use std::collections::BTreeMap;
 
 use super::root::Root;
 use doorbell_results::machine::cpu_list::CpuList;
 
-/// Versions of `/proc/schedstat` whose CPU lines are read here: they count nanoseconds since 15, and have not changed up to
-/// 17 (kernel Documentation/scheduler/sched-stats.rst).
+/// Versions of `/proc/schedstat` whose CPU lines are read here: they count nanoseconds since 15,
+/// and have not changed up to 17 (kernel Documentation/scheduler/sched-stats.rst).
 const VERSIONS: std::ops::RangeInclusive<u32> = 15..=17;
 
 /// Where a CPU's line, split at spaces, tells the time that tasks ran on it.
@@ -20,7 +21,8 @@ pub struct RunTimes {
 }
 
 impl RunTimes {
-    /// Reads them; `None` where the kernel was built without `CONFIG_SCHEDSTATS`, or hides the file.
+    /// Reads them; `None` where the kernel was built without
+    /// `CONFIG_SCHEDSTATS`, or hides the file.
     pub fn read(root: &Root) -> Option<Self> {
         Self::parse(&root.text("proc/schedstat")?)
     }
@@ -39,7 +41,8 @@ impl RunTimes {
         (!cpus.is_empty()).then_some(Self { cpus })
     }
 
-    /// How long tasks ran on `cpus` since `before`, nanoseconds; a task that has not left its CPU since is not counted yet.
+    /// How long tasks ran on `cpus` since `before`, nanoseconds; a task that has not left its CPU
+    /// since is not counted yet.
     pub fn since(&self, before: &Self, cpus: &CpuList) -> Option<u64> {
         cpus.iter().map(|cpu| Some(self.cpus.get(&cpu)?.saturating_sub(*before.cpus.get(&cpu)?))).sum()
     }

@@ -31,7 +31,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether the system itself tells the time by the CPU's counter, which Linux calls `counter`, having seen that those of all CPUs agree.
+/// Whether the system itself tells the time by the CPU's counter, which Linux calls `counter`,
+/// having seen that those of all CPUs agree.
 pub(crate) fn trusts_counter(counter: &str) -> bool {
     doorbell_files::kernel("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .is_ok_and(|name| name.trim() == counter)

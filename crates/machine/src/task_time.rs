@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long each task of the machine has run, by the scheduler's own clock (`/proc/PID/task/TID/schedstat`).
+//! How long each task of the machine has run, by the scheduler's own clock
+//! (`/proc/PID/task/TID/schedstat`).
 //!
-//! Nearly every kernel keeps it, also those without `/proc/schedstat`. Of the machine as a whole it is a lower bound: a task
-//! that was born and ended between two readings is in neither. Of some of its CPUs it is not: all that a task ran is taken as
-//! run where it was seen last, so one that was moved there just before counts whole, and one that was moved away not at all.
+//! Nearly every kernel keeps it, also those without `/proc/schedstat`. Of the machine as a whole it
+//! is a lower bound: a task that was born and ended between two readings is in neither. Of some of
+//! its CPUs it is not: all that a task ran is taken as run where it was seen last, so one that was
+//! moved there just before counts whole, and one that was moved away not at all.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +15,8 @@ use doorbell_results::machine::cpu_list::CpuList;
 /// With more tasks than this a reading, some 10 µs for each, would take longer than a short trial.
 const MOST_TASKS: u64 = 600;
 
-/// The share of the machine's tasks that must be seen: nine tenths. Those of this process are not looked at, and some may have
-/// ended.
+/// The share of the machine's tasks that must be seen: nine tenths. Those of this process are not
+/// looked at, and some may have ended.
 const SEEN: (u64, u64) = (9, 10);
 
 /// What runs for less is not worth asking where it ran.
@@ -37,10 +39,11 @@ pub struct Others {
 }
 
 impl TaskTimes {
-    /// Reads them, but for the tasks of this very process; `None` where the kernel does not keep them, hides them, or has too
-    /// many of them.
+    /// Reads them, but for the tasks of this very process; `None` where the kernel does not keep
+    /// them, hides them, or has too many of them.
     pub fn read(root: &Root) -> Option<Self> {
-        // "0.20 0.18 0.12 1/80 11206": the fourth field has the number of tasks behind its slash (proc_loadavg(5)).
+        // "0.20 0.18 0.12 1/80 11206": the fourth field has the
+        // number of tasks behind its slash (proc_loadavg(5)).
         let count = root
             .text("proc/loadavg")?
             .split_ascii_whitespace()
@@ -69,7 +72,8 @@ impl TaskTimes {
         (tasks.len() as u64 * SEEN.1 >= count * SEEN.0).then_some(Self { tasks })
     }
 
-    /// How long tasks that were last seen on one of `cpus` ran since `before`. Asks now where they are.
+    /// How long tasks that were last seen on one of `cpus` ran since
+    /// `before`. Asks now where they are.
     pub fn others(&self, before: &Self, root: &Root, cpus: &CpuList) -> Others {
         let mut others = Others::default();
         for ((process, task), now) in &self.tasks {
@@ -93,8 +97,8 @@ impl TaskTimes {
     }
 }
 
-/// A task's name and the CPU it ran on last, fields 2 and 39 of its `stat` (proc_pid_stat(5)). The name is in brackets and may
-/// hold brackets.
+/// A task's name and the CPU it ran on last, fields 2 and 39 of its `stat` (proc_pid_stat(5)). The
+/// name is in brackets and may hold brackets.
 fn name_and_cpu(stat: &str) -> Option<(String, u32)> {
     let (head, tail) = stat.rsplit_once(')')?;
     // Whoever runs a program names it, and the name is shown on terminals.
@@ -106,7 +110,8 @@ fn name_and_cpu(stat: &str) -> Option<(String, u32)> {
 mod tests {
     use super::*;
 
-    /// A machine with a busy compiler on CPU 1, a daemon on CPU 0, and a task that begins with `born`.
+    /// A machine with a busy compiler on CPU 1, a daemon on CPU 0,
+    /// and a task that begins with `born`.
     fn machine(compiler_ns: u64, daemon_ns: u64, born: Option<u64>) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: String, text: String| {

@@ -12,8 +12,8 @@ const CPU: &str = "sys/devices/system/cpu";
 
 const NODE: &str = "sys/devices/system/node";
 
-/// Reads it from a machine's files. `affinity` is what the kernel said when asked, for a root without
-/// `/proc/self/status`.
+/// Reads it from a machine's files. `affinity` is what the kernel said when asked, for a root
+/// without `/proc/self/status`.
 pub fn read(root: &Root, affinity: Option<CpuList>) -> Topology {
     let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
     let affinity = root

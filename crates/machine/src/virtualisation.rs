@@ -4,8 +4,8 @@
 use super::root::{Root, field};
 use doorbell_results::machine::virtualisation::*;
 
-/// Reads it from a machine's files; `signature` is the hypervisor's by CPUID, `flagged` whether `/proc/cpuinfo` shows the hypervisor
-/// flag, and `translated` what [`translated`] says.
+/// Reads it from a machine's files; `signature` is the hypervisor's by CPUID, `flagged` whether
+/// `/proc/cpuinfo` shows the hypervisor flag, and `translated` what [`translated`] says.
 pub fn read(root: &Root, signature: Option<String>, flagged: bool, translated: bool) -> Virtualisation {
     let dmi = |name: &str| root.word(format!("sys/class/dmi/id/{name}"));
     let product: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
@@ -38,8 +38,9 @@ fn device_tree(root: &Root, property: &str) -> Option<String> {
     (!first.is_empty()).then(|| first.to_owned())
 }
 
-/// What a hypervisor's own node is compatible with (devicetree bindings arm/xen; systemd src/basic/virt.c), or that the machine is QEMU's,
-/// which its channel for the firmware tells: whether by KVM nobody says there.
+/// What a hypervisor's own node is compatible with (devicetree bindings arm/xen; systemd
+/// src/basic/virt.c), or that the machine is QEMU's, which its channel for the firmware tells:
+/// whether by KVM nobody says there.
 fn hypervisor_by_device_tree(root: &Root) -> Option<String> {
     match device_tree(root, "hypervisor/compatible") {
         Some(name) if name.contains("xen") => return Some("Xen".to_owned()),
@@ -52,7 +53,8 @@ fn hypervisor_by_device_tree(root: &Root) -> Option<String> {
     of_qemu.then(|| "QEMU, by KVM or translated".to_owned())
 }
 
-/// Whose machine it is by DMI, where there is no CPUID to ask: on x86 a missing signature means a machine (systemd src/basic/virt.c).
+/// Whose machine it is by DMI, where there is no CPUID to ask: on x86 a missing signature means a
+/// machine (systemd src/basic/virt.c).
 fn hypervisor_by_firmware(root: &Root) -> Option<String> {
     let x86 = root.text("proc/cpuinfo").is_some_and(|text| field(&text, "flags").is_some());
     let word = |name: &str| root.word(format!("sys/class/dmi/id/{name}")).unwrap_or_default();
@@ -74,8 +76,9 @@ fn hypervisor_by_firmware(root: &Root) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Whether a processor without CPUID, or the firmware, is one that only QEMU's translator shows. Where neither tells, as with a
-/// processor that the translator imitates to its number and without firmware, this is false: nothing in such a guest tells.
+/// Whether a processor without CPUID, or the firmware, is one that only QEMU's translator shows.
+/// Where neither tells, as with a processor that the translator imitates to its number and without
+/// firmware, this is false: nothing in such a guest tells.
 fn translates(root: &Root) -> bool {
     // hw/arm/virt.c and hw/riscv/virt.c of QEMU: under KVM it is "KVM Virtual Machine".
     if root.word("sys/class/dmi/id/product_name").as_deref() == Some("QEMU Virtual Machine") {
@@ -90,15 +93,16 @@ fn translates(root: &Root) -> bool {
     if number("CPU implementer") == Some(0) {
         return true;
     }
-    // RISC-V, of no vendor: 42 is QEMU's number among architectures (marchid.md of the ISA manual), QEMU 7.1 to 8.1 have their version
-    // there, and later ones nothing, where KVM shows the host's.
+    // RISC-V, of no vendor: 42 is QEMU's number among architectures (marchid.md of the ISA manual),
+    // QEMU 7.1 to 8.1 have their version there, and later ones nothing, where KVM shows the host's.
     let architecture = number("marchid").filter(|_| number("mvendorid") == Some(0));
     let virt =
         || root.text("sys/firmware/devicetree/base/model").is_some_and(|it| it.starts_with("riscv-virtio"));
     if architecture.is_some_and(|number| number == 42 || number >= 0x1_0000 || (number == 0 && virt())) {
         return true;
     }
-    // Arm: every PMUv3 counts mispredicted branches but the translator's, which has none to count (Arm ARM, common events required).
+    // Arm: every PMUv3 counts mispredicted branches but the translator's, which has none to count (Arm
+    // ARM, common events required).
     const PMUS: &str = "sys/bus/event_source/devices";
     let arm = root.names(PMUS).into_iter().filter(|name| name.starts_with("armv8"));
     let events: Vec<Vec<String>> = arm.map(|name| root.names(format!("{PMUS}/{name}/events"))).collect();
@@ -106,8 +110,9 @@ fn translates(root: &Root) -> bool {
     events.iter().any(|events| counts(events, "cpu_cycles") && !counts(events, "br_mis_pred"))
 }
 
-/// Whether an emulator of programs translates this one, as qemu-user does: it answers for `/proc/self/exe` itself, while the kernel runs
-/// another program, which is seen by way of the thread.
+/// Whether an emulator of programs translates this one, as qemu-user
+/// does: it answers for `/proc/self/exe` itself, while the kernel
+/// runs another program, which is seen by way of the thread.
 pub fn translated() -> bool {
     use std::os::unix::fs::MetadataExt;
     // Opened, as a look at the name follows the kernel's link and not the emulator's answer.
@@ -182,7 +187,8 @@ mod tests {
         read(&Root::at(folder.path()), None, false, false)
     }
 
-    /// Only x86 has a signature, so that an emulated Arm passed for a machine and its figures for times.
+    /// Only x86 has a signature, so that an emulated Arm passed for a
+    /// machine and its figures for times.
     #[test]
     fn processors_and_firmware_that_only_a_translator_shows_are_emulated() {
         let pmu = "sys/bus/event_source/devices/armv8_cortex_a57/events";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the waiters of every process that uses the library did so far, as those processes publish it.
+//! What the waiters of every process that uses the library did so
+//! far, as those processes publish it.
 
 use super::cpu_time::CpuTimes;
 use super::root::Root;

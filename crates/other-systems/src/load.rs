@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A load for the whole of a trial: threads that take square roots, from before it until after it.
 //!
-//! Each counts its slices of work: that all counts have moved before the trial begins, and move again after it has ended,
-//! is the proof that the load covered it.
+//! Each counts its slices of work: that all counts have moved before the trial begins, and move
+//! again after it has ended, is the proof that the load covered it.
 
 use std::hint::black_box;
 use std::io;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a wake-up costs on Windows and macOS, where `doorbell` itself does not run: one sender and 1 to N receivers, and round trips,
-//! each by that system's means. What is measured goes to a result file, which `doorbell` shows, reports, exports and judges.
+//! What a wake-up costs on Windows and macOS, where `doorbell` itself does not run: one sender and
+//! 1 to N receivers, and round trips, each by that system's means. What is measured goes to a
+//! result file, which `doorbell` shows, reports, exports and judges.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -63,8 +64,9 @@ struct Fanout {
     /// From one round to the next.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     interval_ms: u64,
-    /// The whole table of the study of semaphores: without time-out and with one of 100 ms, unpinned and scattered over all
-    /// CPUs, idle and under a load of 20 threads, or of one for each CPU if there are more.
+    /// The whole table of the study of semaphores: without time-out and with one of 100 ms,
+    /// unpinned and scattered over all CPUs, idle and under a load of 20 threads, or of one for
+    /// each CPU if there are more.
     #[arg(long)]
     grid: bool,
 }

@@ -47,7 +47,8 @@ impl Measured {
     }
 }
 
-/// Measures `configuration` by `kind`. A trial that ends otherwise says how: its threads may still be there.
+/// Measures `configuration` by `kind`. A trial that ends otherwise
+/// says how: its threads may still be there.
 pub(crate) fn measure(
     kind: &Kind,
     configuration: &Configuration,
@@ -275,7 +276,8 @@ fn read(rows: &[Arc<Row>], rounds: &[Round]) -> Measured {
     measured
 }
 
-/// What is known of a side: for how long it was measured. The system counts nothing for every program.
+/// What is known of a side: for how long it was measured. The system
+/// counts nothing for every program.
 fn side(name: &str, window_ns: u64) -> SideCounters {
     SideCounters { side: name.to_owned(), window_ns, uncounted: true, ..SideCounters::default() }
 }

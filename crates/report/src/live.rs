@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `top` shows to a browser and to whoever scrapes: one look as data, the page that draws it, and the same as metrics.
+//! What `top` shows to a browser and to whoever scrapes: one look as data, the page that draws it,
+//! and the same as metrics.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -49,7 +50,8 @@ struct Row {
 struct Process {
     pid: u32,
     command: String,
-    /// The share of the time since the look before in which one of its tasks stood ready and had no CPU.
+    /// The share of the time since the look before in which one of
+    /// its tasks stood ready and had no CPU.
     late_share: Option<f64>,
     why: String,
     assumes: String,
@@ -178,7 +180,8 @@ impl Process {
     }
 }
 
-/// From which share of the time on waiting for a CPU is worth a cause: an idle machine's wake-ups take some 0.01 % of it.
+/// From which share of the time on waiting for a CPU is worth a
+/// cause: an idle machine's wake-ups take some 0.01 % of it.
 const NOTICEABLE: f64 = 0.01;
 
 impl Progress {
@@ -231,7 +234,8 @@ struct Page {
     script: &'static str,
 }
 
-/// The page, and the policy under which a browser is to show it: it runs its own script and no other, and speaks to where it came from.
+/// The page, and the policy under which a browser is to show it: it runs its own script and no
+/// other, and speaks to where it came from.
 pub fn page(host: &str) -> Result<(String, String), askama::Error> {
     let style = format!(
         "{}{}{}",
@@ -277,7 +281,8 @@ impl Format {
 pub fn metrics(now: &Waiters, runs: &[Run], format: Format) -> String {
     let mut out = String::new();
     let mut family = |name: &str, kind: &str, help: &str, samples: &[(String, String)]| {
-        // A counter's samples end in _total; its name has that in the older format and has it not in the newer.
+        // A counter's samples end in _total; its name has that in the
+        // older format and has it not in the newer.
         let suffix = if kind == "counter" { "_total" } else { "" };
         let named = if format == Format::Prometheus { suffix } else { "" };
         let _ = writeln!(out, "# HELP {name}{named} {help}\n# TYPE {name}{named} {kind}");

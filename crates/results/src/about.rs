@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a name means that stands in a table, a result file or a warning; `doorbell explain NAME` prints it.
+//! What a name means that stands in a table, a result file or a
+//! warning; `doorbell explain NAME` prints it.
 
 /// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use crate::schedule::Schedule;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Configuration {
-    /// What is measured: the name of a mechanism, of an operation ([`Pattern::Operation`]),
-    /// of a kind of task ([`Pattern::Tasks`]), or of a way to wait for a device ([`Pattern::Io`], [`Pattern::Gpu`]).
+    /// What is measured: the name of a mechanism, of an operation
+    /// ([`Pattern::Operation`]), of a kind of task ([`Pattern::Tasks`]), or
+    /// of a way to wait for a device ([`Pattern::Io`], [`Pattern::Gpu`]).
     pub subject: String,
     /// Two processes or two threads.
     #[serde(default)]
@@ -33,7 +34,8 @@ pub struct Configuration {
     /// Where the sides run.
     #[serde(default)]
     pub placement: Placement,
-    /// Bytes of message written to shared memory before each notification and read after each wake-up.
+    /// Bytes of message written to shared memory before each
+    /// notification and read after each wake-up.
     #[serde(default)]
     pub size: u32,
     /// When the trial ends.
@@ -53,20 +55,22 @@ pub struct Configuration {
     /// What is transferred between ([`Pattern::Io`]).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
-    /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds, by `/dev/cpu_dma_latency`.
+    /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds,
+    /// by `/dev/cpu_dma_latency`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_limit_us: Option<u32>,
     /// When notifications are due in an open loop; none is at even times.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<Schedule>,
-    /// How many descriptors that nothing happens at stand in the epoll set in which the waiter sleeps; none where it sleeps as its
-    /// mechanism does, and in no set of the harness's.
+    /// How many descriptors that nothing happens at stand in the epoll set in which the waiter
+    /// sleeps; none where it sleeps as its mechanism does, and in no set of the harness's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub beside: Option<u32>,
 }
 
 impl Configuration {
-    /// What a plan gives that says no more: two processes wherever the scheduler puts them, on a machine left as it is.
+    /// What a plan gives that says no more: two processes wherever
+    /// the scheduler puts them, on a machine left as it is.
     pub fn new(subject: impl Into<String>, pattern: Pattern, until: Until) -> Self {
         Self {
             subject: subject.into(),
@@ -158,43 +162,51 @@ pub enum Direction {
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pattern {
-    /// There and back: each side notifies when it was notified; the initiator pauses `gap_ns` before each round.
+    /// There and back: each side notifies when it was notified; the
+    /// initiator pauses `gap_ns` before each round.
     PingPong {
         /// Nanoseconds between the end of a round and the start of the next.
         gap_ns: u64,
     },
-    /// One way, closed loop: the next notification follows `gap_ns` after the waiter has taken the last.
+    /// One way, closed loop: the next notification follows `gap_ns`
+    /// after the waiter has taken the last.
     OneWay {
         /// Nanoseconds between the acknowledgement and the next notification.
         gap_ns: u64,
     },
-    /// One way, open loop: notifications are due every `gap_ns` whatever became of the ones before. Latency counts
-    /// from the due time, so a stall is felt by every notification that was due in it.
+    /// One way, open loop: notifications are due every `gap_ns` whatever
+    /// became of the ones before. Latency counts from the due time, so a
+    /// stall is felt by every notification that was due in it.
     OpenLoop {
         /// Nanoseconds between due times.
         gap_ns: u64,
     },
-    /// One notifier wakes each of many receivers, every one over an object of its own, once a round.
+    /// One notifier wakes each of many receivers, every one over an
+    /// object of its own, once a round.
     FanOut {
         /// Receivers.
         receivers: u32,
-        /// Nanoseconds from the start of a round to the start of the next, if all have been woken by then.
+        /// Nanoseconds from the start of a round to the start of the
+        /// next, if all have been woken by then.
         interval_ns: u64,
     },
-    /// No notification: an operation of the kernel or the CPU, timed in batches (`doorbell switch`).
+    /// No notification: an operation of the kernel or the CPU, timed
+    /// in batches (`doorbell switch`).
     Operation {
         /// Operations between two clock readings; the sample is the batch's time divided by this.
         batch: u32,
     },
-    /// Tasks that hand over to one another through a ready queue, or that are only made, run once and reaped
-    /// (`doorbell tasks`).
+    /// Tasks that hand over to one another through a ready queue, or that are only made, run once
+    /// and reaped (`doorbell tasks`).
     Tasks {
         /// Tasks alive at once.
         tasks: u32,
-        /// Turns of each task, each of which ends by handing over; 0 where the tasks are only made, run once and reaped.
+        /// Turns of each task, each of which ends by handing over; 0
+        /// where the tasks are only made, run once and reaped.
         yields: u32,
     },
-    /// Blocks of the configuration's size to or from a device, one at a time, at random places (`doorbell io`).
+    /// Blocks of the configuration's size to or from a device, one at
+    /// a time, at random places (`doorbell io`).
     Io {
         /// Which way.
         direction: Direction,
@@ -205,7 +217,8 @@ pub enum Pattern {
     Gpu {
         /// How long the kernel works, nanoseconds.
         kernel_ns: u64,
-        /// Each kernel works anew for a time between `kernel_ns` and this, evenly spread by its logarithm; nanoseconds.
+        /// Each kernel works anew for a time between `kernel_ns` and
+        /// this, evenly spread by its logarithm; nanoseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up_to_ns: Option<u64>,
         /// Nanoseconds between two kernels; 0 where one follows the other.
@@ -341,12 +354,15 @@ impl Pattern {
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
-    /// Only the waiting side's own clock, before and after its wait: nothing but the notification is exchanged.
+    /// Only the waiting side's own clock, before and after its wait:
+    /// nothing but the notification is exchanged.
     #[default]
     Around,
-    /// The notifier stamps the time into shared memory just before its call; the waiter reads it once awake.
+    /// The notifier stamps the time into shared memory just before
+    /// its call; the waiter reads it once awake.
     Stamp,
-    /// As `Stamp`, and the notifier has first proven from the kernel's task state that the waiter sleeps.
+    /// As `Stamp`, and the notifier has first proven from the
+    /// kernel's task state that the waiter sleeps.
     Blocked,
 }
 
@@ -376,9 +392,9 @@ pub enum WaitPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Placement {
-    /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`, `same-node`,
-    /// `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how the receivers are spread over the CPUs:
-    /// see `--pin`.
+    /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`,
+    /// `same-node`, `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how
+    /// the receivers are spread over the CPUs: see `--pin`.
     pub relation: String,
     /// The initiator's or notifier's CPU, and the other side's; none where the scheduler decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -462,6 +478,7 @@ pub struct Load {
     pub kind: String,
     /// Worker processes.
     pub workers: u32,
-    /// Whether worker k is pinned to the k-th usable CPU, counting round; else the scheduler spreads them.
+    /// Whether worker k is pinned to the k-th usable CPU, counting
+    /// round; else the scheduler spreads them.
     pub pinned: bool,
 }

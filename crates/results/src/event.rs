@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Event {
-    /// When, in picoseconds from the notifier's stamp where it stands with a wake-up; before that in ticks of the trace clock.
+    /// When, in picoseconds from the notifier's stamp where it stands with a wake-up; before that
+    /// in ticks of the trace clock.
     pub at: i64,
     /// The CPU on which it happened.
     pub cpu: u32,
@@ -58,7 +59,8 @@ pub enum What {
         to: i32,
         /// Its name.
         to_name: String,
-        /// The priority of the one that comes, as the kernel counts: below 100 is real time, smaller comes first.
+        /// The priority of the one that comes, as the kernel counts:
+        /// below 100 is real time, smaller comes first.
         to_priority: i32,
     },
     /// A task is moved between CPUs.
@@ -132,7 +134,8 @@ pub const RESCHEDULE: &str = "reschedule";
 pub const CALL_FUNCTION: &str = "call function";
 
 impl What {
-    /// Whether it shows that a CPU was reached by another: it took an interrupt of one, or left its idle state.
+    /// Whether it shows that a CPU was reached by another: it took an
+    /// interrupt of one, or left its idle state.
     pub fn reached(&self) -> bool {
         match self {
             Self::InterruptTaken { name } => [RESCHEDULE, CALL_FUNCTION].contains(&name.as_str()),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of the figures that records have beside their times: whoever measures writes them, whoever shows looks for them.
+//! Names of the figures that records have beside their times: whoever
+//! measures writes them, whoever shows looks for them.
 
 /// Of tasks that hand over.
 pub mod task {
@@ -27,7 +28,8 @@ pub mod timer_ticks {
     pub const STEP: &str = "one tick of a run";
     /// Figure: runs whose ticks were counted.
     pub const RUNS: &str = "runs timed by ticks";
-    /// Figure: how far means of ten runs by ticks lay from the same runs by the cycle counter, at worst.
+    /// Figure: how far means of ten runs by ticks lay from the same
+    /// runs by the cycle counter, at worst.
     pub const WORST: &str = "worst error of ten runs";
 }
 
@@ -77,7 +79,8 @@ pub mod fanout {
     pub const ORDER_BY_NUMBER: &str = "order by number";
     /// The figure that tells how far latency went with the receivers' numbers.
     pub const LATENCY_BY_NUMBER: &str = "latency by number";
-    /// How large a correlation chance alone makes of so many receivers and rounds, one time in twenty.
+    /// How large a correlation chance alone makes of so many
+    /// receivers and rounds, one time in twenty.
     pub const BY_CHANCE: &str = "correlation by chance";
 }
 

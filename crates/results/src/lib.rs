@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results of the lab: what was asked, on what machine, what was measured, and the file that holds it.
+//! Results of the lab: what was asked, on what machine, what was
+//! measured, and the file that holds it.
 //!
-//! Everything here is data and what follows from data alone. Nothing measures, nothing asks the machine, nothing prints:
-//! whoever wants to read, check, convert or judge result files needs this crate and no other of the lab's.
+//! Everything here is data and what follows from data alone. Nothing measures, nothing asks the
+//! machine, nothing prints: whoever wants to read, check, convert or judge result files needs this
+//! crate and no other of the lab's.
 //!
 //! ```text
 //! machine + plan (configurations) → records → result file

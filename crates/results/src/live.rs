@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run tells while it goes on: one line when it begins, then one for each trial that ended. The result file has all of it, and more.
+//! What a run tells while it goes on: one line when it begins, then one for each trial that ended.
+//! The result file has all of it, and more.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +115,8 @@ impl Seen {
         at.map_or(0.0, |(bin, _)| ((f64::from(*bin) + 0.5) / BINS).exp2() / 1e3).min(self.longest.0)
     }
 
-    /// The distribution in bars of `bars` a doubling, a divisor of 32: where each begins, as a number of bars from 1 ps, and its samples.
+    /// The distribution in bars of `bars` a doubling, a divisor of 32: where each begins, as a
+    /// number of bars from 1 ps, and its samples.
     pub fn bars(&self, bars: u32) -> Vec<(u32, u64)> {
         let mut merged = BTreeMap::<u32, u64>::new();
         for (bin, count) in &self.bins {

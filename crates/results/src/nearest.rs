@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What somebody meant who mistyped a name.
 
-/// The one of `names` that `typed` was meant to be: one that it is a part of, else the one that takes the fewest slips of
-/// the finger (letters missed, added, changed, swapped) to become it. None where that would be a guess: more than one slip
-/// for every three letters.
+/// The one of `names` that `typed` was meant to be: one that it is a part of, else the one that
+/// takes the fewest slips of the finger (letters missed, added, changed, swapped) to become it.
+/// None where that would be a guess: more than one slip for every three letters.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Letters from which on a part of a name tells something.
     const PART: usize = 3;
@@ -16,7 +16,8 @@ pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     names.into_iter().filter_map(rank).min_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
-/// The end of a message about an unknown name: what may have been meant, where that is more than a guess.
+/// The end of a message about an unknown name: what may have been
+/// meant, where that is more than a guess.
 pub fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("; did you mean '{nearest}'?")).unwrap_or_default()
 }

@@ -8,12 +8,14 @@ use std::time::Duration;
 use crate::configuration::WaitPolicy;
 pub use crate::written::short;
 
-/// The longest time that can be asked for, nanoseconds: 30 days, beyond any trial, and far inside what every clock here can hold.
+/// The longest time that can be asked for, nanoseconds: 30 days, beyond any trial, and far inside
+/// what every clock here can hold.
 pub const LONGEST_NS: u64 = 30 * 86_400_000_000_000;
 
 /// The error of a text that cannot be read: why, and what may stand in its place.
 ///
-/// Every error of a text that somebody typed is made of it, so that a test finds what they advise and tries it.
+/// Every error of a text that somebody typed is made of it, so that a
+/// test finds what they advise and tries it.
 pub fn refused(why: impl Display, write: &[impl Display]) -> String {
     let mut message = format!("{why}; write for example ");
     for (place, example) in write.iter().enumerate() {
@@ -200,7 +202,8 @@ pub fn percent(text: &str) -> Result<u32, String> {
     Ok((number * 10_000.0).round() as u32)
 }
 
-/// A percentile, `p99.9`, `99.9` or `p999`, as a share of 0 to 1: the number that is nearest to 999/1000.
+/// A percentile, `p99.9`, `99.9` or `p999`, as a share of 0 to 1: the
+/// number that is nearest to 999/1000.
 pub fn percentile(text: &str) -> Result<f64, String> {
     let refuse = || refused(format_args!("'{text}' is no percentile"), &["p50", "p99", "p99.9"]);
     let digits = text.trim();

@@ -12,7 +12,8 @@ use crate::written::short;
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Schedule {
-    /// As of many sources that know nothing of each other: gaps of every length, the longer the rarer.
+    /// As of many sources that know nothing of each other: gaps of
+    /// every length, the longer the rarer.
     Exponential,
     /// The same, cut to these bounds.
     Between {
@@ -76,8 +77,8 @@ impl Schedule {
         }
     }
 
-    /// The gap at `place` of 0 to 1 of all gaps by length, nanoseconds; `steepness` is that of [`Schedule::steepness`]. Of no use for
-    /// recorded gaps, which have an order.
+    /// The gap at `place` of 0 to 1 of all gaps by length, nanoseconds; `steepness` is that of
+    /// [`Schedule::steepness`]. Of no use for recorded gaps, which have an order.
     pub fn gap_ns(&self, mean_ns: u64, steepness: f64, place: f64) -> f64 {
         match self {
             Self::Between { shortest_ns, longest_ns } => {
@@ -94,8 +95,8 @@ impl Schedule {
         }
     }
 
-    /// How steep an exponential law is that is cut to the bounds and has the mean of `mean_ns`, over the width between them: 0 is even, and
-    /// below 0 long gaps are the more frequent.
+    /// How steep an exponential law is that is cut to the bounds and has the mean of `mean_ns`,
+    /// over the width between them: 0 is even, and below 0 long gaps are the more frequent.
     pub fn steepness(&self, mean_ns: u64) -> f64 {
         let Self::Between { shortest_ns, longest_ns } = self else { return 0.0 };
         let width = longest_ns.saturating_sub(*shortest_ns).max(1) as f64;

@@ -74,7 +74,8 @@ pub fn time_ns(ns: f64) -> String {
 pub fn in_unit(ps: f64, unit: Unit) -> String {
     let value = ps / unit.ps();
     let text = match value {
-        // Three digits of what is less than one; a millionth is the least that a unit has of the one above the next.
+        // Three digits of what is less than one; a millionth is the
+        // least that a unit has of the one above the next.
         value if value > 0.0 && value < 0.9995 => {
             format!("{value:.*}", (2 - value.log10().floor() as i32).clamp(2, 6) as usize)
         }
@@ -85,8 +86,8 @@ pub fn in_unit(ps: f64, unit: Unit) -> String {
     format!("{short} {}", unit.sign())
 }
 
-/// A rate, how many times as much, or another number without a unit of time: three digits, in groups of three, by a power of ten where it is out of
-/// all proportion; `?` where it has no end.
+/// A rate, how many times as much, or another number without a unit of time: three digits, in
+/// groups of three, by a power of ten where it is out of all proportion; `?` where it has no end.
 pub fn plain(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => "?".to_owned(),
@@ -95,7 +96,8 @@ pub fn plain(value: f64) -> String {
     }
 }
 
-/// `value` with three digits and at most `finest` decimals; what has more digits before the point ends in zeros.
+/// `value` with three digits and at most `finest` decimals; what has
+/// more digits before the point ends in zeros.
 pub fn three_digits(value: f64, finest: usize) -> String {
     let step = 10_f64.powi(value.abs().max(1.0).log10().floor() as i32 - 2);
     let value = if step > 1.0 && step.is_finite() { (value / step).round() * step } else { value };
@@ -134,15 +136,17 @@ pub fn is_obeyed(letter: char) -> bool {
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a build server would obey this line: GitHub's runner obeys `::error::` at its beginning, and `##[error]` anywhere in it, as others do
-/// `##vso[` and `##teamcity[`.
+/// Whether a build server would obey this line: GitHub's runner obeys `::error::` at its beginning,
+/// and `##[error]` anywhere in it, as others do `##vso[` and `##teamcity[`.
 pub fn is_command(line: &str) -> bool {
     line.trim_start().starts_with("::") || letters(line).any(|(letter, obeyed)| obeyed && !is_obeyed(letter))
 }
 
-/// The letters of `text`, and of each whether it would be obeyed where it stands, by a terminal or by a build server.
+/// The letters of `text`, and of each whether it would be obeyed
+/// where it stands, by a terminal or by a build server.
 ///
-/// Every writer passes what comes from elsewhere through this, and shows such a letter in the way of its format.
+/// Every writer passes what comes from elsewhere through this, and
+/// shows such a letter in the way of its format.
 pub fn letters(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut last = '\0';
     text.char_indices().map(move |(at, letter)| {
@@ -156,7 +160,8 @@ pub fn letters(text: &str) -> impl Iterator<Item = (char, bool)> {
 
 /// `text` on one line, with nothing in it that a terminal or a build server would obey.
 ///
-/// Result files and names of processes come from anywhere, so every writer of text passes each of their words through this.
+/// Result files and names of processes come from anywhere, so every writer of text passes each of
+/// their words through this.
 pub fn inert(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     if text.trim_start().starts_with("::") {
@@ -172,7 +177,8 @@ pub fn inert(text: &str) -> String {
     out
 }
 
-/// `value` as JSON in which whatever a terminal would obey is escaped; a reader of JSON sees the same.
+/// `value` as JSON in which whatever a terminal would obey is
+/// escaped; a reader of JSON sees the same.
 ///
 /// # Errors
 /// As of `serde_json`: a map with keys that are no texts.
@@ -188,7 +194,8 @@ pub fn pretty_json(value: &impl serde::Serialize) -> serde_json::Result<String> 
     serde_json::to_string_pretty(value).map(escaped)
 }
 
-/// Outside of its texts JSON has no such letter but the ends of lines, which inside of them are escaped already.
+/// Outside of its texts JSON has no such letter but the ends of
+/// lines, which inside of them are escaped already.
 fn escaped(json: String) -> String {
     if !letters(&json).any(|(letter, obeyed)| obeyed && letter != '\n') {
         return json;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one way in which a test says that this machine lacks what it needs: what `ci/skipped` is to scripts.
+//! The one way in which a test says that this machine lacks what it
+//! needs: what `ci/skipped` is to scripts.
 #![allow(clippy::disallowed_methods, reason = "the file that the suite names")]
 
 use std::io::Write;
 
 /// Notes that the calling test was not run, and why. The test then returns.
 ///
-/// The line goes to standard error and to the end of the file that `DOORBELL_SKIPPED` names, where `ci/suites` counts it.
+/// The line goes to standard error and to the end of the file that
+/// `DOORBELL_SKIPPED` names, where `ci/suites` counts it.
 ///
 /// ```
 /// if std::fs::exists("/dev/kvm").unwrap_or(false) {

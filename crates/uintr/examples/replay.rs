@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replays the driver's trace events through the machine: `replay FILE`, where FILE is the text of the kernel's tracefs
-//! with the events of `uintr`.
+//! Replays the driver's trace events through the machine: `replay FILE`, where FILE is the text of
+//! the kernel's tracefs with the events of `uintr`.
 
 use std::process::ExitCode;
 

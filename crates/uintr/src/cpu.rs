@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An executable CPU: the user-interrupt state of one logical processor and the functions that change it.
+//! An executable CPU: the user-interrupt state of one logical
+//! processor and the functions that change it.
 //!
-//! Nothing here keeps time, owns memory or knows of other processors. A caller hands in the [`Cpu`] and a [`Memory`],
-//! one instruction or event happens, and what leaves the core (an IPI) is in the return value. **On any error the
-//! `Cpu` is unchanged** unless the function says otherwise; memory may keep what was written before the fault.
+//! Nothing here keeps time, owns memory or knows of other processors. A caller hands in the [`Cpu`]
+//! and a [`Memory`], one instruction or event happens, and what leaves the core (an IPI) is in the
+//! return value. **On any error the `Cpu` is unchanged** unless the function says otherwise; memory
+//! may keep what was written before the fault.
 //!
 //! | event | function | atomic steps inside |
 //! |---|---|---|
@@ -15,7 +17,8 @@
 //! | RDMSR, WRMSR (§3.1) | [`msr_access`] | one |
 //! | XSAVES, XRSTORS of component 14 (§3.2) | [`xsave`] | one |
 //!
-//! Other processors may run between two atomic steps; the steps exist as functions of their own for that reason.
+//! Other processors may run between two atomic steps; the steps exist
+//! as functions of their own for that reason.
 //!
 //! Not modelled, for no caller has them: shadow stacks and IBT at CPL 3, enclaves, TSX, VMX.
 
@@ -51,7 +54,8 @@ pub enum ApicMode {
 }
 
 impl ApicMode {
-    /// NDST for an APIC ID. Bits of `id` that the mode cannot express are lost, as they are in hardware.
+    /// NDST for an APIC ID. Bits of `id` that the mode cannot express
+    /// are lost, as they are in hardware.
     #[must_use]
     pub const fn ndst(self, id: u32) -> u32 {
         match self {
@@ -70,7 +74,8 @@ impl ApicMode {
     }
 }
 
-/// Everything of one logical processor that user interrupts read or change. Reset value: all zero, no feature.
+/// Everything of one logical processor that user interrupts read or
+/// change. Reset value: all zero, no feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cpu {
     /// CPUID says UINTR.
@@ -87,7 +92,8 @@ pub struct Cpu {
     pub cpl: u8,
     /// Blocking by MOV SS or POP SS is in force at this boundary.
     pub mov_ss_shadow: bool,
-    /// Blocking by STI is in force at this boundary. It holds back ordinary interrupts, not user interrupts.
+    /// Blocking by STI is in force at this boundary. It holds back
+    /// ordinary interrupts, not user interrupts.
     pub sti_shadow: bool,
     /// RFLAGS.
     pub rflags: u64,
@@ -97,7 +103,8 @@ pub struct Cpu {
     pub rsp: u64,
     /// Whether linear addresses are 57 bits wide in the current paging mode; otherwise 48.
     pub la57: bool,
-    /// Whether the CPU can do 57-bit linear addresses at all: MSR writes and XRSTORS check against this.
+    /// Whether the CPU can do 57-bit linear addresses at all: MSR
+    /// writes and XRSTORS check against this.
     pub la57_capable: bool,
     /// How destinations are written.
     pub apic: ApicMode,
@@ -120,8 +127,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A processor in 64-bit mode at CPL 3 with the feature present and enabled, interrupts open, and all
-    /// user-interrupt registers zero.
+    /// A processor in 64-bit mode at CPL 3 with the feature present and enabled, interrupts open,
+    /// and all user-interrupt registers zero.
     #[must_use]
     pub const fn user_mode() -> Self {
         Self {
@@ -150,14 +157,16 @@ impl Cpu {
         }
     }
 
-    /// A user interrupt is pending (§6.1). The architecture keeps this as a separate condition; it equals
-    /// `uirr != 0` after each event that re-evaluates it, and no event here leaves the two apart.
+    /// A user interrupt is pending (§6.1). The architecture keeps this
+    /// as a separate condition; it equals `uirr != 0` after each event
+    /// that re-evaluates it, and no event here leaves the two apart.
     #[must_use]
     pub const fn pending(&self) -> bool {
         self.uirr != 0
     }
 
-    /// All the instructions raise #UD outside 64-bit mode, without the CPUID bit, or with CR4.UINTR clear.
+    /// All the instructions raise #UD outside 64-bit mode, without
+    /// the CPUID bit, or with CR4.UINTR clear.
     fn check_enabled(&self) -> Result<(), Exception> {
         if self.long_mode && self.code64 && self.cr4_uintr && self.has_uintr {
             Ok(())
@@ -207,7 +216,8 @@ pub struct PageFault {
     pub user: bool,
 }
 
-/// The rights an access is made with. They do not follow CPL: SENDUIPI at CPL 3 reads its table as a supervisor.
+/// The rights an access is made with. They do not follow CPL:
+/// SENDUIPI at CPL 3 reads its table as a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rights {
     /// SMAP and SMEP do not apply; a supervisor page is fine.
@@ -216,7 +226,8 @@ pub enum Rights {
     User,
 }
 
-/// Memory as seen through the current page tables, by linear address. Each call is one atomic access.
+/// Memory as seen through the current page tables, by linear address.
+/// Each call is one atomic access.
 pub trait Memory {
     /// Reads a qword.
     ///
@@ -236,8 +247,8 @@ pub trait Memory {
     /// The #PF that the access takes.
     fn read16(&mut self, address: u64) -> Result<u128, PageFault>;
 
-    /// Replaces 16 aligned bytes under a lock with supervisor rights: `change` sees the old value, and nothing is
-    /// written if it returns `None`.
+    /// Replaces 16 aligned bytes under a lock with supervisor rights: `change` sees the old value,
+    /// and nothing is written if it returns `None`.
     ///
     /// # Errors
     /// The #PF that the access takes, read or write; `change` is not called then.
@@ -257,7 +268,8 @@ impl From<PageFault> for Exception {
 /// An ordinary IPI: fixed delivery, physical destination, edge triggered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipi {
-    /// Interrupt vector. Below 16 the APIC refuses it (send-illegal-vector), and nobody is notified.
+    /// Interrupt vector. Below 16 the APIC refuses it
+    /// (send-illegal-vector), and nobody is notified.
     pub vector: u8,
     /// APIC ID.
     pub destination: u32,

@@ -5,7 +5,8 @@
 pub const RR: u32 = 0x985;
 /// IA32_UINTR_HANDLER: UIHANDLER.
 pub const HANDLER: u32 = 0x986;
-/// IA32_UINTR_STACKADJUST: UISTACKADJUST; bit 0 set means "load RSP", clear means "subtract from RSP".
+/// IA32_UINTR_STACKADJUST: UISTACKADJUST; bit 0 set means "load RSP",
+/// clear means "subtract from RSP".
 pub const STACKADJUST: u32 = 0x987;
 /// IA32_UINTR_MISC: UITTSZ in 31:0, UINV in 39:32.
 pub const MISC: u32 = 0x988;

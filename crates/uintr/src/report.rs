@@ -204,7 +204,8 @@ impl Mechanism {
     }
 }
 
-/// Searches the mechanism without a mistake in it. `full` adds the largest configuration, which takes minutes.
+/// Searches the mechanism without a mistake in it. `full` adds the
+/// largest configuration, which takes minutes.
 #[must_use]
 pub fn correct(mechanism: Mechanism, full: bool) -> Answer {
     let outcomes = mechanism.prove(full);

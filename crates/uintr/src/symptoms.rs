@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a team saw that had no CPU with user interrupts, emulated one (QEMU, Linux RFC v1, July 2023) and kept a diary;
-//! and which hazard explains it.
+//! What a team saw that had no CPU with user interrupts, emulated one (QEMU, Linux RFC v1, July
+//! 2023) and kept a diary; and which hazard explains it.
 
 /// How sure the explanation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -17,7 +17,8 @@ pub struct UittEntry {
 }
 
 impl UittEntry {
-    /// A valid entry that posts `vector` (0 to 63 to be accepted by SENDUIPI) to the UPID at `upid_address`.
+    /// A valid entry that posts `vector` (0 to 63 to be accepted by
+    /// SENDUIPI) to the UPID at `upid_address`.
     #[must_use]
     pub const fn new(upid_address: u64, vector: u8) -> Self {
         Self { low: VALID | (vector as u64) << 8, upid_address }

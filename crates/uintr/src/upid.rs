@@ -32,8 +32,8 @@ pub struct UpidValue {
 }
 
 impl UpidValue {
-    /// A descriptor with nothing posted: notification vector `nv` to APIC `ndst` (already shifted in xAPIC mode,
-    /// see [`ApicMode::ndst`](crate::cpu::ApicMode::ndst)).
+    /// A descriptor with nothing posted: notification vector `nv` to APIC `ndst` (already shifted
+    /// in xAPIC mode, see [`ApicMode::ndst`](crate::cpu::ApicMode::ndst)).
     #[must_use]
     pub const fn new(nv: u8, ndst: u32) -> Self {
         Self { low: 0, pir: 0 }.with_nv(nv).with_ndst(ndst)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! XSAVE component 14, the user-interrupt state (§3.2): 48 bytes, supervisor, compacted format only.
+//! XSAVE component 14, the user-interrupt state (§3.2): 48 bytes,
+//! supervisor, compacted format only.
 
 /// Number of the component in IA32_XSS, XSTATE_BV and XCOMP_BV.
 pub const COMPONENT: u32 = 14;
@@ -9,8 +10,8 @@ pub const MISC_UIF: u64 = 1 << 63;
 
 /// The component as XSAVES stores it.
 ///
-/// The qword at offset 16 is the image of MISC with UIF in bit 63: UITTSZ at offset 16 (4 bytes), UINV at 20, zeros at
-/// 21 and 22, UIF in bit 7 of byte 23.
+/// The qword at offset 16 is the image of MISC with UIF in bit 63: UITTSZ at offset 16 (4 bytes),
+/// UINV at 20, zeros at 21 and 22, UIF in bit 7 of byte 23.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct UintrState {
@@ -35,8 +36,8 @@ impl UintrState {
         self.misc as u32
     }
 
-    /// UINV as it was when the state was saved. A kernel that restores it trusts a field that a second XSAVES turns
-    /// into zero (hazard H6).
+    /// UINV as it was when the state was saved. A kernel that restores it trusts a field that a
+    /// second XSAVES turns into zero (hazard H6).
     #[must_use]
     pub const fn uinv(&self) -> u8 {
         (self.misc >> 32) as u8

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The executable CPU follows a trace of the emulated one, step by step.
 //!
-//! `qemu/conformance/run --steps N --trace FILE` makes a trace: random steps of up to eight CPUs in lock step, and what
-//! changed after each (the format is in `qemu/README.md`). Here the same steps are done by [`doorbell_uintr::cpu`], and
-//! the first line that says something else is the difference. A recorded trace is followed in every test run;
-//! `DOORBELL_UINTR_TRACE` names another.
+//! `qemu/conformance/run --steps N --trace FILE` makes a trace: random steps of
+//! up to eight CPUs in lock step, and what changed after each (the format is in
+//! `qemu/README.md`). Here the same steps are done by [`doorbell_uintr::cpu`],
+//! and the first line that says something else is the difference. A recorded
+//! trace is followed in every test run; `DOORBELL_UINTR_TRACE` names another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which nodes of a fleet fail, which are odd beside their kin, and what those have in common that the others have not.
+//! Which nodes of a fleet fail, which are odd beside their kin, and
+//! what those have in common that the others have not.
 //!
-//! Results are added one after another and forgotten, but for their verdict, figures and what marks their machine: some hundred bytes
-//! and eight for each figure.
+//! Results are added one after another and forgotten, but for their verdict, figures and what marks
+//! their machine: some hundred bytes and eight for each figure.
 //!
-//! ODD: a node's figures are those of its verdict, else the levels of its configurations. A figure is odd if its logarithm lies
-//! further from the median of its kin than Student's quantile times 1.4826 medians of the absolute deviations (1 / Φ⁻¹(3/4), which
-//! makes it the standard deviation of normal noise; F. R. Hampel, JASA 69, 1974), at an error of 5 % for all nodes of a type
-//! together, and by as much as matters. A node is odd if more than half of its figures are, all the same way. Kin are machines of one
-//! `Type`; of fewer than six nothing is said.
+//! ODD: a node's figures are those of its verdict, else the levels of its configurations. A figure
+//! is odd if its logarithm lies further from the median of its kin than Student's quantile times
+//! 1.4826 medians of the absolute deviations (1 / Φ⁻¹(3/4), which makes it the standard deviation
+//! of normal noise; F. R. Hampel, JASA 69, 1974), at an error of 5 % for all nodes of a type
+//! together, and by as much as matters. A node is odd if more than half of its figures are, all the
+//! same way. Kin are machines of one `Type`; of fewer than six nothing is said.
 //!
-//! SHARED: what marks the nodes that fail or are slow more often than the others, by Fisher's exact test, one-sided, at an error of 5 %
+//! SHARED: what marks the nodes that fail or are slow more often than
+//! the others, by Fisher's exact test, one-sided, at an error of 5 %
 //! for all marks together. That is no cause: it is where to look first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,19 +31,22 @@ use statrs::function::factorial::ln_binomial;
 /// Kin of whom fewer say nothing.
 const FEWEST: usize = FEWEST_BLOCKS as usize;
 
-/// How often one of all nodes of a type may be called odd, and one of all marks be called shared, where there is nothing.
+/// How often one of all nodes of a type may be called odd, and one of
+/// all marks be called shared, where there is nothing.
 const ERROR: f64 = 0.05;
 
 /// The longest name of a node, in bytes: that of a host has 64 at the most, a domain's 253.
 const LONGEST_NAME: usize = 255;
 
-/// 2020-01-01, nanoseconds since 1970. This program is younger: a clock that has lost its battery begins again before.
+/// 2020-01-01, nanoseconds since 1970. This program is younger: a
+/// clock that has lost its battery begins again before.
 const EARLIEST: u64 = 1_577_836_800_000_000_000;
 
 /// Letters of a verdict's reason that are kept.
 const LONGEST_REASON: usize = 300;
 
-/// What the newest results of a node say: the worst of them, where it was asked more than one thing.
+/// What the newest results of a node say: the worst of them, where it
+/// was asked more than one thing.
 #[derive(Debug, Clone)]
 pub struct Node {
     /// As [`Runs::node`] has it.
@@ -64,7 +70,8 @@ pub struct Node {
 pub struct Beside {
     /// Its place among the nodes.
     pub node: usize,
-    /// How many times as long it takes as the middle one of its type, by the median over its figures.
+    /// How many times as long it takes as the middle one of its type,
+    /// by the median over its figures.
     pub times: f64,
     /// Figures that are odd that way, and all that it has.
     pub differs: usize,
@@ -87,7 +94,8 @@ pub struct Shared {
 pub struct Judged {
     /// By name.
     pub nodes: Vec<Node>,
-    /// How many times as long each node takes as the middle one of its type, by its place; of too few kin nothing is known.
+    /// How many times as long each node takes as the middle one of its type, by its place; of too
+    /// few kin nothing is known.
     pub times: Vec<Option<f64>>,
     /// The slowest first.
     pub odd: Vec<Beside>,
@@ -133,8 +141,8 @@ impl Runs {
         Self { seen: BTreeSet::new(), latest }
     }
 
-    /// The name of the node that `result` is of: the run's, else the host's. Refuses a run that was seen before, and one whose node or time
-    /// cannot be told.
+    /// The name of the node that `result` is of: the run's, else the host's. Refuses a run that was
+    /// seen before, and one whose node or time cannot be told.
     pub fn node(&mut self, result: &ResultFile) -> Result<String, Refused> {
         let given = |name: &&String| !name.trim().is_empty();
         let host = || result.machine.host.as_ref().filter(given);
@@ -156,12 +164,13 @@ impl Runs {
 /// All that is known of one name.
 #[derive(Debug, Default)]
 struct Named {
-    /// The newest of each that was asked: the number of the whole question, and whether it was answered by a verdict, for a result
-    /// without one takes no verdict's place.
+    /// The newest of each that was asked: the number of the whole question, and whether it was
+    /// answered by a verdict, for a result without one takes no verdict's place.
     newest: BTreeMap<(usize, bool), Node>,
     /// The newest that failed, whatever came after it.
     failed: Option<Node>,
-    /// When each began and ended, and on what it ran, whatever came after it: in whatever order results are read, the same is known.
+    /// When each began and ended, and on what it ran, whatever came after it: in whatever order
+    /// results are read, the same is known.
     ran: BTreeSet<(u64, u64)>,
     on: BTreeSet<Rc<Type>>,
     /// Whether a run of it was given no name, so that this is its host's, which several may have.
@@ -183,7 +192,8 @@ impl Named {
         }
     }
 
-    /// Whether two machines have this name: their types differ, or one began before another had ended.
+    /// Whether two machines have this name: their types differ, or
+    /// one began before another had ended.
     fn are_two(&self) -> bool {
         let mut ended = None;
         let meet = self.ran.iter().any(|(began, end)| {
@@ -273,12 +283,14 @@ impl Fleet {
         }
     }
 
-    /// Says which nodes were asked: those of which no result is added are silent, and others are not counted.
+    /// Says which nodes were asked: those of which no result is added
+    /// are silent, and others are not counted.
     pub fn ask(&mut self, names: impl IntoIterator<Item = String>) {
         self.asked.extend(names);
     }
 
-    /// Takes what `result` says of its node; of each thing that a node was asked the newest result counts.
+    /// Takes what `result` says of its node; of each thing that a
+    /// node was asked the newest result counts.
     pub fn add(&mut self, result: &ResultFile) -> Result<(), Refused> {
         let name = self.runs.node(result)?;
         let (status, reason) = match &result.verdict {
@@ -342,7 +354,8 @@ impl Fleet {
     }
 }
 
-/// What was asked, with its limits, and of what: a gate of 10 s answers no gate of 50 µs. Nothing where nothing was asked.
+/// What was asked, with its limits, and of what: a gate of 10 s answers no gate of 50 µs. Nothing
+/// where nothing was asked.
 fn question(plan: &Plan) -> String {
     let Some(asked) = &plan.question else { return String::new() };
     let of: BTreeSet<String> = plan.configurations.iter().map(key).collect();
@@ -472,8 +485,8 @@ fn shared(nodes: &[Node], among: &BTreeSet<usize>, words: &[String]) -> Vec<Shar
     shared.into_iter().map(|(_, shared)| shared).collect()
 }
 
-/// The chance that of `drawn` out of `all`, of which `marked` have a mark, `with` or more have it: the tail of the hypergeometric
-/// distribution.
+/// The chance that of `drawn` out of `all`, of which `marked` have a mark, `with` or more have it:
+/// the tail of the hypergeometric distribution.
 fn at_least(with: usize, drawn: usize, marked: usize, all: usize) -> f64 {
     let choose = |n: usize, k: usize| if k > n { f64::NEG_INFINITY } else { ln_binomial(n as u64, k as u64) };
     let chance = |k: usize| (choose(marked, k) + choose(all - marked, drawn - k) - choose(all, drawn)).exp();
@@ -602,7 +615,8 @@ mod tests {
         }
     }
 
-    /// "PASS 2 nodes" of a node whose gate had failed, for a newer result of it had been asked nothing.
+    /// "PASS 2 nodes" of a node whose gate had failed, for a newer
+    /// result of it had been asked nothing.
     #[test]
     fn a_result_without_a_verdict_takes_no_verdicts_place() {
         let mut random = fastrand::Rng::with_seed(7);
@@ -638,7 +652,8 @@ mod tests {
         assert_eq!(judged(&[first, again]).nodes[0].status, Status::Passed);
     }
 
-    /// Of two clones that ran at the same time one was forgotten if a newer result came between: "PASS" or "FAIL" by the order of files.
+    /// Of two clones that ran at the same time one was forgotten if a newer result came between:
+    /// "PASS" or "FAIL" by the order of files.
     #[test]
     fn the_order_in_which_results_are_read_changes_nothing() {
         let mut random = fastrand::Rng::with_seed(11);
@@ -657,7 +672,8 @@ mod tests {
         }
     }
 
-    /// Two nodes that were given no names were called `localhost`, and the later one hid that the other had failed.
+    /// Two nodes that were given no names were called `localhost`,
+    /// and the later one hid that the other had failed.
     #[test]
     fn a_run_of_a_host_hides_no_failure_of_another_that_may_have_its_name() {
         let mut random = fastrand::Rng::with_seed(13);
@@ -695,7 +711,8 @@ mod tests {
         assert_eq!((passed.nodes[0].status, passed.older), (Status::Passed, 1));
     }
 
-    /// Each had stood for a node: "unnamed" had been one, and a clock in the year 2554 outvoted all later results.
+    /// Each had stood for a node: "unnamed" had been one, and a clock
+    /// in the year 2554 outvoted all later results.
     #[test]
     fn a_result_whose_node_or_time_cannot_be_told_is_refused() {
         let mut result = gated("a", 1.0, &mut fastrand::Rng::with_seed(9));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Can this node run it: is a percentile of its wakes, or every one of them, below a limit, and how sure is that?
+//! Can this node run it: is a percentile of its wakes, or every one
+//! of them, below a limit, and how sure is that?
 //!
-//! The bounds are those of [`super::quantile`]. With several configurations each is held against its share of the error (Bonferroni), so
-//! that the whole verdict has the confidence asked for. A notification that was lost, or seen only because a wait ran out, took
-//! longer than any limit, and is among the wake-ups that are counted. Those that a closed loop had no time to send because it stood still leave
-//! a verdict open that would pass. A hung trial fails whatever is asked.
-//! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the node as it is when they do not, or do more.
+//! The bounds are those of [`super::quantile`]. With several configurations each is held against
+//! its share of the error (Bonferroni), so that the whole verdict has the confidence asked for. A
+//! notification that was lost, or seen only because a wait ran out, took longer than any limit, and
+//! is among the wake-ups that are counted. Those that a closed loop had no time to send because it
+//! stood still leave a verdict open that would pass. A hung trial fails whatever is asked.
+//! Where others used the CPUs in most of the trials, nothing passes: it would say nothing of the
+//! node as it is when they do not, or do more.
 
 use super::clock_bound::{limit, within_ps};
 use super::hung::hung;
@@ -36,7 +39,8 @@ pub struct Judged<'result> {
     pub configuration: &'result Configuration,
     /// The quantity that is judged.
     pub quantity: Quantity,
-    /// p50, p99, p99.9 and the longest, picoseconds; [`LONGEST_PS`](doorbell_results::record::histogram::LONGEST_PS) where it never came.
+    /// p50, p99, p99.9 and the longest, picoseconds;
+    /// [`LONGEST_PS`](doorbell_results::record::histogram::LONGEST_PS) where it never came.
     pub figures_ps: [u64; 4],
     /// The share of wakes above the limit.
     pub above: Above,
@@ -272,7 +276,8 @@ mod tests {
         assert_eq!(asked(&one, P999), Verdict::Inconclusive(Reason::OneTrial));
     }
 
-    /// What a GPU's clock says is right within a bound that its trials state: neither a pass nor a failure rests on less.
+    /// What a GPU's clock says is right within a bound that its
+    /// trials state: neither a pass nor a failure rests on less.
     #[test]
     fn times_of_two_clocks_pass_and_fail_only_beyond_the_bound_of_the_clocks() {
         let with = |bound_ns: f64| {
@@ -340,7 +345,8 @@ mod tests {
         assert!(matches!(gate(&lost, question).unwrap().verdict, Verdict::Failed(_)));
     }
 
-    /// A check failed a file against itself by an estimate of what its notifier had had no time to send.
+    /// A check failed a file against itself by an estimate of what
+    /// its notifier had had no time to send.
     #[test]
     fn what_was_not_sent_opens_a_gate_that_would_pass_and_breaks_none() {
         let mut held_up = result(1000, &[]);

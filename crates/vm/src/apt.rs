@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Debian's packages by Debian's own client, with a configuration of our own: neither the host's package sources, its
-//! installed packages nor its client's hooks matter or change, and no privilege is needed. The client verifies signatures
-//! and sums.
+//! Debian's packages by Debian's own client, with a configuration of our own: neither the host's
+//! package sources, its installed packages nor its client's hooks matter or change, and no
+//! privilege is needed. The client verifies signatures and sums.
 //!
-//! Who calls this holds the cache's lock: the client's lists and configuration are one process's at a time.
+//! Who calls this holds the cache's lock: the client's lists and
+//! configuration are one process's at a time.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ const DEBIAN: &str = "http://deb.debian.org/debian";
 const MIRROR: &str = "DOORBELL_DEBIAN_MIRROR";
 /// The time for any one command: the largest is a download of some 30 MB.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Seconds that a suite's lists hold which do not say how long: a year. Whoever stands between could else go on offering what has had known
-/// faults for years.
+/// Seconds that a suite's lists hold which do not say how long: a year. Whoever stands between
+/// could else go on offering what has had known faults for years.
 const LISTS_HOLD: u32 = 31_536_000;
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
@@ -48,7 +49,8 @@ impl Apt {
         Self { configuration: folder.join("apt.conf") }
     }
 
-    /// Writes the configuration below `folder` and fetches the lists of `suites` for an architecture, some 10 MB.
+    /// Writes the configuration below `folder` and fetches the lists of `suites` for an
+    /// architecture, some 10 MB.
     pub(crate) fn update(
         folder: &Path,
         architecture: &Architecture,
@@ -109,8 +111,9 @@ impl Apt {
     }
 }
 
-/// The client's configuration: ours alone. The host's would bring its sources, its default release and its hooks, which
-/// delete the host's archives or talk to its other programs after an update (apt.conf(5)).
+/// The client's configuration: ours alone. The host's would bring its
+/// sources, its default release and its hooks, which delete the host's
+/// archives or talk to its other programs after an update (apt.conf(5)).
 fn configuration(folder: &Path, architecture: &str, transport: &str) -> String {
     let here = folder.display();
     format!(
@@ -123,7 +126,8 @@ fn configuration(folder: &Path, architecture: &str, transport: &str) -> String {
     )
 }
 
-/// How the host's client reaches the network: its proxies are the one part of its configuration that we need.
+/// How the host's client reaches the network: its proxies are the one
+/// part of its configuration that we need.
 fn transport() -> Result<String, FetchError> {
     let host = run("apt-config", ["dump"], &std::env::temp_dir(), &[])?;
     let proxies = host.lines().filter(|line| {

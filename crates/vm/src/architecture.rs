@@ -17,11 +17,13 @@ pub struct Architecture {
     pub(crate) package: &'static str,
     /// The emulated machine. Arm's has by default an interrupt controller for 8 CPUs.
     pub(crate) machine: &'static str,
-    /// The most complete processor that the emulator translates. Arm's signs pointers by a cipher, unless told to use a cheap one.
+    /// The most complete processor that the emulator translates. Arm's signs pointers by a cipher,
+    /// unless told to use a cheap one.
     pub(crate) cpu: &'static str,
     /// The kernel's console on that machine.
     pub(crate) console: &'static str,
-    /// The second port, where results come home: another serial port where the machine has two, else one of virtio's.
+    /// The second port, where results come home: another serial port
+    /// where the machine has two, else one of virtio's.
     pub(crate) channel: Port,
     /// Its number in ELF files (gABI, `e_machine`).
     pub(crate) elf: u16,

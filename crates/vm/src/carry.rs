@@ -21,8 +21,9 @@ pub struct Carried {
     pub executable: bool,
 }
 
-/// The files at absolute `paths` for a guest of an architecture, folders with all that is in them, programs with the libraries they ask
-/// for. A link becomes the file it names; what is neither file nor folder is left out.
+/// The files at absolute `paths` for a guest of an architecture, folders with
+/// all that is in them, programs with the libraries they ask for. A link
+/// becomes the file it names; what is neither file nor folder is left out.
 pub fn carried(paths: &[PathBuf], architecture: &'static Architecture) -> Result<Vec<Carried>, ProgramError> {
     let mut files = BTreeMap::new();
     paths.iter().try_for_each(|path| take(path, architecture, &mut files))?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the guest's first process says to the host, over a serial port that nobody else writes to, and the one thing the
-//! host says to it.
+//! What the guest's first process says to the host, over a serial port that nobody else writes to,
+//! and the one thing the host says to it.
 //!
-//! A serial port needs no driver module and keeps every byte. A frame is a kind, a length, the payload and a checksum
-//! over all three, so that a guest that breaks off, or a stray byte, is seen and never taken for a result.
+//! A serial port needs no driver module and keeps every byte. A frame is a kind, a length, the
+//! payload and a checksum over all three, so that a guest that breaks off, or a stray byte, is seen
+//! and never taken for a result.
 
 use std::io::{self, Write};
 
@@ -31,7 +32,8 @@ pub enum Frame {
     Piece(Vec<u8>),
     /// The guest could not do what it was ordered.
     Unable(String),
-    /// The command ended with this status, as a shell counts: 128 and the signal for one that was killed.
+    /// The command ended with this status, as a shell counts: 128 and
+    /// the signal for one that was killed.
     Ended(u8),
 }
 

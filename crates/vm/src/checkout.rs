@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scripts of the source tree. One is run only where the user says so: named by its variable, or in the tree that he stands in and that is
-//! his alone. The place where this program was compiled says nothing: on the machine that it runs on it may be anybody's.
+//! Scripts of the source tree. One is run only where the user says so: named by its variable, or in
+//! the tree that he stands in and that is his alone. The place where this program was compiled says
+//! nothing: on the machine that it runs on it may be anybody's.
 
 use std::fs::Metadata;
 use std::io;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// The group's and all others' part of a mode: to write. And the bit of a folder in which each may only remove what is his.
+/// The group's and all others' part of a mode: to write. And the bit of a folder in which each may
+/// only remove what is his.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
@@ -95,7 +97,8 @@ impl Script {
     }
 }
 
-/// Whether nobody but the user himself and the superuser can have put what is at `path` there, as a program of the system's.
+/// Whether nobody but the user himself and the superuser can have put what is at `path` there, as a
+/// program of the system's.
 pub(crate) fn is_of_the_system(path: &Path) -> bool {
     let user = geteuid().as_raw();
     let kept = |path: &Path| path.symlink_metadata().is_ok_and(|data| is_kept(&data, user));
@@ -104,7 +107,8 @@ pub(crate) fn is_of_the_system(path: &Path) -> bool {
     closed && path.ancestors().all(kept)
 }
 
-/// Whether somebody else than the owner may write. Where each user has a group of his own, of the same number, that is nobody else: there new
+/// Whether somebody else than the owner may write. Where each user has a
+/// group of his own, of the same number, that is nobody else: there new
 /// files are the group's to write, too (pam_umask(8), `usergroups`).
 fn others_may_write(data: &Metadata) -> bool {
     let own_group = data.gid() == data.uid() && data.uid() != 0;

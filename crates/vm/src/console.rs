@@ -28,8 +28,8 @@ const COMPLAINT: [&str; 8] = [
     "Oops:",
 ];
 
-/// What a line holds that warns of a broken assumption: `WARNING: CPU: 1 PID: …`, and since Linux 6.18
-/// `WARNING: FILE:LINE at FUNCTION, CPU#1: …`. Others begin in the same way and are remarks.
+/// What a line holds that warns of a broken assumption: `WARNING: CPU: 1 PID: …`, and since Linux
+/// 6.18 `WARNING: FILE:LINE at FUNCTION, CPU#1: …`. Others begin in the same way and are remarks.
 const WARNING: (&str, [&str; 2]) = ("WARNING: ", [" CPU: ", " CPU#"]);
 
 /// The console, line by line.
@@ -112,7 +112,8 @@ impl Display for Tail {
     }
 }
 
-/// Without escape sequences (ECMA-48 control sequences) and control characters: firmware paints, a terminal obeys.
+/// Without escape sequences (ECMA-48 control sequences) and control
+/// characters: firmware paints, a terminal obeys.
 fn printable(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars().peekable();

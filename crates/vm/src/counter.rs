@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The host's time-stamp counter, which is also what translated CPUs show their guest.
 //!
-//! A guest's kernel would compare it with emulated timers for some milliseconds of its boot, between which a busy host keeps
-//! the emulator from running: all of the guest's time is wrong by what that comparison is. So the kernel is told.
+//! A guest's kernel would compare it with emulated timers for some milliseconds of its boot,
+//! between which a busy host keeps the emulator from running: all of the guest's time is wrong by
+//! what that comparison is. So the kernel is told.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,8 @@ const SPAN: Duration = Duration::from_millis(50);
 /// Of so many readings one is not interrupted.
 const READINGS: usize = 32;
 
-/// How often it counts in a millisecond; `None` where the processor is another one, whose emulator has another clock.
+/// How often it counts in a millisecond; `None` where the processor
+/// is another one, whose emulator has another clock.
 pub(crate) fn kilohertz() -> Option<u64> {
     let (start, first) = reading()?;
     thread::sleep(SPAN);
@@ -34,7 +36,8 @@ fn reading() -> Option<(Instant, u64)> {
 
 #[cfg(target_arch = "x86_64")]
 fn count() -> Option<u64> {
-    // SAFETY: every x86-64 processor has RDTSC, and Linux lets programs use it unless one asks otherwise for itself.
+    // SAFETY: every x86-64 processor has RDTSC, and Linux lets
+    // programs use it unless one asks otherwise for itself.
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 

@@ -72,7 +72,8 @@ impl<W: Write> Archive<W> {
         })?;
         let links = if mode == FOLDER { 2 } else { 1 };
         let length = name.len() as u32 + 1;
-        // inode, mode, owner, group, links, time, size, device (two), device of a node (two), name, checksum (unused)
+        // inode, mode, owner, group, links, time, size, device (two),
+        // device of a node (two), name, checksum (unused)
         let fields = [self.entries, mode, 0, 0, links, 0, size, 0, 0, 0, 0, length, 0];
         self.entries += 1;
         let mut header = MAGIC.to_owned();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This program for guests of another architecture: built from the same source, whole in one static file.
+//! This program for guests of another architecture: built from the
+//! same source, whole in one static file.
 
 use std::io;
 use std::path::PathBuf;
@@ -67,7 +68,8 @@ pub fn built(architecture: &'static Architecture) -> Result<PathBuf, CrossError>
     }
 }
 
-/// Builds it if need be; what is done is said on standard error. It takes minutes, so it has no limit.
+/// Builds it if need be; what is done is said on standard error. It
+/// takes minutes, so it has no limit.
 pub fn build(architecture: &'static Architecture) -> Result<(), CrossError> {
     let path = BUILD.find()?;
     match to_its_end(Command::new(&path).arg(architecture.name).stdout(Stdio::null())) {

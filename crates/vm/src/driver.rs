@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver that gives a guest's threads user interrupts: `kernel/uintr` of the source tree, built for the guest's kernel.
+//! The driver that gives a guest's threads user interrupts: `kernel/uintr` of the source tree,
+//! built for the guest's kernel.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,8 @@ pub fn built(kernel: &'static Kernel) -> Result<PathBuf, DriverError> {
     }
 }
 
-/// Builds it if need be, with the headers that are in the cache; what it does is said on standard error.
+/// Builds it if need be, with the headers that are in the cache; what
+/// it does is said on standard error.
 pub fn build(kernel: &'static Kernel) -> Result<PathBuf, DriverError> {
     let headers = Part::Headers(kernel).find().ok_or(DriverError::NotBuilt(kernel))?;
     let (path, mut script) = script(&headers)?;

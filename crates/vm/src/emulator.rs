@@ -89,7 +89,8 @@ pub struct Emulator {
     pub version: String,
     /// Whether its CPU models know user interrupts.
     pub user_interrupts: bool,
-    /// Whether a port reads from one file and writes to another: the 7.2 of Debian 12 knows no such ports.
+    /// Whether a port reads from one file and writes to another: the
+    /// 7.2 of Debian 12 knows no such ports.
     pub input_paths: bool,
     /// Whether its RISC-V processors know Zawrs.
     pub reservation_waits: bool,
@@ -100,8 +101,9 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// The one for an architecture and an accelerator: the file `given`; else, for user interrupts, the one that the source tree builds;
-    /// else an installed one, and only where none is installed the one that the source tree built.
+    /// The one for an architecture and an accelerator: the file `given`; else, for user interrupts,
+    /// the one that the source tree builds; else an installed one, and only where none is
+    /// installed the one that the source tree built.
     pub fn find(
         architecture: &'static Architecture,
         accelerator: Accelerator,
@@ -200,7 +202,8 @@ fn run_script(arguments: &[&str], stdout: Stdio) -> Result<(), EmulatorError> {
     }
 }
 
-/// Runs a script to its end. It takes minutes and says what it does, so it has no limit; it dies with us.
+/// Runs a script to its end. It takes minutes and says what it does,
+/// so it has no limit; it dies with us.
 pub(crate) fn to_its_end(script: &mut Command) -> io::Result<ExitStatus> {
     let process = Process::start(script.stdin(Stdio::null()), &[], Group::Ours, None)?;
     while !process.ends_by(Instant::now() + LOOK_EVERY)? {}

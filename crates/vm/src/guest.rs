@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's first process: makes a system of the bare kernel, carries out its order, tells the host, powers off.
+//! The guest's first process: makes a system of the bare kernel,
+//! carries out its order, tells the host, powers off.
 
 #![expect(clippy::disallowed_methods, reason = "in the guest all files are the order's or the kernel's")]
 
@@ -30,7 +31,8 @@ use crate::order::{ORDER, Order, PROGRAM, TerminalSize};
 /// The hidden verb under which a program is the first process of a guest.
 pub const VERB: &str = "vm-guest";
 
-/// The kernel's console, and the port that only we write to: the architecture's, as it is in `architecture.rs`.
+/// The kernel's console, and the port that only we write to: the
+/// architecture's, as it is in `architecture.rs`.
 const CONSOLE: &str = if cfg!(target_arch = "aarch64") { "/dev/ttyAMA0" } else { "/dev/ttyS0" };
 const CHANNEL: &str = if cfg!(target_arch = "x86_64") { "/dev/ttyS1" } else { "/dev/vport0p1" };
 
@@ -113,7 +115,8 @@ fn live(slot: &mut Option<Channel>) -> Result<(), String> {
     port.write_all(&Frame::Ended(status).encode()).map_err(|error| format!("{CHANNEL}: {error}"))
 }
 
-/// The port; a serial one without the line discipline's ideas about line ends, of which virtio's have none.
+/// The port; a serial one without the line discipline's ideas about
+/// line ends, of which virtio's have none.
 fn open_channel() -> io::Result<File> {
     let port = OpenOptions::new().read(true).write(true).open(CHANNEL)?;
     match tcgetattr(&port) {
@@ -131,7 +134,8 @@ fn send(channel: &Channel, frame: &Frame) -> io::Result<()> {
     channel.lock().unwrap_or_else(PoisonError::into_inner).write_all(&frame.encode())
 }
 
-/// The names of the shell's small programs and of our own, and the folders that files are brought from.
+/// The names of the shell's small programs and of our own, and the
+/// folders that files are brought from.
 fn furnish(order: &Order) -> io::Result<()> {
     symlink(PROGRAM, "/bin/doorbell")?;
     if Path::new(SHELL).exists() {
@@ -193,14 +197,16 @@ fn carry_out(order: &Order, channel: &Channel) -> Result<u8, String> {
     Ok(shells_count(status))
 }
 
-/// Interrupts the command's group when the host says so, while `running` says that the number is still the command's.
+/// Interrupts the command's group when the host says so, while
+/// `running` says that the number is still the command's.
 fn stop_when_told(channel: &Channel, command: Pid, running: Arc<AtomicBool>) -> io::Result<()> {
     let mut port = channel.lock().unwrap_or_else(PoisonError::into_inner).try_clone()?;
     // It lives as long as the guest: there is nothing to wait for.
     thread::spawn(move || {
         let mut byte = [0];
         while port.read_exact(&mut byte).is_ok() {
-            // Numbers are used again only after thousands of others: what was reaped a moment ago has no successor yet.
+            // Numbers are used again only after thousands of others:
+            // what was reaped a moment ago has no successor yet.
             if byte == [STOP] && running.load(Acquire) {
                 // The command may have ended just now.
                 let _ = kill_process_group(command, Signal::INT);
@@ -210,7 +216,8 @@ fn stop_when_told(channel: &Channel, command: Pid, running: Arc<AtomicBool>) -> 
     Ok(())
 }
 
-/// The console shows from now on what is wrong, and no more what is usual (syslog(2)): people read it.
+/// The console shows from now on what is wrong, and no more what is
+/// usual (syslog(2)): people read it.
 fn quieten_console() {
     const WARNINGS_AND_WORSE: libc::c_int = 5;
     const CONSOLE_LEVEL: libc::c_int = 8;
@@ -242,7 +249,8 @@ fn shells_count(status: ExitStatus) -> u8 {
     u8::try_from(status).unwrap_or(1)
 }
 
-/// Where the command writes and we read: a terminal of the host's size where the host has one, else a pipe.
+/// Where the command writes and we read: a terminal of the host's
+/// size where the host has one, else a pipe.
 fn outlet(size: Option<TerminalSize>) -> io::Result<(File, Stdio)> {
     let Some(size) = size else {
         let (read, write) = io::pipe()?;
@@ -266,7 +274,8 @@ fn set_size(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
     Ok(tcsetwinsize(terminal, size)?)
 }
 
-/// Sends on what comes out; a terminal whose other side closed gives an error where a pipe gives its end.
+/// Sends on what comes out; a terminal whose other side closed gives
+/// an error where a pipe gives its end.
 fn pump(mut from: File, channel: Channel, frame: fn(Vec<u8>) -> Frame) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut buffer = [0; 4096];
@@ -351,7 +360,8 @@ mod tests {
         let (mut read, write) = outlet(Some(TerminalSize { rows: 24, columns: 80 })).unwrap();
         let mut child = Command::new("printf").arg("a\\nb").stdout(write).spawn().unwrap();
         child.wait().unwrap();
-        // One read may bring what one write of printf's wrote; behind the last comes an error, for nobody has the terminal open.
+        // One read may bring what one write of printf's wrote; behind
+        // the last comes an error, for nobody has the terminal open.
         let mut written = Vec::new();
         let _ = read.read_to_end(&mut written);
         assert_eq!(written, b"a\nb");

@@ -11,7 +11,8 @@ use crate::order::PROGRAM;
 /// CPUs a guest may have: QEMU's `pc` machine numbers 255 in its APICs.
 const MOST_CPUS: u32 = 255;
 
-/// Memory, MiB: a program of some 50 MB in the archive and once more unpacked, and room for a hundred processes.
+/// Memory, MiB: a program of some 50 MB in the archive and once more
+/// unpacked, and room for a hundred processes.
 const MEMORY_MIB: u32 = 1024;
 
 /// What a node needs at least: the kernel's own share of a node, and programs that are bound to it.
@@ -19,14 +20,17 @@ const LEAST_NODE_MIB: u32 = 128;
 
 const MOST_NODES: u32 = MEMORY_MIB / LEAST_NODE_MIB;
 
-/// Distance of two nodes, where 10 is a node's own (ACPI, System Locality Information Table): that of two sockets.
+/// Distance of two nodes, where 10 is a node's own (ACPI, System
+/// Locality Information Table): that of two sockets.
 const FAR: u32 = 21;
 
-/// Nanoseconds of virtual time for each instruction, as a power of two, where instructions are the clock: near to what
-/// the translator needs for one, so that a trial of a second lasts about a second.
+/// Nanoseconds of virtual time for each instruction, as a power of
+/// two, where instructions are the clock: near to what the translator
+/// needs for one, so that a trial of a second lasts about a second.
 const INSTRUCTION_SHIFT: u32 = 3;
 
-/// The system calls that a guest which broke out of the emulator has no use of: qemu(1), `-sandbox`.
+/// The system calls that a guest which broke out of the emulator has
+/// no use of: qemu(1), `-sandbox`.
 pub(crate) const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// How an NVMe device answers.
@@ -245,8 +249,8 @@ impl Hardware {
     }
 
     fn kernel_parameters(&self) -> String {
-        // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an emulator that
-        // others keep from running.
+        // A panic ends the emulator at once (-no-reboot). The check of the timer's interrupt races with an
+        // emulator that others keep from running.
         let mut line = format!("console={} rdinit={PROGRAM} panic=-1", self.architecture.console);
         if self.architecture.is_x86() {
             line += " no_timer_check";
@@ -254,8 +258,8 @@ impl Hardware {
         // The kernel's tests of its ciphers are more than half of all instructions of a boot.
         line += " cryptomgr.notests";
         if self.accelerator.emulates() && self.architecture.is_x86() {
-            // All translated CPUs read one counter, which the kernel cannot know; the timers it would use instead are
-            // devices, whose every reading takes the emulator's great lock.
+            // All translated CPUs read one counter, which the kernel cannot know; the timers it would use
+            // instead are devices, whose every reading takes the emulator's great lock.
             line += " tsc=reliable";
             // Where instructions are the clock, the kernel's own comparison is exact.
             if !self.deterministic

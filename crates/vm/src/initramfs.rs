@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's file system: a program with its libraries, a shell if wanted, the order. It lives in memory and is handed
-//! to the emulator by number, so that nothing is left behind however the host ends.
+//! The guest's file system: a program with its libraries, a shell if
+//! wanted, the order. It lives in memory and is handed to the emulator
+//! by number, so that nothing is left behind however the host ends.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -13,18 +13,21 @@ pub struct Kernel {
     pub name: &'static str,
     /// How the versions of its series begin.
     pub(crate) series: &'static str,
-    /// The package that depends on the newest kernel of a series, as it is called for amd64; older series may share its name with newer
-    /// ones.
+    /// The package that depends on the newest kernel of a series, as it is called for amd64; older
+    /// series may share its name with newer ones.
     newest: &'static str,
     /// Where Debian offers it.
     suites: &'static [&'static str],
-    /// Where Debian offers it for RISC-V, to which it came with release 13: a flavour for all machines.
+    /// Where Debian offers it for RISC-V, to which it came with
+    /// release 13: a flavour for all machines.
     riscv: Option<&'static [&'static str]>,
     /// The compiler that its headers ask for, where Debian 12 has none that new.
     pub(crate) compiler: Option<Compiler>,
-    /// Whether the NVMe driver is a part of the image and not a module, where Debian has a flavour for virtual machines.
+    /// Whether the NVMe driver is a part of the image and not a
+    /// module, where Debian has a flavour for virtual machines.
     has_nvme: bool,
-    /// Whether virtio's PCI devices and ports are a part of the image and not modules: other machines' results come home by one.
+    /// Whether virtio's PCI devices and ports are a part of the image and not modules: other
+    /// machines' results come home by one.
     has_virtio: bool,
 }
 
@@ -96,7 +99,8 @@ fn there(architecture: &'static Architecture) -> String {
 }
 
 impl Kernel {
-    /// The package that depends on the newest of the series for an architecture, and where Debian offers it.
+    /// The package that depends on the newest of the series for an
+    /// architecture, and where Debian offers it.
     pub(crate) fn package(
         &'static self,
         architecture: &'static Architecture,

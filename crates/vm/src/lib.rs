@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests: boots a stock Debian kernel whose first process is the program that asks for it, runs a command inside, and
-//! brings home what the command says and the files it writes.
+//! Guests: boots a stock Debian kernel whose first process is the program that asks for it, runs a
+//! command inside, and brings home what the command says and the files it writes.
 //!
 //! ```text
 //! host                                          guest
@@ -9,8 +9,8 @@
 //! panic, stall    ◄── lines  ◄── first serial port  ◄── the kernel
 //! ```
 //!
-//! Nothing is installed on the host and nothing is written outside the [`cache`]: archive and disk live in memory, and
-//! the emulator dies with the process that started it.
+//! Nothing is installed on the host and nothing is written outside the [`cache`]: archive and disk
+//! live in memory, and the emulator dies with the process that started it.
 
 pub mod accelerator;
 mod apt;

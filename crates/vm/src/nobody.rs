@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom the superuser's emulator belongs to: nobody. A guest that breaks out of it then finds no file of anybody's that it may
-//! write, and no process of anybody's that it may stop.
+//! Whom the superuser's emulator belongs to: nobody. A guest that breaks out of it then finds no
+//! file of anybody's that it may write, and no process of anybody's that it may stop.
 
 use std::fs::{File, metadata};
 use std::io;
@@ -14,7 +14,8 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// The number of `nobody`, and of its group: the kernel's own for users that have none (user_namespaces(7), "overflow").
+/// The number of `nobody`, and of its group: the kernel's own for users that have none
+/// (user_namespaces(7), "overflow").
 const NOBODY: u32 = 65534;
 
 /// Others' part of a file's mode: to read and to write.
@@ -28,8 +29,9 @@ pub(crate) struct Nobody {
 }
 
 impl Nobody {
-    /// For a process of the superuser that needs the device at `device`; none for another user's, which has few rights already. The
-    /// superuser of a user namespace that holds no nobody is outside of it another user.
+    /// For a process of the superuser that needs the device at `device`; none for another user's,
+    /// which has few rights already. The superuser of a user namespace that holds no nobody is
+    /// outside of it another user.
     pub(crate) fn instead_of_root(device: Option<&Path>) -> io::Result<Option<Self>> {
         if !geteuid().is_root() || !maps("/proc/self/uid_map")? || !maps("/proc/self/gid_map")? {
             return Ok(None);
@@ -39,8 +41,9 @@ impl Nobody {
         Ok(Some(Self { groups: closed.iter().map(|device| Gid::from_raw(device.gid())).collect() }))
     }
 
-    /// Makes the calling thread nobody's. Only system calls are made, so that it may be called between fork and exec. The signal
-    /// at a parent's death has to be asked for again afterwards.
+    /// Makes the calling thread nobody's. Only system calls are made,
+    /// so that it may be called between fork and exec. The signal at
+    /// a parent's death has to be asked for again afterwards.
     pub(crate) fn become_it(&self) -> io::Result<()> {
         let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
         set_thread_groups(&self.groups)?;
@@ -54,7 +57,8 @@ impl Nobody {
     }
 }
 
-/// Whether a user namespace's map holds [`NOBODY`]: lines of the first number inside, outside, and how many.
+/// Whether a user namespace's map holds [`NOBODY`]: lines of the
+/// first number inside, outside, and how many.
 fn maps(path: &str) -> io::Result<bool> {
     let text = doorbell_files::kernel(path)?;
     Ok(text.lines().any(|line| {
@@ -74,8 +78,9 @@ pub(crate) fn reach(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// A folder as a mount of its own, which another user can reach by number: nothing is above it, where from the folder itself a way leads up
-/// into folders that are closed to him. The superuser of a container may make no mounts; there it is the folder itself.
+/// A folder as a mount of its own, which another user can reach by number: nothing is above it,
+/// where from the folder itself a way leads up into folders that are closed to him. The superuser
+/// of a container may make no mounts; there it is the folder itself.
 pub(crate) fn apart(folder: &Path) -> io::Result<OwnedFd> {
     match open_tree(CWD, folder, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC) {
         Err(Errno::PERM | Errno::NOSYS) => reach(folder),
@@ -83,9 +88,10 @@ pub(crate) fn apart(folder: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// The path by which another user can run the program at `path`, with the file that has to stay open for it: that one alone, and
-/// not its folder, from which a way leads up into folders that are closed to him. A name without a folder is looked for where
-/// programs are, which is where everybody may run them.
+/// The path by which another user can run the program at `path`, with the file
+/// that has to stay open for it: that one alone, and not its folder, from which
+/// a way leads up into folders that are closed to him. A name without a folder
+/// is looked for where programs are, which is where everybody may run them.
 pub(crate) fn program_for_all(path: &Path) -> io::Result<(PathBuf, Option<OwnedFd>)> {
     if path.components().count() == 1 {
         return Ok((path.to_owned(), None));
@@ -110,7 +116,8 @@ mod tests {
 
     use super::*;
 
-    /// From the folder of its firmware the superuser's emulator, though nobody's, could read what lies beside it in his home.
+    /// From the folder of its firmware the superuser's emulator, though nobody's, could read what
+    /// lies beside it in his home.
     #[test]
     fn no_way_leads_up_from_the_folder_that_an_emulator_inherits() {
         let home = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the guest is to do: written by the host into the initramfs, read by the guest's first process.
+//! What the guest is to do: written by the host into the initramfs,
+//! read by the guest's first process.
 
 use std::path::PathBuf;
 

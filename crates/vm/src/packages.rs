@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Debian's packages that guests are made of: the kernel, and a shell for people. For who builds modules, the kernel's
-//! headers, with the compiler they ask for. Unpacked into the cache, never installed.
+//! Debian's packages that guests are made of: the kernel, and a shell
+//! for people. For who builds modules, the kernel's headers, with the
+//! compiler they ask for. Unpacked into the cache, never installed.
 //!
-//! `packages/NAME_VERSION_SUM` holds one unpacked package; a name in `chosen/` says which of them is in use, so that a
-//! guest stays the same until the cache is deleted.
+//! `packages/NAME_VERSION_SUM` holds one unpacked package; a name in `chosen/` says which of them
+//! is in use, so that a guest stays the same until the cache is deleted.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -75,8 +76,8 @@ impl Part {
         }
     }
 
-    /// The file or folder of use, if it is in the cache: the kernel's image, the shell, the folder that the kernel's own
-    /// `make -C` takes.
+    /// The file or folder of use, if it is in the cache: the kernel's image, the shell, the folder
+    /// that the kernel's own `make -C` takes.
     pub fn find(self) -> Option<PathBuf> {
         self.file(&folder().ok()?.join("packages").join(self.chosen()?))
     }
@@ -142,8 +143,9 @@ struct Cache {
     _lock: File,
 }
 
-/// Finds out what of a guest of this architecture with this kernel is missing, and of the kernel's `headers` if they are wanted; asks the
-/// network only if anything is. Another process that changes the cache is waited for, and `waits` told so.
+/// Finds out what of a guest of this architecture with this kernel is missing, and of the kernel's
+/// `headers` if they are wanted; asks the network only if anything is. Another process that changes
+/// the cache is waited for, and `waits` told so.
 pub fn errand(
     kernel: &'static Kernel,
     architecture: &'static Architecture,
@@ -225,8 +227,8 @@ fn image(
     architecture: &'static Architecture,
 ) -> Result<Missing, FetchError> {
     let newest = apt.offer_of(&kernel.package(architecture)?.0, kernel.series)?;
-    // The package for "the newest one" depends on the package with the kernel, and that one since 7 on the packages with
-    // the image and the modules.
+    // The package for "the newest one" depends on the package with the kernel, and that one since 7 on
+    // the packages with the image and the modules.
     let name = depends(&newest, &["linux-image-"]).next().ok_or_else(|| FetchError::NoSuchPackage {
         package: format!("that {} {} depends on", newest.package, newest.version),
         series: kernel.series.to_owned(),
@@ -252,7 +254,8 @@ fn headers_fit(kernel: &'static Kernel) -> bool {
     image.find().is_some() && version(Part::Headers(kernel)) == version(image)
 }
 
-/// The headers of exactly this kernel: a module built with others is refused by it, or worse, is not.
+/// The headers of exactly this kernel: a module built with others is
+/// refused by it, or worse, is not.
 fn headers_of(
     apt: Apt,
     kernel: &'static Kernel,
@@ -288,7 +291,8 @@ fn depends<'offer>(offer: &'offer Offer, starts: &'static [&str]) -> impl Iterat
 }
 
 impl Errand {
-    /// Fetches and unpacks what is missing; a folder appears under its name only when it is complete.
+    /// Fetches and unpacks what is missing; a folder appears under
+    /// its name only when it is complete.
     pub fn run(self) -> Result<(), FetchError> {
         let Some(Cache { folder, _lock }) = self.cache else { return Ok(()) };
         let (packages, chosen) = (folder.join("packages"), folder.join("chosen"));
@@ -336,8 +340,9 @@ fn bring(wanted: &Missing, part: &Path, done: &Path) -> Result<(), FetchError> {
     fs::rename(part, done).map_err(fail)
 }
 
-/// The folder's `Makefile` names the shared headers by where they would be installed; they lie beside it. The kernel's types,
-/// where they are there, would have every module described to BPF, for which kbuild needs a program more.
+/// The folder's `Makefile` names the shared headers by where they would be installed; they lie
+/// beside it. The kernel's types, where they are there, would have every module described to BPF,
+/// for which kbuild needs a program more.
 fn settle(headers: &Path) -> Result<(), FetchError> {
     let types = headers.join("vmlinux");
     if types.exists() {
@@ -346,10 +351,12 @@ fn settle(headers: &Path) -> Result<(), FetchError> {
     edit(&headers.join("Makefile"), |text| text.replace("/usr/src/", "../"))
 }
 
-/// Makes the programs in `part`, the compiler and those of kbuild, start with the loader and the libraries that lie beside
-/// them, for the host's may be older, and has kbuild take that compiler. `done` is what `part` will be called.
+/// Makes the programs in `part`, the compiler and those of kbuild, start with the loader and the
+/// libraries that lie beside them, for the host's may be older, and has kbuild take that compiler.
+/// `done` is what `part` will be called.
 ///
-/// Each becomes a script that calls the program under the script's own name, by which it finds what lies beside it.
+/// Each becomes a script that calls the program under the script's
+/// own name, by which it finds what lies beside it.
 fn bind(part: &Path, done: &Path, headers: &Path, compiler: &Path) -> Result<(), FetchError> {
     let ours = |line: &str| match line.strip_prefix("CC = ") {
         Some(_) => format!("CC = {}\n", done.join(compiler).display()),

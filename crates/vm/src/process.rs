@@ -15,7 +15,8 @@ use rustix::process::{
 
 use crate::nobody::Nobody;
 
-/// A child that is killed, with all it started in its group, when this value goes or its parent's thread dies.
+/// A child that is killed, with all it started in its group, when
+/// this value goes or its parent's thread dies.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -68,7 +69,8 @@ pub(crate) fn answer(command: &mut Command, limit: Duration) -> Result<String, F
     answer_of(command, limit, &[], None)
 }
 
-/// The same of a program that inherits the descriptors `inherited` and is run as `user`, if one is given.
+/// The same of a program that inherits the descriptors `inherited`
+/// and is run as `user`, if one is given.
 pub(crate) fn answer_of(
     command: &mut Command,
     limit: Duration,
@@ -86,7 +88,8 @@ pub(crate) fn answer_of(
     Err(Failure::Failed { status, said })
 }
 
-/// Runs a program that reads nothing to its end, which comes within `limit`, and returns what it printed.
+/// Runs a program that reads nothing to its end, which comes within
+/// `limit`, and returns what it printed.
 fn output(
     command: &mut Command,
     limit: Duration,
@@ -121,7 +124,8 @@ fn reader(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 }
 
 impl Process {
-    /// Starts `command`, which inherits the descriptors `inherited` by their numbers, as `user` if one is given.
+    /// Starts `command`, which inherits the descriptors `inherited`
+    /// by their numbers, as `user` if one is given.
     pub(crate) fn start(
         command: &mut Command,
         inherited: &[RawFd],
@@ -134,7 +138,8 @@ impl Process {
             command.process_group(0);
         }
         let in_child = move || {
-            // First, since a change of the user makes the kernel forget the signal (prctl(2), PR_SET_PDEATHSIG).
+            // First, since a change of the user makes the kernel
+            // forget the signal (prctl(2), PR_SET_PDEATHSIG).
             user.as_ref().map_or(Ok(()), Nobody::become_it)?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // The parent may have died before the line above.
@@ -142,15 +147,16 @@ impl Process {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
             for fd in &inherited {
-                // SAFETY: the caller keeps these descriptors open until `start` returns, which is after this closure ran.
+                // SAFETY: the caller keeps these descriptors open until
+                // `start` returns, which is after this closure ran.
                 let fd = unsafe { BorrowedFd::borrow_raw(*fd) };
                 rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made; nothing allocates and no lock is taken.
-        // JUSTIFICATION: the standard library has no call that makes single descriptors inheritable or sets the death
-        // signal.
+        // SAFETY: between fork and exec only system calls are made; nothing
+        // allocates and no lock is taken. JUSTIFICATION: the standard library has no
+        // call that makes single descriptors inheritable or sets the death signal.
         unsafe { command.pre_exec(in_child) };
         Ok(Self { child: command.spawn()?, own_group: group == Group::Own })
     }
@@ -161,7 +167,8 @@ impl Process {
 
     /// Whether it ended, waiting for that at most until `deadline`.
     ///
-    /// It is not reaped, so that its number, and its group's, stay its own until the group was killed.
+    /// It is not reaped, so that its number, and its group's, stay
+    /// its own until the group was killed.
     pub(crate) fn ends_by(&self, deadline: Instant) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
@@ -234,7 +241,8 @@ mod tests {
             limit *= 2;
         }
         let number = std::fs::read_to_string(pid).unwrap();
-        // What was killed dies when a CPU takes it up; a child that was not sleeps for longer than this test may take.
+        // What was killed dies when a CPU takes it up; a child that
+        // was not sleeps for longer than this test may take.
         let alive = || {
             std::fs::read_to_string(format!("/proc/{}/stat", number.trim()))
                 .is_ok_and(|stat| !stat.contains(") Z"))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program that the guest runs: this very one, with the shared libraries it asks for.
 //!
-//! Host and guest then run the same bytes, so that a comparison of their results is one of machines, not of builds. A
-//! static program needs nothing else and is taken as it is.
+//! Host and guest then run the same bytes, so that a comparison of their results is one of
+//! machines, not of builds. A static program needs nothing else and is taken as it is.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,8 @@ impl Program {
     }
 }
 
-/// What the loader would load: `NAME => /PATH (ADDRESS)` lines; the loader itself and the vDSO have no arrow.
+/// What the loader would load: `NAME => /PATH (ADDRESS)` lines; the
+/// loader itself and the vDSO have no arrow.
 fn needed(loader: &Path, program: &Path) -> Result<Vec<PathBuf>, ProgramError> {
     if !is_of_the_system(loader) {
         return Err(ProgramError::Loader { loader: loader.to_owned(), program: program.to_owned() });
@@ -137,7 +138,8 @@ pub(crate) fn needs_a_loader(content: &[u8]) -> bool {
     matches!(loader(content, Architecture::own()), Ok(Some(_)))
 }
 
-/// The dynamic loader an ELF file asks for (gABI, program header of type PT_INTERP); `None` for a static program.
+/// The dynamic loader an ELF file asks for (gABI, program header of
+/// type PT_INTERP); `None` for a static program.
 fn loader(elf: &[u8], architecture: &Architecture) -> Result<Option<PathBuf>, NotOurs> {
     const IDENTITY: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
     const PT_INTERP: u32 = 3;
@@ -192,7 +194,8 @@ mod tests {
         }
     }
 
-    /// A program in a folder that was carried into a guest named a loader of another user's, and it was run here, as root.
+    /// A program in a folder that was carried into a guest named a
+    /// loader of another user's, and it was run here, as root.
     #[test]
     fn a_loader_that_another_user_may_have_written_is_not_run() {
         use std::os::unix::fs::PermissionsExt as _;

@@ -39,15 +39,17 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// How long a file that is on its way may stand still before the guest's time limit holds again.
 const STANDSTILL: Duration = Duration::from_secs(30);
 
-/// How long the time limit waits for files in all: a result of 256 MB takes a minute on a busy host.
+/// How long the time limit waits for files in all: a result of 256 MB
+/// takes a minute on a busy host.
 const WAY_HOME: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a guest's files that are usually enough: twice the largest result, of 50,000 records.
 pub const USUAL_BYTES: usize = 512 << 20;
 
-/// Bytes of the guest's that wait for us, at most. A port that is full is not ready, the guest waits for it, and how long
-/// depends on the host: with instructions as the clock that must not happen. A socket is full after some 280 single bytes;
-/// this is the most a pipe of an ordinary user may hold (pipe(7)), some ten seconds of a port that is never read.
+/// Bytes of the guest's that wait for us, at most. A port that is full is not ready, the guest
+/// waits for it, and how long depends on the host: with instructions as the clock that must not
+/// happen. A socket is full after some 280 single bytes; this is the most a pipe of an ordinary
+/// user may hold (pipe(7)), some ten seconds of a port that is never read.
 const PIPE: usize = 1 << 20;
 
 /// Bytes of the emulator's own complaints that are kept.
@@ -72,8 +74,8 @@ pub struct Guest<'guest> {
     pub most_bytes: usize,
     /// How long its command may take to end after it was told to stop.
     pub grace: Duration,
-    /// What people type: it goes to the guest's console once the first process runs. The command is then the terminal's,
-    /// and is not told to stop.
+    /// What people type: it goes to the guest's console once the first process runs. The command is
+    /// then the terminal's, and is not told to stop.
     pub keys: Option<BorrowedFd<'guest>>,
 }
 
@@ -215,7 +217,8 @@ impl std::fmt::Display for Said {
     }
 }
 
-/// Boots the guest and stays until its command has ended, it failed, its time is up or `interrupted` is set.
+/// Boots the guest and stays until its command has ended, it failed,
+/// its time is up or `interrupted` is set.
 pub fn run(guest: &Guest, interrupted: &AtomicBool, observer: &mut dyn Observer) -> Result<Report, RunError> {
     guest.hardware.check()?;
     let kvm = guest.hardware.accelerator == Accelerator::Kvm;
@@ -266,7 +269,8 @@ impl Wire {
         }
         let (from, out) = io::pipe()?;
         let (input, to) = io::pipe()?;
-        // A user whose pipes hold too much already gets the usual 64 KiB, which are full after a second or so.
+        // A user whose pipes hold too much already gets the usual 64
+        // KiB, which are full after a second or so.
         let _ = fcntl_setpipe_size(&from, PIPE);
         // A guest that reads nothing must not hold us up.
         fcntl_setfl(&to, OFlags::NONBLOCK)?;
@@ -440,7 +444,8 @@ impl Watch {
         }
     }
 
-    /// Whether it has to end now. A command that runs is first told to stop, and given time to keep what it has.
+    /// Whether it has to end now. A command that runs is first told
+    /// to stop, and given time to keep what it has.
     fn limits(&mut self, guest: &Guest, interrupted: &AtomicBool) -> io::Result<Option<Ending>> {
         let silence = self.heard_at.elapsed();
         let waited_for =
@@ -469,7 +474,8 @@ impl Watch {
         })
     }
 
-    /// Waits a moment for either port, QEMU or `keys` to say something; false once the guest's channel is closed.
+    /// Waits a moment for either port, QEMU or `keys` to say
+    /// something; false once the guest's channel is closed.
     fn listen(&mut self, observer: &mut dyn Observer, keys: Option<BorrowedFd>) -> io::Result<bool> {
         let errors = self.process.child().stderr.take();
         let keys = keys.filter(|_| self.up && self.console_open && self.typed.is_empty());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Boots Squall (`squall/`), a kernel of this repository, on an emulated RISC-V machine whose clock is the instructions it retires.
+//! Boots Squall (`squall/`), a kernel of this repository, on an emulated RISC-V machine whose clock
+//! is the instructions it retires.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,8 @@ pub fn build_linux() -> Result<(), SquallError> {
     said_by(&mut Command::new(script), BUILD_LINUX.name, BUILDING).map(|_| ())
 }
 
-/// Boots Linux on the machine that Squall runs on and has the lab carry out `words`; its result file, byte by byte.
+/// Boots Linux on the machine that Squall runs on and has the lab
+/// carry out `words`; its result file, byte by byte.
 pub fn run_linux(words: &str, limit: Duration) -> Result<Vec<u8>, SquallError> {
     let script = RUN_LINUX.find().map_err(SquallError::NoLinux)?;
     let mut command = Command::new(script);
@@ -79,8 +81,8 @@ pub fn emulator() -> Result<Emulator, SquallError> {
     Ok(Emulator::find(RISCV64, Accelerator::Tcg, None)?)
 }
 
-/// Boots `kernel` with `words` for its first program and `memory` MiB; all that its console said. The emulator is confined as the
-/// guests' of Linux are.
+/// Boots `kernel` with `words` for its first program and `memory` MiB; all that its console said.
+/// The emulator is confined as the guests' of Linux are.
 pub fn run(
     emulator: &Emulator,
     kernel: &Path,

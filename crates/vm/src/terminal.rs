@@ -6,7 +6,8 @@ use std::io;
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// A terminal whose keys all go to the guest, Ctrl-C with them; as it was before once this value goes.
+/// A terminal whose keys all go to the guest, Ctrl-C with them; as it
+/// was before once this value goes.
 #[derive(Debug)]
 pub struct Raw {
     before: Termios,

@@ -76,8 +76,8 @@ struct Stage {
     up: Arc<AtomicBool>,
 }
 
-/// Writes a program by another process: were it open for writing here, a sibling test that forks just then would carry it
-/// along, and running it would fail with "text file busy".
+/// Writes a program by another process: were it open for writing here, a sibling test that forks
+/// just then would carry it along, and running it would fail with "text file busy".
 fn write_program(path: &Path, text: &str) {
     let mut writer = Command::new("sh")
         .args(["-c", r#"cat >"$0" && chmod 755 "$0""#])
@@ -169,7 +169,8 @@ impl Stage {
         outcome.expect_err("it should have failed").to_string()
     }
 
-    /// Plays a script that writes its number into `self`, and interrupts it once it is up and has done that.
+    /// Plays a script that writes its number into `self`, and
+    /// interrupts it once it is up and has done that.
     fn interrupted(&self, script: &str) -> (Result<Report, RunError>, Heard) {
         let interrupted = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -182,8 +183,8 @@ impl Stage {
         })
     }
 
-    /// The error of a script that is meant to miss a limit, which `set` sets: tried with a longer one until the script had
-    /// the time to do what it does before, which `done` sees.
+    /// The error of a script that is meant to miss a limit, which `set` sets: tried with a longer
+    /// one until the script had the time to do what it does before, which `done` sees.
     fn late(
         &mut self,
         script: &str,
@@ -206,8 +207,9 @@ impl Stage {
         fs::read_to_string(self.path(name)).is_ok_and(|number| number.ends_with('\n'))
     }
 
-    /// Whether the process whose number the script wrote into `name` is gone, or about to be reaped by whoever has to. One
-    /// that was killed dies when a CPU takes it up, which a busy machine may let wait.
+    /// Whether the process whose number the script wrote into `name` is
+    /// gone, or about to be reaped by whoever has to. One that was killed
+    /// dies when a CPU takes it up, which a busy machine may let wait.
     fn is_gone(&self, name: &str) -> bool {
         let number = fs::read_to_string(self.path(name)).expect("the script wrote its number");
         let start = Instant::now();

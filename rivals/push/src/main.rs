@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A server that tells a browser of events in every way that browsers have, from one thread and one library: short polls, long polls, server-sent
-//! events, WebSocket, and Socket.IO. `rivals/push/compare` drives it and the browser.
+//! A server that tells a browser of events in every way that browsers have, from one thread and one
+//! library: short polls, long polls, server-sent events, WebSocket, and Socket.IO.
+//! `rivals/push/compare` drives it and the browser.
 //!
-//!     push FOLDER        serves page.html and socket.io.min.js of FOLDER; prints its port, ends with its standard input
+//!     push FOLDER        serves page.html and socket.io.min.js of FOLDER; prints its port, ends
+//! with its standard input
 
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -101,7 +103,8 @@ async fn sse(State(events): State<Shared>) -> Response {
         let text = format!("data: {}\n\n", events.since(sent));
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(text)), (events, published, number)))
     });
-    // The head goes with the first piece of the body: without one the browser would not be told that it is connected.
+    // The head goes with the first piece of the body: without one the
+    // browser would not be told that it is connected.
     let opening = once(async { Ok(Bytes::from_static(b":\n\n")) });
     let body = Body::from_stream(opening.chain(stream));
     ([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response()
@@ -137,7 +140,8 @@ struct Begin {
     socket_io: bool,
 }
 
-/// Forgets all events and publishes `count`, one each gap, whether or not anybody has taken the last.
+/// Forgets all events and publishes `count`, one each gap, whether or
+/// not anybody has taken the last.
 async fn begin(State(events): State<Shared>, Query(begin): Query<Begin>) {
     tokio::spawn(async move {
         let mut due = tokio::time::interval(Duration::from_micros(begin.gap_us));

@@ -23,7 +23,8 @@ struct Bar {
 
 const SIDES: [&str; 2] = ["bell", "by hand"];
 
-/// The bars. Those with a forked partner come first: forking is better done before there are threads.
+/// The bars. Those with a forked partner come first: forking is
+/// better done before there are threads.
 fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
     let (one, two) = ((cpus.0, cpus.0), cpus);
     // On one CPU there is no second to measure with.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `Adaptive` against fixed policies, over the gap between the waiter's readiness and the ring.
 //!
-//! In each round every policy has a block at every gap, in shuffled order. The notifier waits until the waiter has
-//! said that it is about to wait, lets the gap pass, and rings. Latency is from just before the ring to the waiter's first
-//! instruction after its wait; CPU is what the waiter's thread used for one wait, and what the ring took.
+//! In each round every policy has a block at every gap, in shuffled order. The notifier waits until
+//! the waiter has said that it is about to wait, lets the gap pass, and rings. Latency is from just
+//! before the ring to the waiter's first instruction after its wait; CPU is what the waiter's
+//! thread used for one wait, and what the ring took.
 
 use crate::arguments::Common;
 use crate::clock::{nanoseconds_per_tick, pin, thread_cpu, ticks};
@@ -85,7 +86,8 @@ fn policies(spin_alone: bool) -> Result<Vec<Policy>, String> {
     Ok(all)
 }
 
-/// Runs them all and prints a table for each placement. Returns at how many gaps adaptive missed a bar.
+/// Runs them all and prints a table for each placement. Returns at
+/// how many gaps adaptive missed a bar.
 ///
 /// # Errors
 /// What is missing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One thread sends and receives: for counting instructions, which are the same on a busy machine (`../../instructions`).
-//! A message is stamped with its number, sent, and summed up where it lies.
+//! One thread sends and receives: for counting instructions, which are the same on a busy machine
+//! (`../../instructions`). A message is stamped with its number, sent, and summed up where it lies.
 
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Gather, Lanes, Sender, TypedReceiver, TypedSender};
@@ -17,11 +17,13 @@ const DEPTH: usize = 256;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// doorbell-push, doorbell-send, doorbell-batch, doorbell-values, rtrb, rtrb-chunks or crossbeam; gather or publish
+    /// doorbell-push, doorbell-send, doorbell-batch, doorbell-values, rtrb, rtrb-chunks or
+    /// crossbeam; gather or publish
     channel: String,
     /// How many
     messages: u64,
-    /// Their bytes: 8, 64 or 1024. Of gather and publish, how many lanes or subscribers there are, of which one is used
+    /// Their bytes: 8, 64 or 1024. Of gather and publish, how many
+    /// lanes or subscribers there are, of which one is used
     size: u32,
 }
 

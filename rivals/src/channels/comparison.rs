@@ -45,7 +45,8 @@ pub struct Standing {
     /// Over all round trips of all rounds. `None` of what goes one way.
     pub tail: Option<u64>,
     pub cpu: f64,
-    /// Its time over that of each that it is set against. `None` where that is the channel itself, or was not run.
+    /// Its time over that of each that it is set against. `None`
+    /// where that is the channel itself, or was not run.
     pub ratios: Vec<Option<Ratio>>,
     pub sent: u64,
     pub received: u64,
@@ -77,8 +78,8 @@ const LONGEST_NS: u64 = 60_000_000_000;
 const MOST_BLOCK: u64 = 2_000_000;
 const LEAST_BLOCK: u64 = 8;
 const WARM: u64 = 4;
-/// So many times what a channel has room for goes through it before the length of a block is judged: each of several senders comes
-/// round its ring, which may be twice as large.
+/// So many times what a channel has room for goes through it before the length of a block is
+/// judged: each of several senders comes round its ring, which may be twice as large.
 const LAPS: u64 = 3 * SENDERS as u64;
 
 /// Runs one comparison. Every block is handed to `write` as it is done.

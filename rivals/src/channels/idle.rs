@@ -10,7 +10,8 @@ pub fn share_cpu(shared: bool) {
     SHARED.store(shared, Ordering::Relaxed);
 }
 
-/// Calls `attempt` until it gives something: spins between, or lets the other side run if it shares the CPU.
+/// Calls `attempt` until it gives something: spins between, or lets
+/// the other side run if it shares the CPU.
 #[inline(always)]
 pub fn poll<R>(mut attempt: impl FnMut() -> Option<R>) -> R {
     loop {

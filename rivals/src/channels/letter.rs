@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is sent, and the tally of what arrives: every message has a number, and every one of its bytes is checked.
+//! What is sent, and the tally of what arrives: every message has a
+//! number, and every one of its bytes is checked.
 //!
-//! The first eight bytes hold the number in 48 bits and a hash of it in 16. Of a longer message the last eight hold a
-//! second hash, and what lies between is the same for all, so that the receiver compares its sum: it reads every byte.
+//! The first eight bytes hold the number in 48 bits and a hash of it in 16. Of a longer message the
+//! last eight hold a second hash, and what lies between is the same for all, so that the receiver
+//! compares its sum: it reads every byte.
 
 /// Odd, hence a bijection of words; the fraction of the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

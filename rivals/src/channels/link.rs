@@ -106,7 +106,8 @@ pub trait Link {
 }
 
 struct Linked<E, const S: usize> {
-    /// Dropped first: what a channel leaves in the file system goes with its last user, and that shall be this side.
+    /// Dropped first: what a channel leaves in the file system goes
+    /// with its last user, and that shall be this side.
     partner: Partner,
     end: E,
     letter: Letter<S>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Several senders and one receiver: how they are opened, and the loops that run over them, the same for all.
+//! Several senders and one receiver: how they are opened, and the
+//! loops that run over them, the same for all.
 
 use crate::channels::idle;
 use crate::channels::letter::{Letter, Reader, Tally, number};
@@ -15,13 +16,15 @@ const OF_ONE: u32 = 40;
 
 struct Gathered<E, const S: usize> {
     place: Place,
-    /// Dropped first: what a channel leaves in the file system goes with its last user, and that shall be this side.
+    /// Dropped first: what a channel leaves in the file system goes
+    /// with its last user, and that shall be this side.
     senders: Vec<Partner>,
     receiver: E,
     readers: [Reader<S>; SENDERS],
 }
 
-/// Starts the senders, whose ends `theirs` makes, and opens our end. Senders only send, and the receiver only receives.
+/// Starts the senders, whose ends `theirs` makes, and opens our end.
+/// Senders only send, and the receiver only receives.
 ///
 /// # Errors
 /// What the senders wrote before they ended is on standard error.

@@ -33,7 +33,8 @@ pub struct Arguments {
     /// Where the sides are.
     #[arg(long, value_delimiter = ',', default_values = ["threads", "processes"])]
     place: Vec<Place>,
-    /// What they do: there and back, one way, one way to a receiver that is always behind, several senders to one receiver.
+    /// What they do: there and back, one way, one way to a receiver that is always behind, several
+    /// senders to one receiver.
     #[arg(long, value_delimiter = ',', default_values = ["round-trip", "stream"])]
     kind: Vec<Kind>,
     /// On which cores.

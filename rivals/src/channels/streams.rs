@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams: every way of using one of ours, between threads and between processes, against rtrb at its best between threads, all
-//! in one run.
+//! Streams: every way of using one of ours, between threads and between processes, against rtrb at
+//! its best between threads, all in one run.
 
 use super::comparison::{self, Plan, Standing};
 use super::link::Kind;

@@ -45,10 +45,12 @@ pub struct Measured {
 }
 
 impl Comparison {
-    /// Runs both sides `rounds` times, the order within a round shuffled, after one round that is thrown away.
+    /// Runs both sides `rounds` times, the order within a round
+    /// shuffled, after one round that is thrown away.
     ///
-    /// A round in which one side has no figure (`doorbell` gives none for a trial that cannot be true) is run again; the error
-    /// is returned if that happens in more than one of [`REPEATED`].
+    /// A round in which one side has no figure (`doorbell` gives none
+    /// for a trial that cannot be true) is run again; the error is
+    /// returned if that happens in more than one of [`REPEATED`].
     pub fn measure(&self, rounds: usize, shuffle: &mut Shuffle) -> anyhow::Result<Measured> {
         self.round(shuffle)?;
         let (mut theirs, mut ours, mut repeated) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs other tools and `doorbell` alternately, each pair with the same protocol, pinning and divisor, and prints the
-//! table of their figures with the ratio and its interval.
+//! Runs other tools and `doorbell` alternately, each pair with the same protocol, pinning and
+//! divisor, and prints the table of their figures with the ratio and its interval.
 //!
-//! Two runs of one thing on one machine differ by as much as the machine drifts between them. So the two sides of a
-//! comparison take turns, in shuffled order for each round, and the ratio's interval is taken over rounds.
+//! Two runs of one thing on one machine differ by as much as the machine drifts between them. So
+//! the two sides of a comparison take turns, in shuffled order for each round, and the ratio's
+//! interval is taken over rounds.
 
 mod command;
 mod comparison;
@@ -29,7 +30,8 @@ pub struct Arguments {
     /// The folder of the peers that Debian does not have
     #[arg(long)]
     programs: PathBuf,
-    /// Runs nothing and prints the table of the figures in such a file; a later line of a comparison replaces an earlier one
+    /// Runs nothing and prints the table of the figures in such a file; a later line of a
+    /// comparison replaces an earlier one
     #[arg(long, conflicts_with = "raw")]
     from: Option<PathBuf>,
     /// Only name the comparisons

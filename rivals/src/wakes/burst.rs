@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The notifying side: bursts with pseudo-random gaps, and silence after each until everything was seen.
+//! The notifying side: bursts with pseudo-random gaps, and silence
+//! after each until everything was seen.
 
 use crate::clock::ticks;
 use crate::wakes::shared::Shared;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// Notifications in a burst, and the widest gap between them in pauses of the processor: wide gaps, in which the waiter falls
-/// asleep; narrow ones, about as long as falling asleep takes; none.
+/// Notifications in a burst, and the widest gap between them in pauses of the processor: wide gaps,
+/// in which the waiter falls asleep; narrow ones, about as long as falling asleep takes; none.
 const BURSTS: [(u32, u32); 3] = [(20, 400), (20, 30), (1000, 1)];
 
-/// Looks for an end of the silence before it naps between them: a waiter that is stuck is to have the processor.
+/// Looks for an end of the silence before it naps between them: a
+/// waiter that is stuck is to have the processor.
 const LOOKS: u32 = 2000;
 const NAP: Duration = Duration::from_millis(1);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One configuration for some seconds, in a process of its own: whatever it does, the run goes on, and its memory of earlier configurations is
-//! empty.
+//! One configuration for some seconds, in a process of its own: whatever it does, the run goes on,
+//! and its memory of earlier configurations is empty.
 
 use crate::partner::Place;
 use crate::wakes::configuration;
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// A mistake shows in every burst once it shows: what more than so many times tell is known.
 const MOST: usize = 20;
-/// So long a configuration may take beyond its time: all its waits that were not woken, looked into.
+/// So long a configuration may take beyond its time: all its waits
+/// that were not woken, looked into.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What is to be run.

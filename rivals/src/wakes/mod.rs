@@ -22,7 +22,8 @@ use variant::{Kind, Variant, variants};
 pub struct Arguments {
     #[command(flatten)]
     common: crate::arguments::Common,
-    /// Seconds for all of it. A run that was cut goes on where it was if it is called again with the same words.
+    /// Seconds for all of it. A run that was cut goes on where it was
+    /// if it is called again with the same words.
     #[arg(long, default_value_t = 60.0)]
     time: f64,
     /// Where the notifiers are.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The waiting side, and the one question of it all: did a wait end by its time-out although something was there?
+//! The waiting side, and the one question of it all: did a wait end
+//! by its time-out although something was there?
 //!
-//! Every wait has a limit far beyond what a wake takes. One that reaches it while notifications were pending, whose calls had
-//! all returned long before, was not woken for them. What follows is looked into step by step, and written down: do further
-//! waits end, which take nothing in between? Does a further notification end one? Is what was pending found by hand?
+//! Every wait has a limit far beyond what a wake takes. One that reaches it while notifications
+//! were pending, whose calls had all returned long before, was not woken for them. What follows is
+//! looked into step by step, and written down: do further waits end, which take nothing in between?
+//! Does a further notification end one? Is what was pending found by hand?
 
 use crate::clock::{nanoseconds_per_tick, ticks};
 use crate::wakes::ready::Ready;
@@ -15,7 +17,8 @@ use std::time::{Duration, Instant};
 
 /// No wake takes so long, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1);
-/// For so long no call may have returned before the end of a wait that counts: a wake may be under way.
+/// For so long no call may have returned before the end of a wait
+/// that counts: a wake may be under way.
 const QUIET: Duration = Duration::from_millis(500);
 const FURTHER: [Duration; 3] = [Duration::from_millis(300); 3];
 /// For so long the first notifier may take to give what it was asked for.
@@ -50,7 +53,8 @@ pub struct Evidence {
     /// How long the wait was, and for how long before its end no call had returned.
     pub waited_ms: u64,
     pub quiet_ms: u64,
-    /// For how much of it the waiter was ready to run and did not get a processor. `None` if the kernel does not say.
+    /// For how much of it the waiter was ready to run and did not get
+    /// a processor. `None` if the kernel does not say.
     pub ready_ms: Option<u64>,
     /// Whether each further wait ended by a wake.
     pub further_waits: Vec<bool>,
@@ -68,8 +72,8 @@ pub struct Outcome {
     pub waits: u64,
     /// Waits that ended by a wake with nothing behind it.
     pub for_nothing: u64,
-    /// Waits that were as long as one that is not woken, but for most of which the waiter was ready to run: it was woken, and
-    /// got no processor.
+    /// Waits that were as long as one that is not woken, but for most of which the waiter was ready
+    /// to run: it was woken, and got no processor.
     pub starved: u64,
     /// Notifications whose call did not return although there was room.
     pub stalled: u64,
@@ -107,8 +111,8 @@ struct Probe<'a> {
     began: Instant,
 }
 
-/// Waits for `notifiers` notifiers, whom it tells to stop after `lasting` or after `most` unwoken waits, until all they sent was
-/// seen.
+/// Waits for `notifiers` notifiers, whom it tells to stop after `lasting` or after `most` unwoken
+/// waits, until all they sent was seen.
 pub fn probe(
     waiter: &mut dyn Waiter,
     shared: &Shared,
@@ -180,8 +184,8 @@ impl Probe<'_> {
         let quiet = ticks().saturating_sub(self.shared.last.load(Relaxed)) as f64 * nanoseconds_per_tick();
         let pending = self.pending();
         let ready = self.ready.since_noted();
-        // Notified late and then without a processor, it was no longer asleep for all of the quiet. What a hypervisor takes is
-        // in no account of the kernel's.
+        // Notified late and then without a processor, it was no longer asleep for all of the quiet. What a
+        // hypervisor takes is in no account of the kernel's.
         let quiet_for = QUIET.as_nanos() as f64;
         let starved = ready.is_some_and(|ready| quiet - (ready.as_nanos() as f64) < quiet_for);
         if pending == 0 || quiet < quiet_for || starved {

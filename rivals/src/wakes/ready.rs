@@ -24,7 +24,8 @@ impl Ready {
         ready
     }
 
-    /// Remembers how long it was so far, unless that was done a moment ago: reading costs as much as some waits.
+    /// Remembers how long it was so far, unless that was done a
+    /// moment ago: reading costs as much as some waits.
     pub fn note(&mut self, now: Instant) {
         if now.duration_since(self.at) >= BETWEEN {
             (self.noted, self.at) = (self.read(), now);

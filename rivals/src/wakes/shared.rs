@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What notifiers and waiter share beside the means of waking that is tried: counts, and orders to the notifiers.
+//! What notifiers and waiter share beside the means of waking that is
+//! tried: counts, and orders to the notifiers.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::cell::Cell;
@@ -46,7 +47,8 @@ pub fn words<const N: usize>() -> Result<&'static [Word; N], String> {
     // SAFETY: a mapping at no chosen address replaces nothing.
     let at = unsafe { mmap_anonymous(std::ptr::null_mut(), size_of::<[Word; N]>(), flags.0, flags.1) };
     let at = at.map_err(|errno| format!("mmap: {errno}"))?;
-    // SAFETY: mapped for as long as the process lives, aligned to a page, and zero, which is a value of an atomic.
+    // SAFETY: mapped for as long as the process lives, aligned to a
+    // page, and zero, which is a value of an atomic.
     Ok(unsafe { &*at.cast() })
 }
 

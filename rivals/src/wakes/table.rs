@@ -16,7 +16,8 @@ pub struct Row<'a> {
     pub kind: Kind,
 }
 
-/// Those there are anything of, threads first, and in each place ours first and what was planted last.
+/// Those there are anything of, threads first, and in each place ours
+/// first and what was planted last.
 pub fn variants_of(chunks: &[Chunk]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = Vec::new();
     for chunk in chunks {

@@ -17,7 +17,8 @@ impl Console {
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let port: *mut u8 = mapped(PORT);
         for &byte in bytes {
-            // SAFETY: the device's registers, which the map of all memory covers; reading the status has no effect.
+            // SAFETY: the device's registers, which the map of all
+            // memory covers; reading the status has no effect.
             unsafe {
                 while port.add(LINE_STATUS).read_volatile() & ROOM == 0 {}
                 port.write_volatile(byte);

@@ -30,7 +30,8 @@ struct Frame {
     payer: Purse,
 }
 
-/// Who pays for a frame: the first space, or a child of it together with all that descend from that child.
+/// Who pays for a frame: the first space, or a child of it together
+/// with all that descend from that child.
 pub(crate) type Purse = u8;
 
 pub(crate) const PURSES: usize = 1 << Purse::BITS;
@@ -53,12 +54,14 @@ impl Frames {
         }
     }
 
-    /// The memory from `start` to `end`, physical addresses. What counts the frames lies in the first of them.
+    /// The memory from `start` to `end`, physical addresses. What
+    /// counts the frames lies in the first of them.
     pub(crate) fn over(start: usize, end: usize) -> Self {
         let start = start.next_multiple_of(FRAME);
         let count = (end - start) / FRAME;
         let first = (start + count * size_of::<Frame>()).next_multiple_of(FRAME);
-        // SAFETY: the machine says that there is memory, and nothing else lies there; as zeroes it is valid.
+        // SAFETY: the machine says that there is memory, and nothing
+        // else lies there; as zeroes it is valid.
         let frames = unsafe {
             let place = mapped::<Frame>(start);
             place.write_bytes(0, (end - first) / FRAME);
@@ -81,7 +84,8 @@ impl Frames {
         }
     }
 
-    /// Frames that one purse may pay for: so many that whoever takes all it gets leaves some for the others.
+    /// Frames that one purse may pay for: so many that whoever takes
+    /// all it gets leaves some for the others.
     fn limit(&self) -> usize {
         self.frames.len() / 4 * 3
     }

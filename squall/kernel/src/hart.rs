@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hart: what the kernel keeps for each processor. Its address is in `tp` in the kernel and in `sscratch` outside.
+//! A hart: what the kernel keeps for each processor. Its address is
+//! in `tp` in the kernel and in `sscratch` outside.
 
 use core::arch::asm;
 use core::ptr;
@@ -16,7 +17,8 @@ pub(crate) const STACK: usize = 32 << 10;
 /// One processor.
 #[repr(C)]
 pub(crate) struct Hart {
-    /// Where the stack begins that the kernel is entered on: the hart's, or that of the space which runs.
+    /// Where the stack begins that the kernel is entered on: the
+    /// hart's, or that of the space which runs.
     pub(crate) stack: usize,
     /// The space that it runs; null while it is idle.
     pub(crate) space: *mut Space,
@@ -38,8 +40,9 @@ pub(crate) struct Hart {
     pub(crate) slice_changes: u64,
     /// When its timer will interrupt.
     pub(crate) armed: u64,
-    /// How hard it is to get it to run something else: [`IDLE`], one more than the level of what it runs, or [`TOLD`]. Written
-    /// under the kernel's lock, at the moment of the decision; `space` follows when the page table does.
+    /// How hard it is to get it to run something else: [`IDLE`], one more than the level of what it
+    /// runs, or [`TOLD`]. Written under the kernel's lock, at the moment of the decision;
+    /// `space` follows when the page table does.
     pub(crate) busy: usize,
 }
 

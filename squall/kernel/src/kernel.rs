@@ -22,7 +22,8 @@ use crate::sbi;
 use crate::space::{A0, SPACES, Space, State, space_at};
 use crate::timer::Tick;
 
-/// What the lock guards. What a hand-off between spaces needs comes first, near enough for one instruction's reach.
+/// What the lock guards. What a hand-off between spaces needs comes
+/// first, near enough for one instruction's reach.
 #[repr(C)]
 pub(crate) struct Kernel {
     /// A bit for each level whose queue is not empty.
@@ -33,7 +34,8 @@ pub(crate) struct Kernel {
     pub(crate) numbers: usize,
     /// Numbers that the processor tells apart.
     pub(crate) processors_numbers: usize,
-    /// How many of them each purse's spaces have, of which none but the first may have more than three quarters.
+    /// How many of them each purse's spaces have, of which none but
+    /// the first may have more than three quarters.
     pub(crate) numbers_of: [usize; PURSES],
     pub(crate) last_number: usize,
     pub(crate) numbers_used_up: bool,
@@ -138,13 +140,15 @@ impl Drop for Held {
     }
 }
 
-/// From the trap's entry: `hart`'s space gave way in the shared scheduler while another hart had the lock. The space that runs now.
+/// From the trap's entry: `hart`'s space gave way in the shared scheduler while another hart had
+/// the lock. The space that runs now.
 pub(crate) extern "C" fn give_way(hart: &mut Hart) -> *mut Space {
     core::mem::forget(KERNEL.take());
     give_way_locked(hart)
 }
 
-/// As [`give_way`], with the lock taken by the trap's entry, which found that not just an equal of the space's is ready.
+/// As [`give_way`], with the lock taken by the trap's entry, which
+/// found that not just an equal of the space's is ready.
 pub(crate) extern "C" fn give_way_locked(hart: &mut Hart) -> *mut Space {
     let mut kernel = Held::passed_on();
     // SAFETY: a hart that was trapped runs a space; a space's queue is one of the kernel's.
@@ -201,7 +205,8 @@ impl Kernel {
         }
     }
 
-    /// It can run: behind the others of its level. A hart that is idle, or runs something less urgent, is told.
+    /// It can run: behind the others of its level. A hart that is
+    /// idle, or runs something less urgent, is told.
     pub(crate) fn make_ready(&mut self, space: &mut Space) {
         space.state = State::Runnable;
         self.push_ready(space);
@@ -226,8 +231,9 @@ impl Kernel {
         }
     }
 
-    /// With every hart idle and no alarm set nobody is left who could wake a space that sleeps: no other interrupt is taken. Whose
-    /// fault that is the kernel cannot know, so it ends nobody: it tells the first space, which sleeps too, and says whether it did.
+    /// With every hart idle and no alarm set nobody is left who could wake a space that sleeps: no
+    /// other interrupt is taken. Whose fault that is the kernel cannot know, so it ends nobody:
+    /// it tells the first space, which sleeps too, and says whether it did.
     #[cold]
     fn tell_that_all_sleep(&mut self) -> bool {
         // SAFETY: read under the kernel's lock, under which harts become idle.
@@ -247,19 +253,20 @@ impl Kernel {
         true
     }
 
-    /// There is mail for it: the token, and the hart if it sleeps. N6 of the wake protocol; with the lock held, it comes
-    /// before or after the whole of a `Park`.
+    /// There is mail for it: the token, and the hart if it sleeps. N6 of the wake protocol; with
+    /// the lock held, it comes before or after the whole of a `Park`.
     pub(crate) fn kick(&mut self, space: &mut Space) {
         let Some(part) = (!space.part.is_null()).then_some(space.part) else { return };
-        // SAFETY: the part is mapped as long as the space lives; the word is atomic, whatever its owner does to it.
-        // Release: the mail comes before; pairs with the executor's look at the token.
+        // SAFETY: the part is mapped as long as the space lives; the word is atomic, whatever its owner
+        // does to it. Release: the mail comes before; pairs with the executor's look at the token.
         unsafe { (*part).ready.fetch_or(ATTENTION, AcqRel) };
         if space.state == State::Parked {
             self.make_ready(space);
         }
     }
 
-    /// After a trap of `space`: whether it goes on at once. If not it is where it belongs, and `hart` has to find something else.
+    /// After a trap of `space`: whether it goes on at once. If not it is where it belongs, and
+    /// `hart` has to find something else.
     #[inline(always)]
     pub(crate) fn goes_on(&mut self, hart: &mut Hart, space: &mut Space, expired: bool) -> bool {
         if space.doomed {
@@ -288,14 +295,14 @@ impl Kernel {
         self.kernel_stacks = kernel_stacks;
         for (level, queue) in self.queues.iter_mut().enumerate() {
             queue.bit = 1 << level;
-            // Its own level among them: who gives way lets its equals go first. But the trap's entry knows nothing of kernel stacks
-            // and must not find just the equals ready.
+            // Its own level among them: who gives way lets its equals go first. But the trap's entry knows
+            // nothing of kernel stacks and must not find just the equals ready.
             queue.before = u64::MAX << (level + usize::from(kernel_stacks));
         }
     }
 
-    /// A space that `space` shares mail with has ended, at whatever instruction. Kicks in any case: the bit that says that `space`
-    /// sleeps may have been taken by the one that died.
+    /// A space that `space` shares mail with has ended, at whatever instruction. Kicks in any case:
+    /// the bit that says that `space` sleeps may have been taken by the one that died.
     pub(crate) fn tell_gone(&mut self, space: &mut Space) {
         let Some(part) = (!space.part.is_null()).then_some(space.part) else { return };
         // SAFETY: as in `kick`.
@@ -303,8 +310,9 @@ impl Kernel {
         self.kick(space);
     }
 
-    /// The kernel has something to tell a space: by the same protocol as another space would, with the alarm as the thing made
-    /// true. May be called while that space is at any instruction of its own.
+    /// The kernel has something to tell a space: by the same protocol
+    /// as another space would, with the alarm as the thing made true.
+    /// May be called while that space is at any instruction of its own.
     pub(crate) fn tell_alarm(&mut self, space: &mut Space) {
         let Some(part) = (!space.part.is_null()).then_some(space.part) else { return };
         // SAFETY: as in `kick`; nothing but atomic words is touched.
@@ -321,7 +329,8 @@ impl Kernel {
     /// Every hart forgets all translations before it enters another space.
     pub(crate) fn flush_everywhere(&mut self) {
         for (_, hart) in hart::all() {
-            // SAFETY: written under the kernel's lock; the hart's own reading of it comes after it had the lock.
+            // SAFETY: written under the kernel's lock; the hart's own
+            // reading of it comes after it had the lock.
             unsafe {
                 if (*hart).flush == Flush::Never {
                     (*hart).flush = Flush::Once;
@@ -331,7 +340,8 @@ impl Kernel {
     }
 }
 
-/// What `hart` runs next, after a trap; waits if there is nothing. `expired`: its space had its slice.
+/// What `hart` runs next, after a trap; waits if there is nothing.
+/// `expired`: its space had its slice.
 #[inline(always)]
 pub(crate) fn choose(mut kernel: Held, hart: &mut Hart, expired: bool) -> *mut Space {
     if let Some(space) = space_at(hart.space)
@@ -363,8 +373,8 @@ pub(crate) fn find(mut kernel: Held, hart: &mut Hart) -> (Held, &'static mut Spa
             continue;
         }
         drop(kernel);
-        // Interrupts are off, but a pending one ends the wait: none that came since the look above is slept through.
-        // SAFETY: nothing but waiting.
+        // Interrupts are off, but a pending one ends the wait: none that came since the look above is slept
+        // through. SAFETY: nothing but waiting.
         unsafe { core::arch::asm!("wfi") };
         kernel = KERNEL.take();
         hart.busy = TOLD;
@@ -379,8 +389,8 @@ pub(crate) fn leave_space(hart: &mut Hart) {
     hart.space = ptr::null_mut();
 }
 
-/// Waits until no hart has the page table of `space`, which none runs any more: a hart that gave it up under the lock loads
-/// another behind it, and says so in its field after that (`trap::enter`).
+/// Waits until no hart has the page table of `space`, which none runs any more: a hart that gave it
+/// up under the lock loads another behind it, and says so in its field after that (`trap::enter`).
 pub(crate) fn wait_until_left(space: &Space) {
     for (_, hart) in hart::all() {
         // SAFETY: the hart's own field, which it is about to write.
@@ -390,15 +400,17 @@ pub(crate) fn wait_until_left(space: &Space) {
     }
 }
 
-/// In a loop that waits for another hart: waits for an interrupt with one pending, which is over at once. To a processor that is a
-/// pause. An emulator whose clock is its instructions runs one hart at a time, until that one waits or the next timer is due, and
-/// changes harts here.
+/// In a loop that waits for another hart: waits for an interrupt with one pending, which is over at
+/// once. To a processor that is a pause. An emulator whose clock is its instructions runs one hart
+/// at a time, until that one waits or the next timer is due, and changes harts here.
 fn let_other_harts_run() {
-    // SAFETY: the interrupt is taken back when it is taken (`Kernel::interrupts`), and asks for nothing.
+    // SAFETY: the interrupt is taken back when it is taken
+    // (`Kernel::interrupts`), and asks for nothing.
     unsafe { core::arch::asm!("csrsi sip, 1 << 1", "wfi") };
 }
 
-/// Every other hart that is not idle is to look at its space. Which of them runs the one that is meant no field says: a hart chooses
+/// Every other hart that is not idle is to look at its space. Which
+/// of them runs the one that is meant no field says: a hart chooses
 /// under the lock, and writes what it runs when it has let go of it.
 pub(crate) fn interrupt_the_others() {
     for (id, hart) in hart::all() {

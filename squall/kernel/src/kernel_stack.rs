@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classic mode as most kernels have it: a process has a kernel stack of its own and stays on it while it waits, and the hart's
-//! stack is for choosing. To get from one process to another is then two switches of stacks, from the one's to the hart's and
-//! from there to the other's, as in xv6 and rCore.
+//! The classic mode as most kernels have it: a process has a kernel stack of its
+//! own and stays on it while it waits, and the hart's stack is for choosing. To
+//! get from one process to another is then two switches of stacks, from the
+//! one's to the hart's and from there to the other's, as in xv6 and rCore.
 //!
-//! The kernel's lock is passed along with the processor: who switches has it, and who is switched to lets go of it.
+//! The kernel's lock is passed along with the processor: who switches
+//! has it, and who is switched to lets go of it.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
@@ -22,7 +24,8 @@ const LEFT: usize = 14;
 /// Words at the end of a stack that nobody may ever have written to.
 const UNUSED: usize = 16;
 
-/// Leaves this stack, noting in `leave` where, and goes on where `to` was left: what a function call keeps.
+/// Leaves this stack, noting in `leave` where, and goes on where `to`
+/// was left: what a function call keeps.
 #[unsafe(naked)]
 unsafe extern "C" fn switch(leave: *mut usize, to: usize) {
     naked_asm!(
@@ -65,8 +68,8 @@ extern "C" fn unlock(space: *mut Space) -> *mut Space {
     space
 }
 
-/// From the hart's stack: lets `space` go on where it is in the kernel until it gives up the processor, and then the next; returns
-/// one without a kernel stack.
+/// From the hart's stack: lets `space` go on where it is in the kernel until it gives up the
+/// processor, and then the next; returns one without a kernel stack.
 #[inline(never)]
 pub(crate) fn run(mut kernel: Held, hart: &mut Hart, mut space: &'static mut Space) -> *mut Space {
     loop {
@@ -81,7 +84,8 @@ pub(crate) fn run(mut kernel: Held, hart: &mut Hart, mut space: &'static mut Spa
     }
 }
 
-/// From a space's own stack: goes on at once, or leaves the processor to others until it is chosen again, on whatever hart.
+/// From a space's own stack: goes on at once, or leaves the processor to others until it is chosen
+/// again, on whatever hart.
 #[inline(always)]
 pub(crate) fn stay_or_leave(
     mut kernel: Held,
@@ -90,8 +94,8 @@ pub(crate) fn stay_or_leave(
     expired: bool,
 ) -> *mut Space {
     if hart.space.is_null() || !kernel.goes_on(hart, space, expired) {
-        // SAFETY: the hart's own stack was left by `run`. If the space has ended its stack may be given to others, but only once
-        // this hart has left it, since it has the lock until then.
+        // SAFETY: the hart's own stack was left by `run`. If the space has ended its stack may be given to
+        // others, but only once this hart has left it, since it has the lock until then.
         unsafe { switch(&raw mut space.left, hart.left) };
     }
     space

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks of the kernel itself, by the same image and the same rings as those of processes: the experiment's arm `kernel-task`.
+//! Tasks of the kernel itself, by the same image and the same rings as those of processes: the
+//! experiment's arm `kernel-task`.
 
 use core::ptr;
 

@@ -47,14 +47,16 @@ use crate::hart::{HARTS, Hart};
 use crate::kernel::{KERNEL, choose};
 use crate::page_table::{BASE, KERNEL_GIGABYTE, ROOT, mapped, physical};
 
-/// Whether a hart came to [`start`] yet. In what the file brings, since the rest of memory is cleared behind it.
+/// Whether a hart came to [`start`] yet. In what the file brings,
+/// since the rest of memory is cleared behind it.
 #[unsafe(link_section = ".data")]
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
-/// Where the firmware jumps to, on one hart, without translation: `a0` is its number, `a1` the device tree.
+/// Where the firmware jumps to, on one hart, without translation:
+/// `a0` is its number, `a1` the device tree.
 ///
-/// On one hart only: but OpenSBI 1.1 says that a hart may start before it has noted where (`sbi_hsm_hart_start`), and one that looks
-/// in between comes here again. It is one of the others.
+/// On one hart only: but OpenSBI 1.1 says that a hart may start before it has noted where
+/// (`sbi_hsm_hart_start`), and one that looks in between comes here again. It is one of the others.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".text.start")]
@@ -148,7 +150,8 @@ extern "C" fn first(id: usize, device_tree: usize) -> ! {
     let bits = number(kernel.command_line, "asid-bits").unwrap_or(16).min(16);
     kernel.processors_numbers = page_table::numbers().min(1 << bits);
     if kernel.processors_numbers < kernel.numbers {
-        // Not a number for each space: translations are forgotten at every change instead, and all spaces have number 0.
+        // Not a number for each space: translations are forgotten at
+        // every change instead, and all spaces have number 0.
         kernel.keep_translations(false);
     }
     for other in (0..HARTS).filter(|other| *other != id) {
@@ -174,8 +177,9 @@ fn run(kernel: kernel::Held, hart: &mut Hart) -> ! {
     unsafe { trap::enter(space) }
 }
 
-/// What the command line says behind `name:`. There are two words for the kernel: `spaces:N`, that space numbers end below N, and
-/// `asid-bits:N`, to see what becomes of a processor that has fewer than this one.
+/// What the command line says behind `name:`. There are two words for the
+/// kernel: `spaces:N`, that space numbers end below N, and `asid-bits:N`,
+/// to see what becomes of a processor that has fewer than this one.
 fn number(command_line: &[u8], name: &str) -> Option<usize> {
     let text = core::str::from_utf8(command_line).ok()?.trim_end_matches('\0');
     text.split_ascii_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix(':')?.parse().ok())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sv39: three levels of 512 entries, pages of 4 KiB (RISC-V privileged specification, 4.4).
 //!
-//! The upper half of every address space is the kernel's map of all memory, the same tables in all, marked global: entering
-//! the kernel changes no page table. The lower half is the process's.
+//! The upper half of every address space is the kernel's map of all memory, the same tables in all,
+//! marked global: entering the kernel changes no page table. The lower half is the process's.
 
 use crate::frames::{FRAME, Frames};
 use crate::register::{read, write};
@@ -32,8 +32,8 @@ pub(crate) const LEFT_BEHIND: usize = COPY_ON_WRITE;
 
 const FLAGS: usize = 0x3ff;
 
-/// Numbers of address spaces that this processor tells apart: what is written to bits of `satp` that it lacks does not stay
-/// (RISC-V privileged specification, 4.1.11).
+/// Numbers of address spaces that this processor tells apart: what is written to bits of `satp`
+/// that it lacks does not stay (RISC-V privileged specification, 4.1.11).
 pub(crate) fn numbers() -> usize {
     const NUMBERS: usize = 0xffff << 44;
     let satp = read!("satp");
@@ -47,7 +47,8 @@ pub(crate) fn numbers() -> usize {
 #[repr(C, align(4096))]
 pub(crate) struct Table([usize; ENTRIES]);
 
-/// The root that the boot's harts use, and idle ones: no process in it. `main.rs` fills in the first gigabytes.
+/// The root that the boot's harts use, and idle ones: no process in
+/// it. `main.rs` fills in the first gigabytes.
 #[unsafe(link_section = ".bss.boot")]
 pub(crate) static mut ROOT: Table = Table([0; ENTRIES]);
 
@@ -75,7 +76,8 @@ pub(crate) const fn frame_of(entry: usize) -> usize {
     entry >> 10 << 12
 }
 
-/// Maps all memory, before anything else: the kernel's own code may be read and executed, everything else read and written.
+/// Maps all memory, before anything else: the kernel's own code may be read and executed,
+/// everything else read and written.
 ///
 /// # Safety
 /// Runs once, on physical addresses, with `writable` the first physical address that is not code.
@@ -204,7 +206,8 @@ impl PageTable {
         true
     }
 
-    /// The first page that is mapped from `address` on, before `end`, which is a multiple of what a table of pages covers.
+    /// The first page that is mapped from `address` on, before `end`,
+    /// which is a multiple of what a table of pages covers.
     pub(crate) fn next_page(&self, mut address: usize, end: usize) -> Option<usize> {
         const TABLE: usize = ENTRIES * FRAME;
         // SAFETY: a table of this space.
@@ -232,8 +235,9 @@ impl PageTable {
         for_each_below(self.root, 2, 0, each)
     }
 
-    /// Copies the process's pages from `parent`: their contents, or with `on_write` only the promise of them. The pool and
-    /// mail are private and are not passed on. What is lacking when memory runs out is missing from the copy.
+    /// Copies the process's pages from `parent`: their contents, or with `on_write` only the
+    /// promise of them. The pool and mail are private and are not passed on. What is lacking
+    /// when memory runs out is missing from the copy.
     pub(crate) fn fork(
         &mut self,
         parent: &PageTable,
@@ -262,7 +266,8 @@ impl PageTable {
         })
     }
 
-    /// Gives the page of `address` a frame of its own if it is to be copied when written. Says whether that was the fault.
+    /// Gives the page of `address` a frame of its own if it is to be copied when written. Says
+    /// whether that was the fault.
     pub(crate) fn copy_on_write(&mut self, address: usize, frames: &mut Frames) -> Result<bool, NoMemory> {
         let is_copied = |place: &&mut usize| **place & (COPY_ON_WRITE | PRIVATE) == COPY_ON_WRITE;
         let Some(place) = self.find(address).filter(is_copied) else {
@@ -282,8 +287,8 @@ impl PageTable {
         Ok(true)
     }
 
-    /// The kernel's address of `address`, for as many bytes as there are up to the end of the page, if the process may
-    /// itself read it, or write it.
+    /// The kernel's address of `address`, for as many bytes as there are up to the end of the page,
+    /// if the process may itself read it, or write it.
     pub(crate) fn reach(&self, address: usize, write: bool) -> Option<(*mut u8, usize)> {
         let needed = USER | if write { WRITE } else { READ };
         let place = self.find(address).filter(|place| **place & needed == needed)?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The user programs, one file in ELF, which lies in the kernel's memory. What is only read is mapped from there.
+//! The user programs, one file in ELF, which lies in the kernel's
+//! memory. What is only read is mapped from there.
 
 use elf::ElfBytes;
 use elf::abi::{PF_W, PF_X, PT_LOAD};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The spaces that are ready: a queue for each level.
 //!
-//! Not a ring as that of a space's tasks, in which the running one stays: several harts take from a queue, so a space that runs is in
-//! none. To give way to an equal is to go behind the last and to take the first, which is the same five stores among two and among
-//! thousands; the trap's entry makes them in assembly.
+//! Not a ring as that of a space's tasks, in which the running one stays: several
+//! harts take from a queue, so a space that runs is in none. To give way to an
+//! equal is to go behind the last and to take the first, which is the same five
+//! stores among two and among thousands; the trap's entry makes them in assembly.
 
 use core::ptr;
 
@@ -25,7 +26,8 @@ pub(crate) struct Queue {
     pub(crate) first: *mut Place,
     /// Nobody's if nobody is ready.
     pub(crate) last: *mut Place,
-    /// The bits of [`crate::kernel::Kernel::ready`] of those who run before whoever gives way: its level's and those above.
+    /// The bits of [`crate::kernel::Kernel::ready`] of those who run before whoever gives way: its
+    /// level's and those above.
     pub(crate) before: u64,
     /// This level's own bit.
     pub(crate) bit: u64,

@@ -17,11 +17,12 @@ fn call(extension: usize, function: usize, a0: usize, a1: usize, a2: usize) -> i
     error
 }
 
-/// The latest time that is asked for: QEMU 7.2 turns timebase ticks into nanoseconds in 64 bits, and what overflows there is a
-/// timer that is always due. This is 1.7 years at 10 MHz.
+/// The latest time that is asked for: QEMU 7.2 turns timebase ticks into nanoseconds in 64 bits,
+/// and what overflows there is a timer that is always due. This is 1.7 years at 10 MHz.
 const LATEST: u64 = u64::MAX >> 15;
 
-/// The timer's next interrupt on this hart, in timebase ticks since power-on. Takes back one that is pending.
+/// The timer's next interrupt on this hart, in timebase ticks since
+/// power-on. Takes back one that is pending.
 pub(crate) fn set_timer(at: u64) {
     call(TIME, 0, at.min(LATEST) as usize, 0, 0);
 }
@@ -31,7 +32,8 @@ pub(crate) fn interrupt(harts: u64) {
     call(INTER_PROCESSOR, 0, harts as usize, 0, 0);
 }
 
-/// Starts a hart at a physical address, with `argument` in a1. Says whether there is such a hart, stopped.
+/// Starts a hart at a physical address, with `argument` in a1. Says
+/// whether there is such a hart, stopped.
 pub(crate) fn start(hart: usize, at: usize, argument: usize) -> bool {
     call(HART_STATE, 0, hart, at, argument) == 0
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The shared scheduler's code, which lies in the kernel's own and is mapped into every process from there.
+//! The shared scheduler's code, which lies in the kernel's own and is
+//! mapped into every process from there.
 
 use squall_scheduler::image::{Entries, IMAGE};
 
@@ -36,7 +37,8 @@ pub(crate) fn entries() -> Entries {
 /// One of its functions where the kernel can call it.
 pub(crate) fn here<F: Copy>(entry: F) -> F {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
-    // SAFETY: a function's address, moved by as much as the image is; its code refers to itself by distance.
+    // SAFETY: a function's address, moved by as much as the image is;
+    // its code refers to itself by distance.
     unsafe {
         let address: usize = core::mem::transmute_copy(&entry);
         core::mem::transmute_copy(&(address - IMAGE + (&raw const PAGES).addr()))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An address space: a process of the classic kind, and what an executor of coroutines runs in. The kernel schedules spaces.
+//! An address space: a process of the classic kind, and what an executor of coroutines runs in. The
+//! kernel schedules spaces.
 
 use core::ptr;
 
@@ -12,16 +13,18 @@ use crate::kernel_stack;
 use crate::page_table::{LEFT_BEHIND, NoMemory, PRIVATE, PageTable, READ, USER, WRITE, frame_of, mapped};
 use crate::ready::Place;
 
-/// Numbers of spaces, if the command line does not say that there are fewer: what an ASID has bits for. 0 is the kernel's.
+/// Numbers of spaces, if the command line does not say that there are
+/// fewer: what an ASID has bits for. 0 is the kernel's.
 pub(crate) const SPACES: usize = 1 << 16;
 
-/// Everything of one space that is the kernel's. It fills less than a frame and lies in one of its own.
+/// Everything of one space that is the kernel's. It fills less than a
+/// frame and lies in one of its own.
 #[repr(C)]
 pub(crate) struct Space {
     /// Its place among those that are ready.
     pub(crate) place: Place,
-    /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call. The first is 0 if it gave way from
-    /// the shared scheduler, which leaves nothing in registers.
+    /// The program counter, then `x1` to `x31`, of a space that was interrupted or made a call. The
+    /// first is 0 if it gave way from the shared scheduler, which leaves nothing in registers.
     pub(crate) registers: [usize; 32],
     /// Its page table, for the register of that name.
     pub(crate) satp: usize,
@@ -47,7 +50,8 @@ pub(crate) struct Space {
     /// Whose alarm goes off next.
     pub(crate) later: *mut Space,
     pub(crate) parent: *mut Space,
-    /// Children that live, then those that ended and were not waited for, as lists through `sibling`.
+    /// Children that live, then those that ended and were not waited
+    /// for, as lists through `sibling`.
     pub(crate) children: *mut Space,
     pub(crate) zombies: *mut Space,
     pub(crate) sibling: *mut Space,
@@ -75,8 +79,9 @@ pub(crate) enum State {
 /// A queue's place is its space: the trap's entry relies on it.
 const _: () = assert!(size_of::<Space>() <= FRAME && core::mem::offset_of!(Space, place) == 0);
 
-/// The resume point of a space that is not to go on: it faults there, since nothing is ever mapped at the page of address 0, and is
-/// ended for that fault, or, if it was killed, at the look at `doomed` that every trap but giving way begins with.
+/// The resume point of a space that is not to go on: it faults there, since nothing is ever mapped
+/// at the page of address 0, and is ended for that fault, or, if it was killed, at the look at
+/// `doomed` that every trap but giving way begins with.
 pub(crate) const NOWHERE: usize = 2;
 
 /// Registers by number.
@@ -98,8 +103,9 @@ impl Space {
         !self.place.previous.is_null()
     }
 
-    /// Whether it has an address that it can write `bytes` to, or read them from, is told by doing it: copies between the
-    /// kernel and the space, page by page. False if some of it is not the space's.
+    /// Whether it has an address that it can write `bytes` to, or read
+    /// them from, is told by doing it: copies between the kernel and
+    /// the space, page by page. False if some of it is not the space's.
     pub(crate) fn copy(
         &mut self,
         kernel: &mut Kernel,
@@ -138,8 +144,9 @@ impl Space {
             && same_page(&self.table, place, &from.table, MAIL + self.number * FRAME)
     }
 
-    /// The page of mail shared with `other`, made if there is none; its address in this space. `other` has it out of its reach until
-    /// it asks for it, too. What one of the two still shares with a space that ended is only its own to give up: the other may be using
+    /// The page of mail shared with `other`, made if there is none; its address in this space.
+    /// `other` has it out of its reach until it asks for it, too. What one of the two still
+    /// shares with a space that ended is only its own to give up: the other may be using
     /// its translations at this moment, on another hart.
     pub(crate) fn connect(&mut self, other: &mut Space, kernel: &mut Kernel) -> Result<usize, NoMemory> {
         let (here, there) = (MAIL + other.number * FRAME, MAIL + self.number * FRAME);
@@ -244,7 +251,8 @@ impl Kernel {
         Ok(space)
     }
 
-    /// A number that no space has, the one that was free longest: its translations are the likeliest to be gone.
+    /// A number that no space has, the one that was free longest: its
+    /// translations are the likeliest to be gone.
     fn free_number(&mut self) -> Option<usize> {
         for _ in 1..self.numbers {
             self.last_number = self.last_number % (self.numbers - 1) + 1;
@@ -261,8 +269,9 @@ impl Kernel {
         None
     }
 
-    /// Ends a space that no hart runs: its memory goes, its code waits for the parent, its children become the first space's, and
-    /// whom it shared mail with is told. With the first space the machine stops.
+    /// Ends a space that no hart runs: its memory goes, its code waits
+    /// for the parent, its children become the first space's, and whom it
+    /// shared mail with is told. With the first space the machine stops.
     pub(crate) fn end(&mut self, space: *mut Space, code: usize) {
         // SAFETY: spaces live until they are reaped, and change under the kernel's lock only.
         let space = unsafe { &mut *space };
@@ -357,8 +366,8 @@ fn same_page(one: &PageTable, here: usize, other: &PageTable, there: usize) -> b
 
 /// A space by its pointer in a list.
 pub(crate) fn space_at(space: *mut Space) -> Option<&'static mut Space> {
-    // SAFETY: spaces live until they are reaped, and are in lists only while they live. The kernel's lock is held, and no two
-    // references to one space are used at a time.
+    // SAFETY: spaces live until they are reaped, and are in lists only while they live. The kernel's
+    // lock is held, and no two references to one space are used at a time.
     unsafe { space.as_mut() }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The system calls. Whatever a process passes is checked here, and its memory is reached through its page table only.
+//! The system calls. Whatever a process passes is checked here, and
+//! its memory is reached through its page table only.
 
 use squall_scheduler::call::{Call, Counters, Executor, GREATEST_CODE, KILLED, Refusal, TURN_BY_TURN};
 use squall_scheduler::image::{MAIL, PART};
@@ -24,7 +25,8 @@ const MOST_BYTES: usize = 1 << 34;
 /// The most that one call prints: the console is slow, and the kernel's lock is held.
 const MOST_PRINTED: usize = 4096;
 
-/// The most that one call zeroes before interrupts are taken and other harts have the lock: some 40,000 instructions.
+/// The most that one call zeroes before interrupts are taken and
+/// other harts have the lock: some 40,000 instructions.
 const ZEROED_AT_ONCE: usize = 64 * FRAME;
 
 /// Bytes of the instruction `ecall`.
@@ -212,7 +214,8 @@ impl Kernel {
         Ok(0)
     }
 
-    /// Maps new memory from `at` on, or a piece of it: none if the call has to be made again to get the rest.
+    /// Maps new memory from `at` on, or a piece of it: none if the
+    /// call has to be made again to get the rest.
     fn give(
         &mut self,
         space: &mut Space,
@@ -264,7 +267,8 @@ impl Kernel {
         let entry = space.table.find(PART).ok_or(Refusal::Exhausted)?;
         space.part = mapped(frame_of(*entry));
         if how & TURN_BY_TURN != 0 {
-            // SAFETY: the part's first frame holds all of `Part`, which is zero: the space initialises the rest itself.
+            // SAFETY: the part's first frame holds all of `Part`,
+            // which is zero: the space initialises the rest itself.
             unsafe { (*space.part).ready.fetch_or(GIVE_WAY, Relaxed) };
         }
         let entries = scheduler_image::entries();

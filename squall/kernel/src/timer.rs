@@ -15,8 +15,8 @@ const SOFTWARE: usize = 1 << 1;
 pub(crate) struct Tick {
     /// Timebase ticks between two; none for none.
     pub(crate) interval: Option<u64>,
-    /// Whether it comes at all times, from the time of its handling on, as the document's did; else only where a slice may have
-    /// to end.
+    /// Whether it comes at all times, from the time of its handling on, as the document's did; else
+    /// only where a slice may have to end.
     pub(crate) always: bool,
 }
 
@@ -67,8 +67,8 @@ impl Kernel {
             return false;
         }
         hart.slice_end = self.tick.interval.map_or(u64::MAX, |interval| time + interval);
-        // Giving way in the shared scheduler renews nothing. Whoever runs here by that has its own slice from now on, not the rest
-        // of another's.
+        // Giving way in the shared scheduler renews nothing. Whoever runs here by that has its own slice
+        // from now on, not the rest of another's.
         let its_own = hart.slice_changes == hart.space_changes;
         hart.slice_changes = hart.space_changes;
         its_own || self.tick.always

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way into the kernel and out of it.
 //!
-//! There are two of each. A space that gave way in the shared scheduler has left nothing in registers that it needs, so nothing is
-//! saved, and when it goes on it finds only what its own memory holds, and in registers what the kernel left there: zero, or words
-//! of the kernel's that it can read and do nothing with (addresses of spaces and rings, page tables' roots, which levels are ready,
-//! how many changes there were). Everything else, an interrupt, a fault or a call, keeps all 31 registers and the program counter in
-//! the [`Space`]; one call, `YieldInEntry`, keeps them and then takes the short way.
+//! There are two of each. A space that gave way in the shared scheduler has left nothing in
+//! registers that it needs, so nothing is saved, and when it goes on it finds only what its own
+//! memory holds, and in registers what the kernel left there: zero, or words of the kernel's that
+//! it can read and do nothing with (addresses of spaces and rings, page tables' roots, which levels
+//! are ready, how many changes there were). Everything else, an interrupt, a fault or a call, keeps
+//! all 31 registers and the program counter in the [`Space`]; one call, `YieldInEntry`, keeps them
+//! and then takes the short way.
 //!
-//! `sscratch` has the hart whenever the kernel may be entered: outside it, and inside, where only a fault of the kernel itself does.
+//! `sscratch` has the hart whenever the kernel may be entered: outside it, and inside, where only a
+//! fault of the kernel itself does.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
@@ -30,7 +33,8 @@ const SUPERVISOR_BEFORE: usize = 1 << 8;
 /// Where a space's registers lie, the program counter first.
 const PC: usize = offset_of!(Space, registers);
 
-/// Keeps all registers of the space in `t0`, whose `tp` is in `sscratch` and whose `t0` was spilled.
+/// Keeps all registers of the space in `t0`, whose `tp` is in
+/// `sscratch` and whose `t0` was spilled.
 macro_rules! save {
     () => {
         "sd x1, {pc} + 8(t0)
@@ -71,8 +75,8 @@ macro_rules! save {
     };
 }
 
-/// The space in `t4`, whose queue is in `t5`, goes behind the last in it; the first, then in `a0`, is taken out. Where there is but one it
-/// is both.
+/// The space in `t4`, whose queue is in `t5`, goes behind the last in it; the first, then in `a0`,
+/// is taken out. Where there is but one it is both.
 macro_rules! turn {
     () => {
         "ld a5, {last}(t5)
@@ -431,7 +435,8 @@ pub(crate) fn accept() {
     write!("sie", TIMER_AND_SOFTWARE);
     // Programs may read cycle, time and instret. Linux keeps the first and the last from them.
     write!("scounteren", COUNTERS);
-    // Into programs: user mode, interrupts on; no floating-point registers, and the kernel reaches no user page by its address.
+    // Into programs: user mode, interrupts on; no floating-point registers, and the kernel reaches no
+    // user page by its address.
     write!("sstatus", 1 << 5);
 }
 

@@ -5,53 +5,61 @@
 #[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// From the shared scheduler only: let another space run. No register is kept but those that the image keeps, `gp` and `tp` among
-    /// those that are lost; see `image::hand_over`.
+    /// From the shared scheduler only: let another space run. No register is kept but those that
+    /// the image keeps, `gp` and `tp` among those that are lost; see `image::hand_over`.
     GiveWay = 0,
     /// Classic: go behind the other processes.
     Yield,
     /// (address, length): to the console, 4 KiB at most; how many bytes.
     Print,
-    /// (code): the space ends. A code beyond [`GREATEST_CODE`] would be the kernel's to give, and becomes that.
+    /// (code): the space ends. A code beyond [`GREATEST_CODE`] would
+    /// be the kernel's to give, and becomes that.
     Exit,
     /// (program, first word, second word, level): a new space from the same program; its number.
     Spawn,
     /// (1 for copy-on-write, 0 for a copy): a copy of this process; its number, and 0 in the copy.
     Fork,
-    /// (where to write the exit code, or 0): waits for a child to end; its number, or an error if there is none. The first space is
-    /// also told when all sleep ([`Refusal::AllSleep`]).
+    /// (where to write the exit code, or 0): waits for a child to end; its number, or an error if
+    /// there is none. The first space is also told when all sleep ([`Refusal::AllSleep`]).
     Wait,
     /// (number): ends a child.
     Kill,
-    /// (bytes): more memory, zeroed; its address. Given piece by piece: between two the caller can be interrupted, and killed. If memory
-    /// runs out on the way, what was given stays the caller's, at the address that the next call answers.
+    /// (bytes): more memory, zeroed; its address. Given piece by piece: between two the caller can
+    /// be interrupted, and killed. If memory runs out on the way, what was given stays the
+    /// caller's, at the address that the next call answers.
     Grow,
-    /// (number of tasks, [`Executor`]): gives this space its part of the pool, with room for so many tasks.
+    /// (number of tasks, [`Executor`]): gives this space its part of
+    /// the pool, with room for so many tasks.
     Pool,
     /// Sleeps until mail comes ([`crate::pool::ATTENTION`] is the token).
     Park,
     /// (number): tells a space that there is mail. Refused unless both have connected.
     Kick,
-    /// (number): shares a page of mail with a child, a sibling or the parent; its address. The other can reach the page, be kicked
+    /// (number): shares a page of mail with a child, a sibling or the
+    /// parent; its address. The other can reach the page, be kicked
     /// and hear of the caller's end only once it has connected, too.
     Connect,
     /// (timebase ticks from now): the kernel's mail has [`crate::mailbox::ALARM`] then.
     Alarm,
     /// (address of [`Counters`]): copies the kernel's counters.
     Count,
-    /// (timebase ticks, 0 for none): the interval of the timer's interrupt on this hart, and 1 to arm it as the document does.
+    /// (timebase ticks, 0 for none): the interval of the timer's interrupt on this hart, and 1 to
+    /// arm it as the document does.
     Tick,
     /// (address, length): copies the kernel's command line; its length.
     CommandLine,
-    /// (number of tasks, turns, where to write how many instructions that took): hands over between tasks of the kernel itself; how many
-    /// hand-overs the tasks counted.
+    /// (number of tasks, turns, where to write how many instructions that took): hands over between
+    /// tasks of the kernel itself; how many hand-overs the tasks counted.
     KernelTasks,
-    /// (0 or 1): whether address spaces keep their translations while others run. While no other space lives.
+    /// (0 or 1): whether address spaces keep their translations while
+    /// others run. While no other space lives.
     KeepTranslations,
-    /// (0 or 1): whether spaces made from now on have a kernel stack of their own, and are switched by way of it, as most kernels'
-    /// processes are. While no other space lives. Such a space has no part of the pool, and is less urgent than the first.
+    /// (0 or 1): whether spaces made from now on have a kernel stack of their own, and are switched
+    /// by way of it, as most kernels' processes are. While no other space lives. Such a space
+    /// has no part of the pool, and is less urgent than the first.
     KernelStacks,
-    /// As [`Call::Yield`], by the way of [`Call::GiveWay`], with all registers kept: the experiment's process at its shortest.
+    /// As [`Call::Yield`], by the way of [`Call::GiveWay`], with all registers kept: the
+    /// experiment's process at its shortest.
     YieldInEntry,
     /// This space's number.
     Myself,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the image of the scheduler is mapped, and how it is entered.
 //!
-//! The image is linked at [`IMAGE`] and lies there in every process, readable and executable. The kernel runs the same bytes
-//! where its map of all memory has them: the code refers to itself by distance only. At its head is the table [`Entries`].
+//! The image is linked at [`IMAGE`] and lies there in every process, readable and executable. The
+//! kernel runs the same bytes where its map of all memory has them: the code refers to itself by
+//! distance only. At its head is the table [`Entries`].
 
 use core::arch::asm;
 
@@ -32,9 +33,11 @@ pub struct Entries {
     pub resume_stackful: unsafe extern "C" fn(),
     /// Where the kernel lets a process go on that gave way from an executor of futures.
     pub resume_future: unsafe extern "C" fn(),
-    /// The running task goes behind the others of its level; returns when it is its turn again. By [`hand_over`] only.
+    /// The running task goes behind the others of its level; returns
+    /// when it is its turn again. By [`hand_over`] only.
     pub yield_now: unsafe extern "C" fn(*mut Part),
-    /// The running task leaves its ring; returns when it was woken and it is its turn. By [`hand_over`] only.
+    /// The running task leaves its ring; returns when it was woken
+    /// and it is its turn. By [`hand_over`] only.
     pub block: unsafe extern "C" fn(*mut Part),
     /// As `yield_now`, but without registers: says who is next. For tasks that are polled.
     pub step: unsafe extern "C" fn(*mut Part) -> *mut Task,
@@ -52,14 +55,15 @@ pub struct Entries {
     pub rotating_take_head: unsafe extern "C" fn(*mut Rotating) -> bool,
 }
 
-/// Bytes below the stack pointer that [`hand_over`] uses: nobody else writes to a stack, no interrupt and no signal. From the top,
-/// the address to go on at, and two registers.
+/// Bytes below the stack pointer that [`hand_over`] uses: nobody else writes to a stack, no
+/// interrupt and no signal. From the top, the address to go on at, and two registers.
 pub const BELOW: usize = 32;
 
-/// Calls one of the image's functions that hand over. They lose all registers, so that the compiler keeps what is needed behind this
-/// call, and no more; `s0` and `s1` it wants to keep itself and does not let an assembly block name as lost. `gp` and `tp` are lost too
-/// and cannot be named either: no program may keep anything there, and none does that is linked without `__global_pointer$` and has no
-/// thread-local variables.
+/// Calls one of the image's functions that hand over. They lose all registers, so that the compiler
+/// keeps what is needed behind this call, and no more; `s0` and `s1` it wants to keep itself and
+/// does not let an assembly block name as lost. `gp` and `tp` are lost too and cannot be named
+/// either: no program may keep anything there, and none does that is linked without
+/// `__global_pointer$` and has no thread-local variables.
 ///
 /// # Safety
 /// `part` is initialised and the caller's own, and its running task is what calls this.
@@ -82,7 +86,8 @@ pub unsafe fn hand_over(function: unsafe extern "C" fn(*mut Part), part: *mut Pa
     }
 }
 
-/// What a function call keeps, stored from where the stack pointer is on, as a piece of assembly: 104 bytes.
+/// What a function call keeps, stored from where the stack pointer is
+/// on, as a piece of assembly: 104 bytes.
 #[macro_export]
 macro_rules! store_what_a_call_keeps {
     () => {

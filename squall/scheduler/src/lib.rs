@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel and every process agree on: where the shared scheduler lies, what its pool looks like, and how a
-//! process talks to the kernel.
+//! What the kernel and every process agree on: where the shared scheduler lies, what its pool looks
+//! like, and how a process talks to the kernel.
 //!
 //! | to find | look in |
 //! |---|---|

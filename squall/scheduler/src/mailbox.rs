@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mail from one space to another: a page that only these two and the kernel can write.
 //!
-//! The receiver numbers the tasks that others may wake; such a number is a **door**. Waking is setting the door's bit and then
-//! announcing it by the wake protocol of `doorbell_core::wake`: the sender pays a system call only if the receiver has armed
-//! itself since it last collected its mail. A hostile neighbour can set any bit, which costs the receiver a look, or clear bits,
-//! which withholds its own mail. It reaches no third space: that one's mail lies in other pages.
+//! The receiver numbers the tasks that others may wake; such a number is a **door**. Waking is
+//! setting the door's bit and then announcing it by the wake protocol of `doorbell_core::wake`: the
+//! sender pays a system call only if the receiver has armed itself since it last collected its
+//! mail. A hostile neighbour can set any bit, which costs the receiver a look, or clear bits, which
+//! withholds its own mail. It reaches no third space: that one's mail lies in other pages.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
@@ -19,11 +20,12 @@ pub const DOORS: u32 = 64;
 /// The kernel's mail: the alarm went off ([`crate::call::Call::Alarm`]).
 pub const ALARM: u64 = 1;
 
-/// The kernel's mail: a space that this one is connected with has ended. It may have died between taking a waiter's bit (N4) and
-/// waking it (N6), and whoever waited for it waits for nobody now.
+/// The kernel's mail: a space that this one is connected with has ended. It may have died between
+/// taking a waiter's bit (N4) and waking it (N6), and whoever waited for it waits for nobody now.
 pub const GONE: u64 = 1 << 1;
 
-/// The kernel's mail to the first space: all sleep, itself too, and nobody is left who could wake one. It may end whom it likes.
+/// The kernel's mail to the first space: all sleep, itself too, and nobody is left who could wake
+/// one. It may end whom it likes.
 pub const ALL_SLEEP: u64 = 1 << 2;
 
 /// One direction of a connection.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The image of the shared scheduler: everything that may happen on the way from one task to the next.
+//! The image of the shared scheduler: everything that may happen on
+//! the way from one task to the next.
 //!
 //! `switch.rs` is the way between stacks, this file the one between tasks that are polled.
 #![no_std]

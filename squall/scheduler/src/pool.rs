@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pool: tasks in rings, one ring for each level of priority, a [`Part`] for each address space.
+//! The pool: tasks in rings, one ring for each level of priority, a
+//! [`Part`] for each address space.
 //!
-//! A ring holds the tasks of one level that can run, the running one among them. Who is next is who stands behind the running
-//! task, so giving up the processor is one step along the ring: a load and a store, whatever the number of tasks. Waking a
-//! task puts it behind all others of its level, and blocking takes it out; both touch two neighbours.
+//! A ring holds the tasks of one level that can run, the running one among them. Who is next is who
+//! stands behind the running task, so giving up the processor is one step along the ring: a load
+//! and a store, whatever the number of tasks. Waking a task puts it behind all others of its level,
+//! and blocking takes it out; both touch two neighbours.
 //!
-//! A part is written by the space that owns it and by the kernel. No other process has it mapped, and the kernel follows no
-//! pointer in it, so whoever scribbles over it harms itself. Of the words in it only [`Part::ready`] and [`Part::mail`] are
-//! written by both, and only with atomic operations.
+//! A part is written by the space that owns it and by the kernel. No other
+//! process has it mapped, and the kernel follows no pointer in it, so whoever
+//! scribbles over it harms itself. Of the words in it only [`Part::ready`]
+//! and [`Part::mail`] are written by both, and only with atomic operations.
 
 use core::ptr;
 use core::sync::atomic::AtomicU64;
@@ -142,7 +145,8 @@ impl Part {
         }
     }
 
-    /// Puts `task` behind the others of `level`, which is at most `LEVELS - 1`. Nothing if it is in a ring already.
+    /// Puts `task` behind the others of `level`, which is at most
+    /// `LEVELS - 1`. Nothing if it is in a ring already.
     ///
     /// # Safety
     /// `task` lives and stays where it is until it has left the ring.
@@ -173,7 +177,8 @@ impl Part {
         }
     }
 
-    /// The task that runs next: the executor if there is mail, else whose turn it is at the highest level.
+    /// The task that runs next: the executor if there is mail, else
+    /// whose turn it is at the highest level.
     #[inline(always)]
     pub fn choose(&mut self) -> *mut Task {
         // Acquire: pairs with the kernel's fetch_or behind the mail it speaks of.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The ready queue of the document that this kernel checks, with its two faults: a ring of 400 entries from which a task is
-//! deleted by taking every entry out and putting back all but one, and which counts itself 16 entries too long once it has
-//! wrapped.
+//! The ready queue of the document that this kernel checks, with its two faults: a ring of 400
+//! entries from which a task is deleted by taking every entry out and putting back all but one, and
+//! which counts itself 16 entries too long once it has wrapped.
 //!
-//! It is here so that the document's tables can be had again, and be explained. Nothing else uses it.
+//! It is here so that the document's tables can be had again, and be
+//! explained. Nothing else uses it.
 
 /// Entries of the ring.
 pub const ENTRIES: usize = 400;
@@ -25,8 +26,8 @@ pub struct Rotating {
 }
 
 impl Rotating {
-    /// The entries it believes to hold: the difference of the ends, modulo 2⁶⁴ and then modulo 400. As 2⁶⁴ mod 400 is 16,
-    /// a ring whose tail has wrapped counts 16 too many.
+    /// The entries it believes to hold: the difference of the ends, modulo 2⁶⁴ and then modulo 400.
+    /// As 2⁶⁴ mod 400 is 16, a ring whose tail has wrapped counts 16 too many.
     fn length(&self) -> usize {
         self.tail.wrapping_sub(self.front) % ENTRIES
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From one stack to another.
 //!
-//! Who hands over has told the compiler that all registers are lost (`image::hand_over`), so what is needed behind the hand-over is
-//! on the stack already, and no more than that. Here the address to go on at is added, and the stack pointer noted.
+//! Who hands over has told the compiler that all registers are lost (`image::hand_over`), so what
+//! is needed behind the hand-over is on the stack already, and no more than that. Here the address
+//! to go on at is added, and the stack pointer noted.
 
 use core::arch::naked_asm;
 use core::mem::offset_of;
@@ -106,8 +107,8 @@ pub(crate) unsafe extern "C" fn block(part: *mut Part) {
     )
 }
 
-/// Where the kernel lets a process go on whose stackful task gave way. Its other registers are another space's leavings
-/// until they are loaded here, before any code of the process runs.
+/// Where the kernel lets a process go on whose stackful task gave way. Its other registers are
+/// another space's leavings until they are loaded here, before any code of the process runs.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn resume_stackful() {
@@ -121,8 +122,8 @@ pub(crate) unsafe extern "C" fn resume_stackful() {
     )
 }
 
-/// Gives way with nothing on the stack but the executor of futures: the only frame there is, so that most registers are
-/// the compiler's to save, once, outside the executor's loop.
+/// Gives way with nothing on the stack but the executor of futures: the only frame there is, so
+/// that most registers are the compiler's to save, once, outside the executor's loop.
 #[unsafe(naked)]
 pub(crate) unsafe extern "C" fn give_way_from_future(part: *mut Part) {
     naked_asm!(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first program: reads the command line, a word for each thing to do, and does one after the other.
+//! The first program: reads the command line, a word for each thing
+//! to do, and does one after the other.
 //!
 //! | word | what it does |
 //! |---|---|
@@ -82,7 +83,8 @@ enum Arm {
     Across(usize),
 }
 
-/// Does what the command line says, and stops the machine: with 0 if all went well, with 2 if a word is not understood.
+/// Does what the command line says, and stops the machine: with 0 if
+/// all went well, with 2 if a word is not understood.
 pub(crate) fn run(me: usize) -> ! {
     let mut line = [0_u8; 8192];
     let length = must(Call::CommandLine, [(&raw mut line).expose_provenance(), line.len(), 0, 0]);

@@ -21,7 +21,8 @@ pub(crate) struct FutureTask<F> {
 
 static WAKER: RawWakerVTable = RawWakerVTable::new(|task| RawWaker::new(task, &WAKER), wake, wake, |_| {});
 
-/// Marks the task: the executor, which is polling it, looks at the mark. Nobody else has a task's waker here.
+/// Marks the task: the executor, which is polling it, looks at the
+/// mark. Nobody else has a task's waker here.
 fn wake(task: *const ()) {
     // SAFETY: a waker's pointer is a task's, of whose future only the type is not known.
     unsafe { (*task.cast_mut().cast::<FutureTask<()>>()).woken = true };
@@ -41,8 +42,8 @@ pub(crate) fn start<F: Future<Output = ()>>(place: *mut FutureTask<F>, level: us
     }
 }
 
-/// Polls all futures, which are of the type of those at `_first`, in the order of their ring until none is ready; how many
-/// were done.
+/// Polls all futures, which are of the type of those at `_first`, in the order of their ring until
+/// none is ready; how many were done.
 pub(crate) fn run<F: Future<Output = ()>>(_first: *mut FutureTask<F>) -> usize {
     let mut done = 0;
     // SAFETY: only the address is taken.

@@ -85,7 +85,8 @@ pub(crate) fn cycles() -> u64 {
     count
 }
 
-/// A line for the console, put together before it is written, so that lines of several spaces do not mix.
+/// A line for the console, put together before it is written, so that
+/// lines of several spaces do not mix.
 pub(crate) struct Line {
     text: [u8; 512],
     length: usize,

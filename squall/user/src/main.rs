@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Squall's user programs, all in one file: the kernel tells a new space by number which one it is (`program.rs`).
+//! Squall's user programs, all in one file: the kernel tells a new
+//! space by number which one it is (`program.rs`).
 #![no_std]
 #![no_main]
 

@@ -68,7 +68,8 @@ pub(crate) fn tasks_are_ready() -> bool {
 
 /// The connection with another space.
 pub(crate) fn connection(with: usize) -> &'static Connection {
-    // SAFETY: made by `connect`, for as long as the space lives; all of it is atomic but what the two agree on.
+    // SAFETY: made by `connect`, for as long as the space lives; all
+    // of it is atomic but what the two agree on.
     unsafe { &*core::ptr::with_exposed_provenance(MAIL + with * 4096) }
 }
 
@@ -104,7 +105,8 @@ impl Sleep for Token {
     }
 
     fn barrier(&mut self, _: usize) -> Result<(), Self::Error> {
-        // All who announce here do it with a fence; a neighbour that claims otherwise withholds its own mail only.
+        // All who announce here do it with a fence; a neighbour that
+        // claims otherwise withholds its own mail only.
         Ok(())
     }
 
@@ -136,7 +138,8 @@ impl Mail {
         alarm || self.boxes().any(Mailbox::has_knocks)
     }
 
-    /// Forgets the token, arms, looks: steps W1 to W5. After `false` any mail that comes leaves the token.
+    /// Forgets the token, arms, looks: steps W1 to W5. After `false`
+    /// any mail that comes leaves the token.
     pub(crate) fn listen(&self) -> bool {
         let Some(slot) = WaiterSlot::eventfd(0) else { unreachable!("there is a first slot") };
         // SAFETY: atomic words of this space's own part, which stays.

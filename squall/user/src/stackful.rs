@@ -6,11 +6,12 @@ use core::ops::Range;
 use crate::kernel::grow;
 use crate::scheduler::{block, insert, task};
 
-/// Bytes of a task's stack. The kernel puts nothing on it, so it holds what the task's own calls need: a few small frames. There is no
-/// guard page behind it.
+/// Bytes of a task's stack. The kernel puts nothing on it, so it holds what the task's own calls
+/// need: a few small frames. There is no guard page behind it.
 const STACK: usize = 1024;
 
-/// Stacks for the tasks of these numbers, made ready at `level` with `body` as what they do; false if there is no memory.
+/// Stacks for the tasks of these numbers, made ready at `level` with
+/// `body` as what they do; false if there is no memory.
 ///
 /// `body` gets the number of the task. When it returns, the task is over.
 pub(crate) fn start(tasks: Range<usize>, level: usize, body: extern "C" fn(usize)) -> bool {

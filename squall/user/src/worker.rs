@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random spawning, waking, sleeping and killing.
 //!
-//! Two workers make a pair. Each has some tasks; task i of one and task i of the other wake each other by turns, so a wake-up that
-//! is lost is a pair that never ends. In between they yield, sleep between nothing and a minute, or make a process that ends at
-//! once. The first space makes several pairs at a time, kills one or both of some at random moments, and looks after each round
+//! Two workers make a pair. Each has some tasks; task i of one and task i of the other wake each
+//! other by turns, so a wake-up that is lost is a pair that never ends. In between they yield,
+//! sleep between nothing and a minute, or make a process that ends at once. The first space makes
+//! several pairs at a time, kills one or both of some at random moments, and looks after each round
 //! that all memory came back. Whose partner was killed hears of it from the kernel, and ends.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -39,7 +40,8 @@ static ME: AtomicUsize = AtomicUsize::new(0);
 static PARTNER: AtomicUsize = AtomicUsize::new(0);
 static SEED: AtomicUsize = AtomicUsize::new(0);
 static ALIVE: AtomicUsize = AtomicUsize::new(TASKS);
-/// A task sleeps for less than two to the power of this, in timebase ticks of 100 ns, with all magnitudes as likely.
+/// A task sleeps for less than two to the power of this, in timebase
+/// ticks of 100 ns, with all magnitudes as likely.
 static LONGEST_SLEEP: AtomicUsize = AtomicUsize::new(0);
 static PARTNER_IS_GONE: AtomicBool = AtomicBool::new(false);
 static WOKEN: [AtomicUsize; TASKS] = [const { AtomicUsize::new(0) }; TASKS];
@@ -154,7 +156,8 @@ pub(crate) fn run(seed: usize, longest_sleep: usize, me: usize, parent: usize) -
     exit(0)
 }
 
-/// Wakes the tasks that the partner knocked for, and those whose time has come; sets the alarm for the others.
+/// Wakes the tasks that the partner knocked for, and those whose time
+/// has come; sets the alarm for the others.
 fn deliver() {
     let partner = PARTNER.load(Relaxed);
     let told = take_mail();

@@ -3,9 +3,10 @@
 //!
 //! # Summary
 //!
-//! Indices count bytes, run freely and wrap at the end of their type; a place in the ring is an index modulo the
-//! capacity, a power of two. A record is one word and its payload, padded to [`unit`](Word::UNIT) bytes. It never wraps:
-//! what is left before the end of the ring is skipped if a record does not fit there.
+//! Indices count bytes, run freely and wrap at the end of their type; a place in the ring is an
+//! index modulo the capacity, a power of two. A record is one word and its payload, padded to
+//! [`unit`](Word::UNIT) bytes. It never wraps: what is left before the end of the ring is skipped
+//! if a record does not fit there.
 //!
 //! # Details
 //!
@@ -17,8 +18,9 @@
 //! | 1 | a message of `count` bytes |
 //! | 2 | `count` units are skipped, the word's own among them; at most to the end of the ring |
 //!
-//! Every function is generic over the width. The program runs on `u64`; the tests go through **all** states of `u8`.
-//! That says something about `u64` because no function contains a constant that depends on the width.
+//! Every function is generic over the width. The program runs on `u64`; the tests go through
+//! **all** states of `u8`. That says something about `u64` because no function contains a constant
+//! that depends on the width.
 
 use crate::violation::PeerViolation;
 use core::fmt::Debug;
@@ -124,8 +126,9 @@ pub fn until_wrap<I: Word>(index: I, capacity: I) -> I {
 
 /// The longest message of a lane: its record takes at most three eighths of the ring.
 ///
-/// A record that does not fit before the end of the ring costs up to its own size in skipped bytes, and a receiver
-/// may hold back up to an eighth before it says that it is done with them ([`may_hold_back`]): with three eighths
+/// A record that does not fit before the end of the ring costs up to its own
+/// size in skipped bytes, and a receiver may hold back up to an eighth before
+/// it says that it is done with them ([`may_hold_back`]): with three eighths
 /// there is room for any message as soon as everything before it was received.
 #[inline(always)]
 pub fn longest<I: Word>(capacity: I) -> I {
@@ -188,7 +191,8 @@ pub struct Reserved<I> {
     pub start: I,
 }
 
-/// Finds `size` bytes in one piece for a record, and room for the word behind it. `None` while there is none.
+/// Finds `size` bytes in one piece for a record, and room for the
+/// word behind it. `None` while there is none.
 ///
 /// `tail` is at most `capacity` ahead of `head`, and `size` is a [`record_size`].
 #[inline(always)]
@@ -201,8 +205,8 @@ pub fn reserve<I: Word>(capacity: I, tail: I, head: I, size: I) -> Option<Reserv
     if needed <= free { Some(Reserved { skip, start: tail.plus(skip) }) } else { None }
 }
 
-/// As [`reserve`], while the word at index `hurdle` is still to be read: skips it if the record and the word behind it do not
-/// fit before.
+/// As [`reserve`], while the word at index `hurdle` is still to be read: skips it if the record and
+/// the word behind it do not fit before.
 ///
 /// `head` is at the ring's first place, `tail` in the same lap before `hurdle`.
 #[inline(always)]
@@ -228,8 +232,8 @@ pub fn open<I: Word>(capacity: I, tail: I, head: I) -> I {
     free.min(until_wrap(tail, capacity))
 }
 
-/// The index that must be released before there is room for a record of `size` bytes behind `tail`, less one: where a
-/// sender wants to be woken.
+/// The index that must be released before there is room for a record of `size` bytes behind `tail`,
+/// less one: where a sender wants to be woken.
 pub fn room_wanted<I: Word>(capacity: I, tail: I, size: I) -> I {
     let rest = until_wrap(tail, capacity);
     let skip = if size <= rest { I::ZERO } else { rest };
@@ -238,8 +242,8 @@ pub fn room_wanted<I: Word>(capacity: I, tail: I, size: I) -> I {
 
 /// The length of the message whose word this is; of any other word a number beyond every length.
 ///
-/// What [`decode`] says at leisure, for the common case: a word is a message's at its place if this is at most
-/// [`longest`] and at most what is left of the ring there.
+/// What [`decode`] says at leisure, for the common case: a word is a message's at its place if this
+/// is at most [`longest`] and at most what is left of the ring there.
 #[inline(always)]
 pub fn length_at_once<I: Word>(word: I) -> I {
     // The two bits of the kind come to the high end, and only a message's are 0 by then.
@@ -266,8 +270,8 @@ pub enum Record<I> {
 /// Takes the word at `index` apart.
 ///
 /// # Errors
-/// [`PeerViolation::BadValue`] if it means nothing; [`PeerViolation::LengthOutOfRange`] if the record would leave the
-/// ring or be longer than any.
+/// [`PeerViolation::BadValue`] if it means nothing; [`PeerViolation::LengthOutOfRange`] if the
+/// record would leave the ring or be longer than any.
 #[inline(always)]
 pub fn decode<I: Word>(word: I, index: I, capacity: I) -> Result<Record<I>, PeerViolation> {
     if word == I::ZERO {
@@ -295,10 +299,11 @@ pub fn decode<I: Word>(word: I, index: I, capacity: I) -> Result<Record<I>, Peer
     Err(PeerViolation::BadValue { field: "record", value: word.wide() })
 }
 
-/// Does moving an index from `old` to `new` pass `wanted`, at which the other side wants to be woken?
+/// Does moving an index from `old` to `new` pass `wanted`, at which
+/// the other side wants to be woken?
 ///
-/// The rule of virtio's EVENT_IDX (Virtual I/O Device specification 1.2, 2.7.10): wake if `wanted` is among
-/// `old ..= new - 1`.
+/// The rule of virtio's EVENT_IDX (Virtual I/O Device specification 1.2, 2.7.10): wake if `wanted`
+/// is among `old ..= new - 1`.
 #[inline(always)]
 pub fn passes<I: Word>(wanted: I, old: I, new: I) -> bool {
     new.minus(wanted).minus(I::ONE) < new.minus(old)
@@ -438,7 +443,8 @@ mod tests {
         }
     }
 
-    /// Every (capacity, head, hurdle, tail) of a lane that began again: the first three in one lap, in this order.
+    /// Every (capacity, head, hurdle, tail) of a lane that began
+    /// again: the first three in one lap, in this order.
     fn states_begun_again() -> impl Iterator<Item = (u8, u8, u8, u8)> {
         CAPACITIES.into_iter().flat_map(|capacity| {
             let laps = units().filter(move |index| index % capacity == 0);

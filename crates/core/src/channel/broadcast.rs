@@ -11,20 +11,23 @@
 //! P5 announce, to every subscriber
 //! ```
 //!
-//! Each subscriber has its own cursor, in memory that only it and the publisher share; the log can be mapped read-only.
-//! A record is that of a [lane](super::lane), its payload preceded by eight bytes that number it, so that a
-//! subscriber who was overtaken can tell how many messages it missed.
+//! Each subscriber has its own cursor, in memory that only it and the
+//! publisher share; the log can be mapped read-only. A record is that of a
+//! [lane](super::lane), its payload preceded by eight bytes that number it, so
+//! that a subscriber who was overtaken can tell how many messages it missed.
 //!
 //! # Why a subscriber never takes an overwritten message for a good one
 //!
-//! If any load of B2 sees a store of P3 that destroys the message at the cursor, then the fences P2 and B3 order the
-//! store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This is the argument of a sequence lock.
-//! The floor itself is released and acquired: a subscriber that jumps to it finds a tail that is not behind it.
+//! If any load of B2 sees a store of P3 that destroys the message at the cursor, then the fences P2
+//! and B3 order the store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This
+//! is the argument of a sequence lock. The floor itself is released and acquired: a subscriber that
+//! jumps to it finds a tail that is not behind it.
 //!
-//! What is read of the message later, where it lies, is a B2 too, and good if B3 and B4 follow ([`Here::is_intact`]).
+//! What is read of the message later, where it lies, is a B2 too, and
+//! good if B3 and B4 follow ([`Here::is_intact`]).
 //!
-//! A publisher that dies before P4 has published nothing. A hostile publisher can only make a subscriber copy
-//! nonsense out of the log: word and indices are copied once and checked.
+//! A publisher that dies before P4 has published nothing. A hostile publisher can only make a
+//! subscriber copy nonsense out of the log: word and indices are copied once and checked.
 
 use super::arithmetic::{
     Record, Reserved, advanced, decode, longest, message_word, place, record_size, reserve, skip_word,
@@ -82,8 +85,8 @@ impl Publisher {
         self.number
     }
 
-    /// Where the floor must be before there is room for a message of `length` bytes. What lies below it will be
-    /// overwritten.
+    /// Where the floor must be before there is room for a message of `length` bytes. What lies
+    /// below it will be overwritten.
     ///
     /// # Errors
     /// [`PeerViolation`] if somebody else has written into the log.
@@ -97,8 +100,8 @@ impl Publisher {
         Ok(floor)
     }
 
-    /// Where one begins who is to receive the last `most` messages, or as many of them as are still there: its cursor, and how many
-    /// were published before.
+    /// Where one begins who is to receive the last `most` messages, or as many of them as are still
+    /// there: its cursor, and how many were published before.
     ///
     /// # Errors
     /// [`PeerViolation`] if somebody else has written into the log.
@@ -118,7 +121,8 @@ impl Publisher {
         Ok((if left == 0 { self.tail } else { cursor }, self.number.wrapping_sub(left)))
     }
 
-    /// The index behind the record at `index`, which is between floor and tail, and whether that is a message.
+    /// The index behind the record at `index`, which is between floor
+    /// and tail, and whether that is a message.
     fn behind_record(&self, index: u64, log: &impl Log) -> Result<(u64, bool), PeerViolation> {
         let word = log.word(place(index, self.capacity)).load(Ordering::Relaxed);
         let (step, is_message) = match decode(word, index, self.capacity)? {
@@ -133,8 +137,9 @@ impl Publisher {
         Ok((behind, is_message))
     }
 
-    /// P1 to P3: makes room by moving the floor to `floor`, as [`floor_for`](Self::floor_for) said, and writes the
-    /// number; `payload` writes the message to the place in the ring it is given. P4: publishes it.
+    /// P1 to P3: makes room by moving the floor to `floor`, as [`floor_for`](Self::floor_for) said,
+    /// and writes the number; `payload` writes the message to the place in the ring it is
+    /// given. P4: publishes it.
     pub fn publish(&mut self, floor: u64, length: u64, log: &impl Log, payload: impl FnOnce(u64)) {
         self.publish_with::<Complete>(floor, length, log, payload);
     }
@@ -278,8 +283,9 @@ impl Subscriber {
         log.tail().load(Ordering::Acquire) != self.cursor
     }
 
-    /// B1 to B4: copies the next message. `copy` is given a place in the ring and a length, and copies; its result
-    /// counts only if this returns a message. It may be called more than once.
+    /// B1 to B4: copies the next message. `copy` is given a place in
+    /// the ring and a length, and copies; its result counts only if
+    /// this returns a message. It may be called more than once.
     ///
     /// # Errors
     /// [`PeerViolation`] if what the publisher wrote is no log.
@@ -362,8 +368,9 @@ impl Subscriber {
     }
 }
 
-/// How often a subscriber catches up with the floor before it reports that it found nothing: a publisher, honest and
-/// fast or hostile, can overtake it again each time, and the caller has a deadline to look at.
+/// How often a subscriber catches up with the floor before it reports
+/// that it found nothing: a publisher, honest and fast or hostile, can
+/// overtake it again each time, and the caller has a deadline to look at.
 const MOST_TURNS: u32 = 16;
 
 /// Which steps are taken. Everything outside the tests takes [`Complete`].
@@ -403,8 +410,8 @@ mod tests {
         }
     }
 
-    /// Every index a publisher can have from a subscriber's on, those about half of all indices ahead, and some that are
-    /// none.
+    /// Every index a publisher can have from a subscriber's on, those about half of all indices
+    /// ahead, and some that are none.
     fn distances() -> impl Iterator<Item = u64> + Clone {
         let half = 1_u64 << 63;
         let around =

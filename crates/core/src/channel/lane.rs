@@ -13,57 +13,64 @@
 //! S5 announce                                     R5 now and then: write `released` (release), announce
 //! ```
 //!
-//! There is no shared tail. The word of a record says that it is committed, so a short message costs the receiver one
-//! cache line: word and payload together. The receiver's index is private too; `released` follows it when an eighth of
-//! the ring has been consumed, and, without an announcement, when the ring is found empty.
+//! There is no shared tail. The word of a record says that it is committed, so a short message
+//! costs the receiver one cache line: word and payload together. The receiver's index is private
+//! too; `released` follows it when an eighth of the ring has been consumed, and, without an
+//! announcement, when the ring is found empty.
 //!
-//! What both sides do for nearly every message is a few comparisons with numbers they keep to themselves: the sender
-//! knows how many bytes are open in one piece before it must look at `released` again, the receiver how long a message
-//! may be. Everything else is out of line.
+//! What both sides do for nearly every message is a few comparisons with numbers they keep to
+//! themselves: the sender knows how many bytes are open in one piece before it must look at
+//! `released` again, the receiver how long a message may be. Everything else is out of line.
 //!
 //! # Why the receiver never takes an old word for a new one
 //!
-//! The word at the receiver's index was written by S3 of the record before (or is one of the zeroes the memory began
-//! with), and becomes non-zero by the S4 of its own record alone. S3 comes before the S4 that lets the receiver come
-//! here, and R1 acquires what S4 released. Where a record does not fit before the end of the ring, the sender writes 0
-//! into the ring's first word and then a skip into the word at its tail: a record without a payload, by S3 and S4.
+//! The word at the receiver's index was written by S3 of the record before (or is one of the zeroes
+//! the memory began with), and becomes non-zero by the S4 of its own record alone. S3 comes before
+//! the S4 that lets the receiver come here, and R1 acquires what S4 released. Where a record does
+//! not fit before the end of the ring, the sender writes 0 into the ring's first word and then a
+//! skip into the word at its tail: a record without a payload, by S3 and S4.
 //!
 //! # Beginning again
 //!
-//! What went through a large ring once has left the caches until the next message comes there. So a sender that finds
-//! everything released, and is further on than `WINDOW` (on one processor `WINDOW_ON_ONE_CPU`), skips the rest of the ring though there is room, and writes
-//! where it wrote not long ago.
+//! What went through a large ring once has left the caches until the next message
+//! comes there. So a sender that finds everything released, and is further on
+//! than `WINDOW` (on one processor `WINDOW_ON_ONE_CPU`), skips the rest of the
+//! ring though there is room, and writes where it wrote not long ago.
 //!
-//! What it skips holds nothing, and the receiver has released all before: from then on it is free but for one word, the
-//! skip itself, which the receiver is still to read. The sender goes around this *hurdle* by another skip, until it sees that the
-//! receiver has followed. So a ring begun again takes as many messages as another, but for two units and what does not
-//! fit in one piece. That the index runs on by up to a lap where nothing lies changes no order: S1 acquired the release of all
-//! that was read there, and the hurdle is in nobody's record.
+//! What it skips holds nothing, and the receiver has released all before: from then on it is free
+//! but for one word, the skip itself, which the receiver is still to read. The sender goes around
+//! this *hurdle* by another skip, until it sees that the receiver has followed. So a ring begun
+//! again takes as many messages as another, but for two units and what does not fit in one piece.
+//! That the index runs on by up to a lap where nothing lies changes no order: S1 acquired the
+//! release of all that was read there, and the hurdle is in nobody's record.
 //!
 //! # Why a release may go unannounced
 //!
-//! A sender that sleeps for room was told of none that is enough for its message. Of the ring a receiver has told all
-//! but what it holds back, less than an eighth ([`may_hold_back`]). When it has received everything, there is
-//! room for any message even so, hence the index that the sender wants was passed by what was told: it does not sleep.
-//! A receiver that has not told of following a skip that began the ring again holds back that skip and what lies behind, less than an
+//! A sender that sleeps for room was told of none that is enough for its message. Of the ring a
+//! receiver has told all but what it holds back, less than an eighth ([`may_hold_back`]). When it
+//! has received everything, there is room for any message even so, hence the index that the sender
+//! wants was passed by what was told: it does not sleep. A receiver that has not told of following
+//! a skip that began the ring again holds back that skip and what lies behind, less than an
 //! eighth together: between them and the hurdle there are six eighths.
 //!
 //! # A sender killed at any instruction
 //!
-//! Before S4 the message does not exist; after S4 it is complete. Nothing has to be repaired: a successor walks from
-//! `released` along the words until it finds a 0 ([`Sender::attach`]). A skip to the ring's first place that is the first of
-//! them is a hurdle, whether its writer began again or had no room.
+//! Before S4 the message does not exist; after S4 it is complete. Nothing has
+//! to be repaired: a successor walks from `released` along the words until it
+//! finds a 0 ([`Sender::attach`]). A skip to the ring's first place that is the
+//! first of them is a hurdle, whether its writer began again or had no room.
 //!
 //! # A receiver killed at any instruction
 //!
-//! A successor begins at `released` and gets again what its predecessor had received and not released: every message
-//! at least once.
+//! A successor begins at `released` and gets again what its predecessor had received and not
+//! released: every message at least once.
 //!
 //! # A hostile peer
 //!
-//! The sender uses one value of the receiver's, `released`, copied once, and accepts it only between the last one and
-//! its own index. The receiver uses the record's word, copied once, and accepts it only if the record lies in the
-//! ring. Neither lets the other make it touch anything outside.
+//! The sender uses one value of the receiver's, `released`, copied once,
+//! and accepts it only between the last one and its own index. The receiver
+//! uses the record's word, copied once, and accepts it only if the record
+//! lies in the ring. Neither lets the other make it touch anything outside.
 
 use super::arithmetic::{
     Record, Reserved, advanced, decode, length_at_once, longest, may_hold_back, message_word, open, passes,
@@ -74,20 +81,23 @@ use crate::index::Capacity;
 use crate::sync::{AtomicU64, Ordering};
 use crate::violation::PeerViolation;
 
-/// So many bytes of the ring are used again and again as long as the receiver keeps up, and two messages if they are longer.
+/// So many bytes of the ring are used again and again as long as the receiver keeps up, and two
+/// messages if they are longer.
 ///
-/// As much as a core has for itself (1 MiB where it was chosen): with less, the lines that are written anew are still in the
-/// receiver's cache and must be taken from there, which takes twice as long between two cores as from the cache they share;
-/// with more, they are in none.
+/// As much as a core has for itself (1 MiB where it was chosen): with less, the lines that are
+/// written anew are still in the receiver's cache and must be taken from there, which takes twice
+/// as long between two cores as from the cache they share; with more, they are in none.
 ///
 /// Where faults are injected it is so small that the tests' rings begin again.
 const WINDOW: u64 = if cfg!(feature = "fault_injection") { 128 } else { 1 << 20 };
-/// The same where both sides share a processor: what the receiver has read lies in the sender's own cache, and the less of it is
-/// used, with both directions and what the messages are copied from, the nearer it stays.
+/// The same where both sides share a processor: what the receiver has read
+/// lies in the sender's own cache, and the less of it is used, with both
+/// directions and what the messages are copied from, the nearer it stays.
 const WINDOW_ON_ONE_CPU: u64 = if cfg!(feature = "fault_injection") { 64 } else { 128 << 10 };
 
-/// At most so many records without a message lie in front of one: a skip to the ring's first place, one around the hurdle, and
-/// what a sender leaves that gave its room back. One more is a hostile sender's.
+/// At most so many records without a message lie in front of one: a skip
+/// to the ring's first place, one around the hurdle, and what a sender
+/// leaves that gave its room back. One more is a hostile sender's.
 const MOST_SKIPS: u32 = 4;
 
 /// Does a ring of `capacity` bytes begin again sooner where both sides share a processor?
@@ -104,11 +114,12 @@ pub trait Shared {
     fn released(&self) -> &AtomicU64;
 }
 
-/// Room for one message: a record's word, and behind it in one piece as many bytes as the message may have.
+/// Room for one message: a record's word, and behind it in one piece
+/// as many bytes as the message may have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Room {
-    /// The sender's index, where the record begins, and what leaves its place: kept at hand, for what lies in memory would be loaded
-    /// anew behind the payload.
+    /// The sender's index, where the record begins, and what leaves its place: kept at hand, for
+    /// what lies in memory would be loaded anew behind the payload.
     tail: u64,
     mask: u64,
     most: u64,
@@ -145,14 +156,15 @@ pub struct Sender {
     mask: u64,
     longest: u64,
     tail: u64,
-    /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look, less what was
-    /// published since, and never more than the longest record takes.
+    /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look,
+    /// less what was published since, and never more than the longest record takes.
     open: u64,
     /// Everything before is free: what was released, or behind it what was skipped to begin again.
     head: u64,
     /// The last `released` that was checked.
     released: u64,
-    /// The index, a lap after the receiver's, at whose place it is still to read the skip that began the ring again.
+    /// The index, a lap after the receiver's, at whose place it is
+    /// still to read the skip that began the ring again.
     hurdle: Option<u64>,
     window: u64,
     /// Up to where the receiver was told.
@@ -160,7 +172,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Finds out where the lane's messages end: walks along the records from what the receiver has released.
+    /// Finds out where the lane's messages end: walks along the
+    /// records from what the receiver has released.
     ///
     /// # Errors
     /// [`PeerViolation`] if what lies there is not a lane.
@@ -198,8 +211,8 @@ impl Sender {
         (self.window, self.open) = (bytes, 0);
     }
 
-    /// Says whether both sides run on one processor, as far as is known: then the ring begins again sooner. Only for a ring that
-    /// [`depends_on_cpus`].
+    /// Says whether both sides run on one processor, as far as is known: then the ring begins again
+    /// sooner. Only for a ring that [`depends_on_cpus`].
     pub fn set_on_one_cpu(&mut self, are: bool) {
         let window = if are { WINDOW_ON_ONE_CPU } else { WINDOW };
         if self.window != window {
@@ -213,15 +226,17 @@ impl Sender {
         self.longest
     }
 
-    /// S1, as far as no look at the receiver's word is needed: room for a message of at most `most` bytes, fewer than half of
-    /// all that a `u64` counts. `None` too if it is longer than [`longest`](Self::longest).
+    /// S1, as far as no look at the receiver's word is needed: room for a message of at most `most`
+    /// bytes, fewer than half of all that a `u64` counts. `None` too if it is longer than
+    /// [`longest`](Self::longest).
     #[inline(always)]
     pub fn room_at_once(&self, most: u64) -> Option<Room> {
         let left = self.open.checked_sub(record_size(most))?;
         Some(Room { tail: self.tail, mask: self.mask, most, left })
     }
 
-    /// S1. As [`room_at_once`](Self::room_at_once), after a look if need be. `None` while there is none.
+    /// S1. As [`room_at_once`](Self::room_at_once), after a look if
+    /// need be. `None` while there is none.
     ///
     /// # Errors
     /// [`PeerViolation`] if the receiver released what it cannot have.
@@ -246,7 +261,8 @@ impl Sender {
         // Around a hurdle only if it is still one.
         let around = reserved.is_some_and(|reserved| reserved.skip > 0) && self.hurdle.is_some();
         if reserved.is_none() || around || may_begin_again {
-            // Acquire: pairs with the release in `Receiver::release`, after which the receiver reads no more there.
+            // Acquire: pairs with the release in `Receiver::release`,
+            // after which the receiver reads no more there.
             let now = shared.released().load(Ordering::Acquire);
             self.follow(now).inspect_err(|_| self.open = 0)?;
             reserved = self.reserve(size);
@@ -305,7 +321,8 @@ impl Sender {
         self.open = open.min(until_look.max(size));
     }
 
-    /// S3 and S4: publishes a message of `length` bytes, at most what was reserved, whose payload was written.
+    /// S3 and S4: publishes a message of `length` bytes, at most what
+    /// was reserved, whose payload was written.
     #[inline(always)]
     pub fn publish(&mut self, room: &Room, length: u64, shared: &impl Shared) {
         self.publish_with::<Complete>(room, length, shared);
@@ -317,8 +334,8 @@ impl Sender {
         Self::store_last::<S>(tail & room.mask, room.start(), message_word(length), shared);
     }
 
-    /// The sender's own part of publishing a message of `length` bytes, of which it returns as many as were reserved, and its new
-    /// index.
+    /// The sender's own part of publishing a message of `length` bytes, of which it returns as many
+    /// as were reserved, and its new index.
     #[inline(always)]
     fn advance(&mut self, room: &Room, length: u64) -> (u64, u64) {
         let length = length.min(room.most);
@@ -358,8 +375,8 @@ impl Sender {
         self.tail.wrapping_sub(self.announced)
     }
 
-    /// Must the receiver be woken that asked to be when `wanted` is committed? Asked after the fence of an
-    /// announcement, of all that was published since the last.
+    /// Must the receiver be woken that asked to be when `wanted` is committed? Asked after the
+    /// fence of an announcement, of all that was published since the last.
     #[inline(always)]
     pub fn reaches(&self, wanted: u64) -> bool {
         passes(wanted, self.announced, self.tail)
@@ -380,7 +397,8 @@ impl Sender {
         room_wanted(self.capacity, self.tail, record_size(most))
     }
 
-    /// Has the receiver released beyond `wanted`, or something that it cannot have? For the `ready` of a wait.
+    /// Has the receiver released beyond `wanted`, or something that
+    /// it cannot have? For the `ready` of a wait.
     #[inline]
     pub fn may_go_on(&self, wanted: u64, shared: &impl Shared) -> bool {
         let now = shared.released().load(Ordering::Acquire);
@@ -418,8 +436,8 @@ impl Found {
     }
 }
 
-/// What a receiver keeps at hand while it goes through a run of messages: behind each word that it acquires, what lies in memory
-/// would be loaded anew.
+/// What a receiver keeps at hand while it goes through a run of messages: behind each word that it
+/// acquires, what lies in memory would be loaded anew.
 #[derive(Debug)]
 pub struct Run {
     head: u64,
@@ -440,16 +458,17 @@ pub struct Receiver {
     mask: u64,
     /// How much may be held back.
     hold: u64,
-    /// One more than the longest message; 0 when the sender has broken the protocol, so that no message is taken at
-    /// once from then on.
+    /// One more than the longest message; 0 when the sender has broken the protocol, so that no
+    /// message is taken at once from then on.
     longer: u64,
-    /// A record of at most so many bytes, whole units, may be taken at once: it ends before the ring does, and before so much is
-    /// held back that the sender must be told.
+    /// A record of at most so many bytes, whole units, may be taken at once: it ends before the
+    /// ring does, and before so much is held back that the sender must be told.
     left: u64,
     head: u64,
     /// How many bytes of the way were skipped.
     skipped: u64,
-    /// Of the message found last, but for those found at leisure: its word, its length, and the size of its record.
+    /// Of the message found last, but for those found at leisure: its
+    /// word, its length, and the size of its record.
     last_word: u64,
     last_length: u64,
     last_size: u64,
@@ -496,10 +515,12 @@ impl Receiver {
         self.head.wrapping_sub(self.skipped)
     }
 
-    /// R1 and R2 for nearly every message: the next one, if its word is there and says nothing else.
+    /// R1 and R2 for nearly every message: the next one, if its word
+    /// is there and says nothing else.
     ///
-    /// Messages of a stream are mostly as long as those before. Where that is foreseen by the branch, the next word is loaded
-    /// without waiting for this one, whose line may be on its way from another core. R1 acquires all the same.
+    /// Messages of a stream are mostly as long as those before. Where that is foreseen by the
+    /// branch, the next word is loaded without waiting for this one, whose line may be on its
+    /// way from another core. R1 acquires all the same.
     #[inline(always)]
     pub fn next_at_once(&mut self, shared: &impl Shared) -> Option<Found> {
         self.next_at_once_with::<Complete>(shared)
@@ -519,8 +540,9 @@ impl Receiver {
         Some(Found { payload: here.wrapping_add(8), length, size, left })
     }
 
-    /// Does a record of another length than the last begin with `word`, a message's that is no longer than any? Then it is the last
-    /// from now on. Not compiled into the caller, or both ways would become one that computes.
+    /// Does a record of another length than the last begin with `word`, a message's that is no
+    /// longer than any? Then it is the last from now on. Not compiled into the caller, or both
+    /// ways would become one that computes.
     #[inline(never)]
     fn is_message(&mut self, word: u64) -> bool {
         let length = length_at_once(word);
@@ -531,15 +553,16 @@ impl Receiver {
         is_one
     }
 
-    /// Is there a message as long as the last, as far as one look tells? For one who is about to begin a run.
+    /// Is there a message as long as the last, as far as one look
+    /// tells? For one who is about to begin a run.
     #[inline(always)]
     pub fn has_such(&self, shared: &impl Shared) -> bool {
         // Acquire: pairs with S4 in `Sender::publish`.
         self.longer > 0 && shared.word(self.head & self.mask).load(Ordering::Acquire) == self.last_word
     }
 
-    /// For one who goes through many messages and holds back all of them. Nothing is taken at once outside the run before the next
-    /// look at leisure, or the next release.
+    /// For one who goes through many messages and holds back all of them. Nothing is taken at once
+    /// outside the run before the next look at leisure, or the next release.
     #[inline(always)]
     pub fn run(&mut self) -> Run {
         self.left = 0;
@@ -668,13 +691,14 @@ impl Receiver {
         true
     }
 
-    /// How many messages are committed and how many bytes their records take, as far as what lies there are records.
+    /// How many messages are committed and how many bytes their
+    /// records take, as far as what lies there are records.
     pub fn waiting(&self, shared: &impl Shared) -> (usize, u64) {
         records_from(self.head, self.capacity, shared)
     }
 
-    /// The most that [`has_bytes`](Self::has_bytes) may be asked for: with more in the ring a sender may find no room
-    /// for its next message, and wait in turn.
+    /// The most that [`has_bytes`](Self::has_bytes) may be asked for: with more in the ring a
+    /// sender may find no room for its next message, and wait in turn.
     pub fn most_bytes(&self) -> u64 {
         self.capacity >> 2
     }
@@ -685,7 +709,8 @@ impl Receiver {
         self.head.wrapping_add(bytes.max(1)).wrapping_sub(1)
     }
 
-    /// R4: goes on behind the message that `next` found. It stays the receiver's as long as nothing is released.
+    /// R4: goes on behind the message that `next` found. It stays the
+    /// receiver's as long as nothing is released.
     #[inline(always)]
     pub fn consume(&mut self, found: Found) {
         self.head = self.head.wrapping_add(found.size);
@@ -710,8 +735,8 @@ impl Receiver {
         self.head != self.announced
     }
 
-    /// R5: lets the sender write where the receiver has read. Returns up to where it was told before, and what to tell it
-    /// now.
+    /// R5: lets the sender write where the receiver has read. Returns up to where it was told
+    /// before, and what to tell it now.
     #[inline]
     pub fn release(&mut self, shared: &impl Shared) -> (u64, u64) {
         self.release_with::<Complete>(shared)
@@ -726,7 +751,8 @@ impl Receiver {
         (before, self.head)
     }
 
-    /// R5 without the announcement, for a receiver that has received everything: its successor begins here.
+    /// R5 without the announcement, for a receiver that has received
+    /// everything: its successor begins here.
     #[inline(always)]
     pub fn release_unannounced(&mut self, shared: &impl Shared) {
         self.release_unannounced_with::<Complete>(shared);
@@ -745,8 +771,8 @@ impl Receiver {
     }
 }
 
-/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one at a time and show
-/// that the model checker notices.
+/// Which steps are taken. Everything outside the tests takes [`Complete`]; the tests leave out one
+/// at a time and show that the model checker notices.
 pub(crate) trait Steps {
     const RELEASE_IN_PUBLISH: bool = true;
     const CLEAR_BEFORE_PUBLISH: bool = true;
@@ -762,10 +788,12 @@ impl Steps for Complete {}
 /// How often [`occupancy`] looks again at a ring whose receiver went on meanwhile.
 const LOOKS: u32 = 4;
 
-/// What [`Receiver::waiting`] tells, for one who takes no part: how many messages lie in a ring, and the bytes their records take.
+/// What [`Receiver::waiting`] tells, for one who takes no part: how many messages lie in a ring,
+/// and the bytes their records take.
 ///
-/// It is of one moment if the receiver releases nothing meanwhile, which is waited for in up to four looks. Of a ring that never
-/// rests it is what the last of them found, as far as there were records.
+/// It is of one moment if the receiver releases nothing meanwhile,
+/// which is waited for in up to four looks. Of a ring that never rests
+/// it is what the last of them found, as far as there were records.
 pub fn occupancy(capacity: Capacity, shared: &impl Shared) -> (usize, u64) {
     let mut from = shared.released().load(Ordering::Acquire);
     let mut found = (0, 0);
@@ -774,8 +802,8 @@ pub fn occupancy(capacity: Capacity, shared: &impl Shared) -> (usize, u64) {
     }
     for _ in 0..LOOKS {
         found = records_from(from, capacity.get(), shared);
-        // What is not released is not written over: if it is the same as before, all between were records. Their loads acquire, so
-        // that this one is not made before them.
+        // What is not released is not written over: if it is the same as before, all between were records.
+        // Their loads acquire, so that this one is not made before them.
         let now = shared.released().load(Ordering::Acquire);
         if now == from || advanced(now, now, now, capacity.get()).is_err() {
             break;

@@ -7,8 +7,8 @@
 //! | 128 | 384 × lanes | [`Control`] of each lane | its two sides |
 //! | next multiple of 4096 | stride × lanes | rings; the stride is the capacity, rounded up to 4096 | each lane's sender |
 //!
-//! The mapping has one bell for each receiver, then one for each lane's sender. Lane `i` belongs to receiver
-//! `i modulo receivers`.
+//! The mapping has one bell for each receiver, then one for each lane's sender. Lane `i` belongs to
+//! receiver `i modulo receivers`.
 //!
 //! The log of a broadcast is a memory of its own, which its subscribers map read-only:
 //!
@@ -17,7 +17,8 @@
 //! | 0 | 256 | [`LogHeader`] | the publisher |
 //! | 4096 | capacity | ring | the publisher |
 //!
-//! What a subscriber writes, its cursor, is the `released` of a lane's control, whose ring is not used.
+//! What a subscriber writes, its cursor, is the `released` of a
+//! lane's control, whose ring is not used.
 //!
 //! All bytes zero is a lane nobody has used. The ring itself is described in [`lane`](super::lane).
 
@@ -58,10 +59,11 @@ pub struct Control {
     pub released: AtomicU64,
     /// The index at which the receiver wants to be woken.
     pub message_wanted: AtomicU64,
-    /// Can the receiver run a fence on the sender's processor (see [`wake`](crate::wake))? 0 if it cannot.
+    /// Can the receiver run a fence on the sender's processor (see
+    /// [`wake`](crate::wake))? 0 if it cannot.
     pub can_run_barrier: AtomicU64,
-    /// On which processor the receiver last released in a ring that may begin again on less there: its number, and one; 0 where
-    /// nobody said. A hint, which nothing but speed depends on.
+    /// On which processor the receiver last released in a ring that may begin again on less there:
+    /// its number, and one; 0 where nobody said. A hint, which nothing but speed depends on.
     pub receiver_cpu: AtomicU32,
     reserved_receiver_half: AtomicU32,
     reserved_receiver: [AtomicU64; 12],
@@ -69,7 +71,8 @@ pub struct Control {
     pub room_wanted: AtomicU64,
     /// How many messages the sender dropped because there was no room.
     pub dropped: AtomicU64,
-    /// Does the sender leave out its fence? Not 0 if it does. What is counted for a dead one is taken back so.
+    /// Does the sender leave out its fence? Not 0 if it does. What is
+    /// counted for a dead one is taken back so.
     pub unfenced: AtomicU64,
     reserved_sender: [AtomicU64; 13],
     /// Who sends; see [`Attachment`].
@@ -136,7 +139,8 @@ impl LogHeader {
         self.magic.store(LOG_MAGIC, Ordering::Relaxed);
     }
 
-    /// Subscriber: copies the header out once and checks the copy against the size the file really has.
+    /// Subscriber: copies the header out once and checks the copy
+    /// against the size the file really has.
     ///
     /// # Errors
     /// [`LayoutError`].
@@ -207,8 +211,8 @@ impl Attachment {
     }
 }
 
-/// How many lanes of which size, for how many receivers: what the creator decided, or what a reader copied out of a
-/// directory and found to be sound.
+/// How many lanes of which size, for how many receivers: what the creator decided, or what a reader
+/// copied out of a directory and found to be sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     lanes: u32,
@@ -217,8 +221,8 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// `lanes` lanes with rings of at least `capacity` bytes (rounded up to a power of two), shared out among
-    /// `receivers`. `None` if that is more than fits a mapping, or nothing.
+    /// `lanes` lanes with rings of at least `capacity` bytes (rounded up to a power of two), shared
+    /// out among `receivers`. `None` if that is more than fits a mapping, or nothing.
     pub const fn new(lanes: u32, receivers: u32, capacity: u64) -> Option<Self> {
         if capacity > LARGEST_RING || lanes == 0 || receivers == 0 || receivers > lanes {
             return None;
@@ -294,8 +298,8 @@ impl Lanes {
 }
 
 impl Directory {
-    /// Creator: writes the directory of a fresh, zeroed payload nobody else has yet. If `namespace` is not 0, it is the PID namespace
-    /// by whose processes' numbers ends are taken.
+    /// Creator: writes the directory of a fresh, zeroed payload nobody else has yet. If `namespace`
+    /// is not 0, it is the PID namespace by whose processes' numbers ends are taken.
     pub fn write(&self, lanes: &Lanes, namespace: u32) {
         self.namespace.store(namespace, Ordering::Relaxed);
         self.version.store(VERSION, Ordering::Relaxed);
@@ -305,12 +309,14 @@ impl Directory {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// The PID namespace by whose processes' numbers ends are taken; 0 if they are taken by numbers that were given.
+    /// The PID namespace by whose processes' numbers ends are taken;
+    /// 0 if they are taken by numbers that were given.
     pub fn namespace(&self) -> u32 {
         self.namespace.load(Ordering::Relaxed)
     }
 
-    /// Everybody else: copies the directory out once and checks the copy against the mapping it is in.
+    /// Everybody else: copies the directory out once and checks the
+    /// copy against the mapping it is in.
     ///
     /// # Errors
     /// [`LayoutError`].

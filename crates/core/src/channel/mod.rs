@@ -8,7 +8,8 @@
 //! | one message to many receivers | [`broadcast`] |
 //! | what lies where | [`layout`] |
 //!
-//! Everything larger is made of lanes: several senders to one receiver are several lanes and one bell.
+//! Everything larger is made of lanes: several senders to one
+//! receiver are several lanes and one bell.
 
 pub mod arithmetic;
 pub mod broadcast;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races that are the same whatever the waiter sleeps on.
 
-/// The tests, of a waiter in `$slot` of `$bell` that sleeps by `$sleeper`; and `wait`, which waits so for a number of messages.
+/// The tests, of a waiter in `$slot` of `$bell` that sleeps by `$sleeper`; and `wait`, which waits
+/// so for a number of messages.
 macro_rules! any_waiter {
     ($slot:expr, |$bell:ident| $sleeper:expr) => {
         fn wait($bell: &Bell, wanted: u32) {

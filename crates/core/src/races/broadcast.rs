@@ -73,7 +73,8 @@ fn publish_twice_and_copy<S: Steps + 'static>(before: u64) {
     publishing.join().unwrap();
 }
 
-/// Two messages are found where they lie, and read while another is published over one of them or both.
+/// Two messages are found where they lie, and read while another is
+/// published over one of them or both.
 fn look_while_overwritten<S: Steps + 'static>(over: u64) {
     let ring = Arc::new(Ring {
         words: std::array::from_fn(|_| AtomicU64::new(0)),

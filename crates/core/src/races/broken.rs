@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The protocol with one step left out or moved: each time the model checker must report the lost wake-up.
+//! The protocol with one step left out or moved: each time the model
+//! checker must report the lost wake-up.
 
 use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explore_bounded};
 use crate::wake::broken::{

@@ -59,7 +59,8 @@ fn publish_and_wait_and_wait() {
     });
 }
 
-/// A peer died after it took the bits and before it woke anybody. Whoever hears of the death wakes everybody.
+/// A peer died after it took the bits and before it woke anybody.
+/// Whoever hears of the death wakes everybody.
 #[test]
 fn death_after_taking_the_bits_and_repair_and_wait() {
     explore(|| {

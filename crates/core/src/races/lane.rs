@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Races of the two sides of a lane: commit with wait, full with release, batches with the wanted index.
+//! Races of the two sides of a lane: commit with wait, full with
+//! release, batches with the wanted index.
 //!
-//! The payload lies in cells whose accesses loom checks: reading a byte before its message is committed, or writing one
-//! before it is released, is reported as a causality violation.
+//! The payload lies in cells whose accesses loom checks: reading a byte before its message is
+//! committed, or writing one before it is released, is reported as a causality violation.
 
 use super::platform::{Bell, Futex, explore_bounded};
 use crate::channel::arithmetic::passes;
@@ -17,7 +18,8 @@ use std::vec::Vec;
 
 /// The smallest ring: three messages of 8 bytes, or two of 16 and then a skip.
 const CAPACITY: Capacity = Capacity::new(64).unwrap();
-/// The smallest in which an empty message may be held back: two of 40 bytes and one of none, or one and then a skip.
+/// The smallest in which an empty message may be held back: two of 40
+/// bytes and one of none, or one and then a skip.
 const ROOMY: Capacity = Capacity::new(128).unwrap();
 
 pub(super) struct Lane {
@@ -72,7 +74,8 @@ impl Lane {
         (Arc::new(lane), Ends { sender, receiver })
     }
 
-    /// Publishes `value` in a message of `length` bytes, without telling anybody. False if there is no room.
+    /// Publishes `value` in a message of `length` bytes, without
+    /// telling anybody. False if there is no room.
     pub(super) fn push<S: Steps>(&self, sender: &mut Sender, value: u64, length: u64) -> bool {
         let Some(room) = sender.room_with::<S>(length, self).unwrap() else { return false };
         self.write(&room, value);
@@ -214,8 +217,8 @@ fn send_to_a_full_ring_and_receive() {
     });
 }
 
-/// The receiver holds back an empty message, finds nothing more and says nothing of it. The last message takes as much room
-/// as any can, and the sender waits for it.
+/// The receiver holds back an empty message, finds nothing more and says nothing of it. The last
+/// message takes as much room as any can, and the sender waits for it.
 #[test]
 fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
     explore_bounded(|| {
@@ -231,7 +234,8 @@ fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
     });
 }
 
-/// What a sender leaves that gives its room back: the receiver follows the skip and finds nothing behind it.
+/// What a sender leaves that gives its room back: the receiver
+/// follows the skip and finds nothing behind it.
 #[test]
 fn skip_without_a_message_and_send_and_receive() {
     explore_bounded(|| {
@@ -261,7 +265,8 @@ fn send_twice_and_wait_for_both() {
     });
 }
 
-/// The receiver waits for one message, then for two: the bit of the first wait may still be set in the second.
+/// The receiver waits for one message, then for two: the bit of the
+/// first wait may still be set in the second.
 #[test]
 fn send_three_times_and_wait_for_one_and_for_two() {
     explore_bounded(|| {
@@ -331,7 +336,8 @@ fn attach_to_a_used_lane_and_receive() {
     });
 }
 
-/// A ring of whose four places two were used, and released; beyond one of them the sender begins again.
+/// A ring of whose four places two were used, and released; beyond
+/// one of them the sender begins again.
 pub(super) fn half_used() -> (Arc<Lane>, Ends) {
     let (lane, mut ends) = Lane::new();
     lane.used(&mut ends, 2);

@@ -49,8 +49,8 @@ fn send_twice_and_receive_twice<S: Steps + 'static>() {
     sender.join().unwrap();
 }
 
-/// The ring is full, and the third message goes where the first was. Two messages are released at once and nobody is
-/// told: the fence of an announcement would order what the release alone must.
+/// The ring is full, and the third message goes where the first was. Two messages are released at
+/// once and nobody is told: the fence of an announcement would order what the release alone must.
 fn push_to_a_full_ring_and_release<S: Steps + 'static>() {
     let (lane, mut ends) = Lane::new();
     assert!(lane.push::<Complete>(&mut ends.sender, 1, 16));
@@ -65,8 +65,8 @@ fn push_to_a_full_ring_and_release<S: Steps + 'static>() {
     sender.join().unwrap();
 }
 
-/// The first begins the ring again, the second comes to the word that leads there. Nobody waits for room: the receiver may have
-/// seen nothing.
+/// The first begins the ring again, the second comes to the word that leads there. Nobody waits for
+/// room: the receiver may have seen nothing.
 fn begin_again_and_send_twice<S: Steps + 'static>() {
     let (lane, mut ends) = half_used();
     let sender = sending(&lane, ends.sender, |lane, sender| {
@@ -144,7 +144,8 @@ fn ringing_without_fence_is_caught() {
     );
 }
 
-/// A receiver that never tells of room as long as it finds messages, and thinks that it has when it found none.
+/// A receiver that never tells of room as long as it finds messages,
+/// and thinks that it has when it found none.
 #[test]
 fn releasing_all_room_without_an_announcement_is_caught() {
     caught(LOST_WAKE_UP, || {
@@ -161,7 +162,8 @@ fn releasing_all_room_without_an_announcement_is_caught() {
     });
 }
 
-/// The wanted index written when the waiter is armed already: a sender that finds the bit reads the old index.
+/// The wanted index written when the waiter is armed already: a
+/// sender that finds the bit reads the old index.
 #[test]
 fn saying_what_is_wanted_after_arming_is_caught() {
     caught(
@@ -178,7 +180,8 @@ fn saying_what_is_wanted_after_arming_is_caught() {
     );
 }
 
-/// Ringing once for a message that is behind what the receiver waits for, as if it had been told of all of them.
+/// Ringing once for a message that is behind what the receiver waits
+/// for, as if it had been told of all of them.
 #[test]
 fn forgetting_what_was_not_rung_is_caught() {
     caught(LOST_WAKE_UP, || {

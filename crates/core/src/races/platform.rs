@@ -12,14 +12,14 @@ pub(super) struct Bell {
     pub(super) words: WakeWords,
     /// The thing: how many messages were published.
     pub(super) published: AtomicU32,
-    /// The kernel's futex queue. The kernel compares the word and joins the queue under one lock; the number
-    /// counts wakes, so that a sleeper can tell a wake from a spurious return.
+    /// The kernel's futex queue. The kernel compares the word and joins the queue under one lock;
+    /// the number counts wakes, so that a sleeper can tell a wake from a spurious return.
     futex: (Mutex<u32>, Condvar),
     /// Two eventfds: the count, and whoever polls it.
     eventfds: [(Mutex<u32>, Condvar); 2],
-    /// Held by a notifier from N1 to N3 where it has no fence between them, and by a barrier: which of both comes first is
-    /// what the kernel's interruption of the notifier decides. (One between N1 and N3 lets both sides see each other, which is
-    /// no worse than either.)
+    /// Held by a notifier from N1 to N3 where it has no fence between them, and by a barrier: which
+    /// of both comes first is what the kernel's interruption of the notifier decides. (One
+    /// between N1 and N3 lets both sides see each other, which is no worse than either.)
     unfenced: Mutex<()>,
 }
 
@@ -51,7 +51,8 @@ impl Bell {
         changed.notify_all();
     }
 
-    /// What a producer does: store (relaxed, so that the protocol's fences must order it), announce, wake.
+    /// What a producer does: store (relaxed, so that the protocol's
+    /// fences must order it), announce, wake.
     pub(super) fn publish(&self) {
         self.published.fetch_add(1, Ordering::Relaxed);
         self.wake(self.words.announce());
@@ -191,8 +192,8 @@ const IN_CHILD: &str = "DOORBELL_BROKEN_RACE";
 
 /// Explores `race` and expects loom to stop with a message that contains `report`.
 ///
-/// The exploration runs in a process of its own, in which only the calling test runs: loom aborts when it unwinds
-/// out of a deadlock, because the blocked threads' locals can no longer be dropped.
+/// The exploration runs in a process of its own, in which only the calling test runs: loom aborts
+/// when it unwinds out of a deadlock, because the blocked threads' locals can no longer be dropped.
 pub(super) fn caught(report: &str, race: impl Fn() + Sync + Send + 'static) {
     if std::env::var_os(IN_CHILD).is_some() {
         return explore_bounded(race);

@@ -41,8 +41,8 @@ fn publish_and_token_wait_and_token_wait() {
     });
 }
 
-/// Two bells whose notifiers wake one queue: what `futex_waitv` does, which compares every word and joins
-/// every queue under their locks.
+/// Two bells whose notifiers wake one queue: what `futex_waitv` does, which compares every word and
+/// joins every queue under their locks.
 struct Waitv<'a> {
     bells: [&'a WakeTarget; 2],
 }

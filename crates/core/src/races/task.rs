@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Races of notifiers with a task that awaits: a runtime polls the eventfd for it, edge-triggered, and remembers that it was
-//! readable until the task says that it has seen that. The task may be dropped in the middle of a wait.
+//! Races of notifiers with a task that awaits: a runtime polls the eventfd for it, edge-triggered,
+//! and remembers that it was readable until the task says that it has seen that. The task may be
+//! dropped in the middle of a wait.
 
 use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded};
 use crate::wake::broken::listen;
@@ -21,8 +22,8 @@ impl Watched {
         Arc::new(Self { bell: Bell::new(), ready: (Mutex::new(false), Condvar::new()) })
     }
 
-    /// A message, and what the kernel and the runtime make of its token: the edge is reported some time after the token was
-    /// written, and not if somebody has consumed that by then.
+    /// A message, and what the kernel and the runtime make of its token: the edge is reported some
+    /// time after the token was written, and not if somebody has consumed that by then.
     fn publish(&self) {
         self.bell.published.fetch_add(1, Ordering::Relaxed);
         let woken = self.bell.words.announce();
@@ -52,8 +53,8 @@ enum Forget {
     AfterListening,
 }
 
-/// What a task does that awaits message number `wanted`: `Async::poll_until` in the crate `doorbell`. Its future is dropped so
-/// many times before it would park, and awaited anew.
+/// What a task does that awaits message number `wanted`: `Async::poll_until` in the crate
+/// `doorbell`. Its future is dropped so many times before it would park, and awaited anew.
 fn receive<S: Steps>(watched: &Watched, wanted: u32, drops: u32, forget: Forget) {
     let mut drops = drops;
     let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];

@@ -47,8 +47,8 @@ fn publish_twice_and_listen_after_each_poll() {
     });
 }
 
-/// A foreign event loop that takes one message for each readiness. It consumes the token only when it found
-/// nothing left, and writes one itself when `listen` finds a message after all.
+/// A foreign event loop that takes one message for each readiness. It consumes the token only when
+/// it found nothing left, and writes one itself when `listen` finds a message after all.
 #[test]
 fn publish_twice_and_take_one_for_each_poll() {
     explore_bounded(|| {

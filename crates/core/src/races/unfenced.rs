@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A notifier that leaves its fence to the waiters, and takes it back.
 //!
-//! The barrier of the kernel is a lock here (`platform`): the model checker has none that one thread runs in another.
+//! The barrier of the kernel is a lock here (`platform`): the model
+//! checker has none that one thread runs in another.
 
 use super::platform::{Bell, Futex, caught, explore_bounded};
 use crate::wake::{Complete, Steps, Waiter, WaiterSlot, broken};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The model checker's atomics.
 //!
-//! loom treats `SeqCst` accesses as `AcqRel` and models only `fence(SeqCst)` fully (loom's README), which is
-//! why the protocol is written with explicit fences.
+//! loom treats `SeqCst` accesses as `AcqRel` and models only `fence(SeqCst)` fully (loom's README),
+//! which is why the protocol is written with explicit fences.
 
 pub use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 /// How long a host waits for a caller's next packet. Other callers are served meanwhile.
 pub const HOST_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a joiner waits for room in the host's queue and for its offer, in all, if it does not
-/// say otherwise. Many times [`HOST_PATIENCE`]: a host that is busy turning away silent callers gets to an honest one.
+/// How long a joiner waits for room in the host's queue and for its offer,
+/// in all, if it does not say otherwise. Many times [`HOST_PATIENCE`]: a
+/// host that is busy turning away silent callers gets to an honest one.
 pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the packets of the other side are waited for.

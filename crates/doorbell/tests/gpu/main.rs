@@ -71,7 +71,8 @@ impl Bench {
         let mut parameters: [*mut c_void; 4] =
             [(&raw mut ns).cast(), (&raw mut stamps).cast(), (&raw mut flag).cast(), (&raw mut value).cast()];
         let parameters = parameters.as_mut_ptr();
-        // SAFETY: the kernel takes these, and the memory is there until the process ends: no test frees its bench before its kernel is done.
+        // SAFETY: the kernel takes these, and the memory is there until the process ends: no test frees its
+        // bench before its kernel is done.
         unsafe {
             self.driver
                 .launch_kernel(self.work, 1, 1, 1, 1, 1, 1, 0, self.stream, parameters, null_mut())
@@ -87,7 +88,8 @@ impl Bench {
         let word = self.word();
         word.store(0, Ordering::SeqCst);
         let at = word.as_ptr() as u64;
-        // SAFETY: the word is there until the process ends, as with a kernel; 1 is `CU_STREAM_WAIT_VALUE_EQ`.
+        // SAFETY: the word is there until the process ends, as with a kernel; 1 is
+        // `CU_STREAM_WAIT_VALUE_EQ`.
         unsafe {
             self.driver.stream_wait_value(self.stream, at, 1, 1).unwrap();
             self.driver.event_record(self.event, self.stream).unwrap();
@@ -172,7 +174,8 @@ fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
     slow.forget();
 }
 
-/// However often it is given up, no more than some streams are left behind, and it is found all the same.
+/// However often it is given up, no more than some streams are left
+/// behind, and it is found all the same.
 #[test]
 fn an_event_that_was_given_up_often_is_looked_for() {
     let mut bench = Bench::new("");
@@ -200,7 +203,8 @@ fn a_driver_that_calls_late_makes_a_wait_late_and_no_more() {
         let event = bench.launch(SHORT);
         assert!(waiter.wait(&event, None).unwrap());
     }
-    // The event is done although nobody is called before half a minute is over: a glance, or the deadline, finds it.
+    // The event is done although nobody is called before half a
+    // minute is over: a glance, or the deadline, finds it.
     let mut bench = Bench::new("late_us=30000000");
     let mut waiter = Waiter::new().unwrap();
     waiter.set_spin(Spin::For(Duration::ZERO));
@@ -333,13 +337,15 @@ fn test_driver_word(name: &CStr) -> NonNull<AtomicI32> {
     NonNull::new(found.cast()).expect("a word of the driver made for tests")
 }
 
-/// How often the driver made for tests was asked to call a function, by whatever test of this process.
+/// How often the driver made for tests was asked to call a function,
+/// by whatever test of this process.
 fn calls() -> i32 {
     // SAFETY: the library changes it with one instruction.
     unsafe { test_driver_word(c"test_driver_calls").as_ref() }.load(Ordering::SeqCst)
 }
 
-/// Waits through `Events` for kernels of `times`, one at a time; how often the driver was asked to call a function meanwhile.
+/// Waits through `Events` for kernels of `times`, one at a time; how often the driver was asked to
+/// call a function meanwhile.
 fn calls_for(times: impl IntoIterator<Item = Duration>) -> i32 {
     let mut bench = Bench::new("");
     let mut events = Events::new().unwrap();

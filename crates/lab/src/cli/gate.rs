@@ -34,7 +34,8 @@ use doorbell_subjects::mechanism::{self, Contexts, Waits};
     Notifications are due at fixed times, and each wake-up counts from when it was due: what stands still for 400 ms delays all that were\n  \
     due meanwhile. No trial is repeated because of interference: interference is what is asked about.")]
 pub struct Args {
-    /// The mechanism: one whose waiter sleeps, or a way to wait for a GPU (`doorbell list` shows them)
+    /// The mechanism: one whose waiter sleeps, or a way to wait for a
+    /// GPU (`doorbell list` shows them)
     #[arg(default_value = "futex", value_name = "MECHANISM", value_parser = offered::gates(), hide_possible_values = true)]
     mechanism: String,
     /// The longest that a wake-up may take
@@ -52,7 +53,8 @@ pub struct Args {
     /// Time between notifications
     #[arg(long, value_parser = some_gap, value_name = "TIME", default_value = "1ms")]
     gap: Duration,
-    /// Send the next notification only when the last was taken: a standstill then delays one wake-up, and not all that were due in it
+    /// Send the next notification only when the last was taken: a standstill then delays one
+    /// wake-up, and not all that were due in it
     #[arg(long)]
     closed_loop: bool,
     /// How long the GPU's kernels work, where it is a way to wait for a GPU [default: 100us]
@@ -117,7 +119,8 @@ fn question(args: &Args) -> Result<Question, Usage> {
 /// Kernels of the GPU unless told otherwise.
 const KERNEL: Kernel = Kernel::always(Duration::from_micros(100));
 
-/// The end of kernels, waited for wherever the scheduler puts the waiter, or on the second CPU of each placement.
+/// The end of kernels, waited for wherever the scheduler puts the
+/// waiter, or on the second CPU of each placement.
 fn of_gpu(args: &Args, way: &'static Way, machine: &Machine) -> Result<(Pattern, Vec<Placement>), Usage> {
     let own = |what: &str| Err(Usage(format!("{} waits for a GPU: {what}", way.name)));
     if args.contexts != Contexts::default() || args.closed_loop {

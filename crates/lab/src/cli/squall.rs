@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell vm run --guest squall -- tasks`: the tasks of Squall (`squall/`), as a result file.
 //!
-//! Squall prints a line of JSON for each variant. Its clock is the instructions it retires, one to a nanosecond, so a figure of n
-//! nanoseconds is n instructions, the same in every run. Linux, on the same machine, has the same clock; there the lab itself runs.
+//! Squall prints a line of JSON for each variant. Its clock is the instructions it retires, one to
+//! a nanosecond, so a figure of n nanoseconds is n instructions, the same in every run. Linux, on
+//! the same machine, has the same clock; there the lab itself runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,17 +96,20 @@ const STUDY_LIVES: Kind = kind("life-future-rotating", "document-life", Live);
 /// The part that each plays in its claims, beside those that have it by their names in the lab.
 const PARTS: [(&str, &str); 1] = [("stackless-head", COROUTINES_ALONE)];
 
-/// The interval of the study's timer, in units of the timebase; and in instructions, of which there are a hundred to one.
+/// The interval of the study's timer, in units of the timebase; and
+/// in instructions, of which there are a hundred to one.
 const TICK: u64 = 5000;
 const INSTRUCTIONS_OF_A_TICK: f64 = TICK as f64 * 100.0;
 
-/// Of the chapter: turns of each task, of how many the sizes are tried, and with how few turns the greatest.
+/// Of the chapter: turns of each task, of how many the sizes are
+/// tried, and with how few turns the greatest.
 const CHAPTERS_TURNS: u32 = 1000;
 const SIZES: [u32; 4] = [10, 100, 384, 1000];
 const GREAT_SIZES: [u32; 2] = [10_000, 100_000];
 const TURNS_OF_GREAT_SIZES: u32 = 10;
 
-/// What the lab does under Linux beside it. Two generations, of which one is counted, for another begins as one ends.
+/// What the lab does under Linux beside it. Two generations, of which
+/// one is counted, for another begins as one ends.
 const LINUX: &str = "tasks call stackless stackful thread-yield thread-futex process-yield process-futex process-pipe life-future \
                      life-thread life-fork life-vfork life-fork-exec -n 10,100 -y 100 --blocks 1 --count 2 --quiet";
 
@@ -147,7 +151,8 @@ const LINUX_ONLY: [&str; 12] = [
     "dry_run",
 ];
 
-/// One start of the machine: the words for Squall's first program, and whether they are the study's.
+/// One start of the machine: the words for Squall's first program,
+/// and whether they are the study's.
 struct Boot {
     words: String,
     study: bool,
@@ -224,7 +229,8 @@ impl Kind {
         (tasks / self.spaces()).max(1) * self.spaces()
     }
 
-    /// The words that run it, where address spaces change once with their translations kept and once without.
+    /// The words that run it, where address spaces change once with
+    /// their translations kept and once without.
     fn words(&self, tasks: u32, turns: u32) -> Vec<String> {
         let word = format!("{}:{tasks}:{turns}", self.squall);
         match self.does {
@@ -268,8 +274,8 @@ fn document_words() -> String {
     words.join(" ")
 }
 
-/// Boots Squall, and with `chapter` Linux on the same machine behind it, and makes a result of what they say. `tell` hears what is
-/// begun.
+/// Boots Squall, and with `chapter` Linux on the same machine behind it, and makes a result of what
+/// they say. `tell` hears what is begun.
 pub(super) fn run(
     tasks: &ArgMatches,
     chapter: bool,
@@ -383,7 +389,8 @@ fn beside(mut record: Record) -> Record {
     record
 }
 
-/// The figures that are the same whenever the same is run; how much memory was free hangs on what ran before.
+/// The figures that are the same whenever the same is run; how much
+/// memory was free hangs on what ran before.
 const REPEATED: [&str; 3] = [RETIRED, SWITCHES_PER_HANDOFF, MOVES_PER_TASK];
 
 /// Figure: instructions, of the task, the kernel and the firmware together.
@@ -511,7 +518,8 @@ fn record(said: &Said) -> Record {
     }
 }
 
-/// The study's way of measuring, beside the count of instructions: so many runs, each with its timer's interrupts.
+/// The study's way of measuring, beside the count of instructions: so
+/// many runs, each with its timer's interrupts.
 fn ticks(runs: &[Said], timed: &[Said]) -> Option<Record> {
     let first = runs.first()?;
     let same = |said: &&Said| (&said.subject, said.tasks) == (&first.subject, first.tasks);

@@ -67,17 +67,19 @@ pub struct Args {
     /// Only these processes, comma separated
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pid: Vec<u32>,
-    /// Show it as a live page: at a port of this machine's own (8080), or at an address (0.0.0.0:8080), which is not encrypted. Its
-    /// address, with a token in it, is printed
+    /// Show it as a live page: at a port of this machine's own (8080), or at an address
+    /// (0.0.0.0:8080), which is not encrypted. Its address, with a token in it, is printed
     #[arg(long, value_name = "ADDRESS", value_parser = serve::address, conflicts_with_all = ["once", "json", "metrics"])]
     serve: Option<SocketAddr>,
     /// A name by which the page may be asked for; addresses and localhost always may. Repeatable
     #[arg(long, value_name = "NAME", requires = "serve")]
     host: Vec<String>,
-    /// Keep the token in this file, or take it from there, so that it outlives this process: for who scrapes
+    /// Keep the token in this file, or take it from there, so that it
+    /// outlives this process: for who scrapes
     #[arg(long, value_name = "FILE", requires = "serve")]
     token_file: Option<PathBuf>,
-    /// One look as metrics, for Prometheus's text format or as OpenMetrics; with --serve they are at the page's address, behind it `metrics`
+    /// One look as metrics, for Prometheus's text format or as OpenMetrics; with --serve they are
+    /// at the page's address, behind it `metrics`
     #[arg(long, value_enum, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "prometheus", conflicts_with = "json")]
     metrics: Option<Format>,
 }

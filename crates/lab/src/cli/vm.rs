@@ -40,10 +40,12 @@ use doorbell_results::quantity::duration;
 use result::{Output, RESULT, fits_a_guest, keep, output};
 use shown::{GuestTerminal, Show, say};
 
-/// How long a translated kernel may be silent while it boots: a line comes every few milliseconds on two idle cores, the
-/// longest pause is the unpacking of the archive, and an emulator is often not alone.
+/// How long a translated kernel may be silent while it boots: a line
+/// comes every few milliseconds on two idle cores, the longest pause is
+/// the unpacking of the archive, and an emulator is often not alone.
 const SILENCE_EMULATED: Duration = Duration::from_secs(120);
-/// Likewise under KVM, where a whole boot takes a second if it works. Where it does not, nothing ever comes.
+/// Likewise under KVM, where a whole boot takes a second if it works.
+/// Where it does not, nothing ever comes.
 const SILENCE_KVM: Duration = Duration::from_secs(15);
 
 /// How long a verb that was told to stop may take to end its trial and to save what it has.
@@ -71,7 +73,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Fetch what guests are made of, after saying what and how large; with --accel uintr build the emulator too
+    /// Fetch what guests are made of, after saying what and how
+    /// large; with --accel uintr build the emulator too
     Build(BuildArgs),
     /// Run this program in a guest and bring its result home
     Run(RunArgs),
@@ -90,11 +93,12 @@ struct BuildArgs {
     /// The kernel that guests run [default: 6.1, of ARM and RISC-V 6.12]
     #[arg(long, value_parser = a_kernel(), value_name = "VERSION")]
     kernel: Option<&'static Kernel>,
-    /// Fetch the kernel's headers too, which modules for the guest are built with, and the compiler they need if Debian 12
-    /// has none that new; says where `make -C` finds them
+    /// Fetch the kernel's headers too, which modules for the guest are built with, and the compiler
+    /// they need if Debian 12 has none that new; says where `make -C` finds them
     #[arg(long)]
     headers: bool,
-    /// Build the driver for user interrupts too, which `vm run --driver` loads; fetches the headers for it
+    /// Build the driver for user interrupts too, which `vm run
+    /// --driver` loads; fetches the headers for it
     #[arg(long)]
     driver: bool,
     /// Say what would be fetched and built, and stop
@@ -116,14 +120,16 @@ struct BuildArgs {
 struct RunArgs {
     #[command(flatten)]
     hardware: HardwareArgs,
-    /// What runs on the machine: Linux, or Squall, this project's kernel for RISC-V, which knows the verb `tasks`
+    /// What runs on the machine: Linux, or Squall, this project's
+    /// kernel for RISC-V, which knows the verb `tasks`
     #[arg(long, value_enum, default_value = "linux", value_name = "SYSTEM")]
     guest: System,
-    /// Everything that the book's chapter on Squall shows: all its kinds of task, a study's experiments, and the tasks of Linux on the
-    /// same emulated machine, in one result
+    /// Everything that the book's chapter on Squall shows: all its kinds of task, a study's
+    /// experiments, and the tasks of Linux on the same emulated machine, in one result
     #[arg(long)]
     chapter: bool,
-    /// Squall's kernel, as squall/build prints it [default: what squall/build makes in the source tree that you stand in]
+    /// Squall's kernel, as squall/build prints it [default: what
+    /// squall/build makes in the source tree that you stand in]
     #[arg(long, value_name = "FILE")]
     squall: Option<PathBuf>,
     /// The time after which the guest is stopped
@@ -162,7 +168,8 @@ struct HardwareArgs {
     /// Its architecture
     #[arg(long, value_parser = an_architecture(), default_value = Architecture::own().name, value_name = "NAME")]
     arch: &'static Architecture,
-    /// This program, built for the guest's architecture as one static file [default: this very program, or what `vm build` built]
+    /// This program, built for the guest's architecture as one static file [default: this very
+    /// program, or what `vm build` built]
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
     /// The kernel [default: 6.1, of ARM and RISC-V 6.12]
@@ -192,7 +199,8 @@ struct HardwareArgs {
     /// Take this file or folder along, to the same path in the guest; may be repeated
     #[arg(long, value_name = "PATH")]
     carry: Vec<PathBuf>,
-    /// Load the driver of kernel/uintr, which gives the CPU's user interrupts to threads; the verb uintr has it anyway
+    /// Load the driver of kernel/uintr, which gives the CPU's user
+    /// interrupts to threads; the verb uintr has it anyway
     #[arg(long)]
     driver: bool,
     /// The qemu-system-ARCH to use

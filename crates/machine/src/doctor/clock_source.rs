@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's clock source: what a reading of the clock costs, and whether the processor's counter may be trusted.
+//! The kernel's clock source: what a reading of the clock costs, and
+//! whether the processor's counter may be trusted.
 
 use super::Verdict;
 use doorbell_results::machine::Machine;
@@ -17,7 +18,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     };
     match name {
         "tsc" | "arch_sys_counter" | "riscv_clocksource" => Verdict::ok(name),
-        // Read in user mode too, from a page the hypervisor shares, but not by us: its scale is the kernel's own affair.
+        // Read in user mode too, from a page the hypervisor shares,
+        // but not by us: its scale is the kernel's own affair.
         "kvm-clock" | "hyperv_clocksource_tsc_page" => Verdict::note(
             name,
             "times are taken with clock_gettime, some tens of nanoseconds a reading, instead of from the \

@@ -6,11 +6,13 @@ use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "getrlimit(2); proc_sys_kernel(5); mq_overview(7); shm_overview(7)";
 
-/// What a fan-out to 2000 waiters needs: for each an object, and for some mechanisms two descriptors; some to spare.
+/// What a fan-out to 2000 waiters needs: for each an object, and for some mechanisms two
+/// descriptors; some to spare.
 const WAITERS: u64 = 2000;
 const DESCRIPTORS: u64 = 2 * WAITERS + 200;
 const TASKS: u64 = WAITERS + 200;
-/// Below this even a pair of sides with an event loop each cannot be opened beside the shell's own descriptors.
+/// Below this even a pair of sides with an event loop each cannot be
+/// opened beside the shell's own descriptors.
 const FEWEST_DESCRIPTORS: u64 = 64;
 /// What a trial maps, its sides' histograms among it, with room for a large message.
 const SHM: u64 = 64 << 20;

@@ -6,7 +6,8 @@ use doorbell_results::machine::Machine;
 
 pub(super) const SOURCE: &str = "proc_stat(5); kernel Documentation/accounting/psi.rst";
 
-/// As much as a trial may meet before it counts as interference (the bound of the trials' own environment), per pair.
+/// As much as a trial may meet before it counts as interference (the
+/// bound of the trials' own environment), per pair.
 const BUSY_SHARE: f64 = 0.05;
 
 /// With less than half a CPU left over, no side of a trial runs when it is woken.

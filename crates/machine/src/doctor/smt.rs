@@ -9,15 +9,17 @@ use doorbell_results::written::time_ns;
 
 pub(super) const SOURCE: &str = "kernel Documentation/ABI/testing/sysfs-devices-system-cpu, smt/control";
 
-/// A shorter hop looks like one between hardware threads of one core, nanoseconds: a rule of thumb. The tables of
-/// core-to-core-latency (<https://github.com/nviennot/core-to-core-latency>) have medians of 4.3 to 10 ns between those of eighteen
-/// x86 processors, and of 16 ns and more between cores of every processor; this lies between the two. Theirs are of a
-/// compare-and-swap on one line, and ours of a store and a load on each of two, which no table is of. Threads of other
-/// architectures take longer and are not told from cores by it.
+/// A shorter hop looks like one between hardware threads of one core, nanoseconds: a rule of thumb.
+/// The tables of core-to-core-latency (<https://github.com/nviennot/core-to-core-latency>) have medians of 4.3 to 10 ns between those of eighteen
+/// x86 processors, and of 16 ns and more between cores of every processor; this lies between the
+/// two. Theirs are of a compare-and-swap on one line, and ours of a store and a load on each of
+/// two, which no table is of. Threads of other architectures take longer and are not told from
+/// cores by it.
 const SIBLINGS_BELOW_NS: f64 = 13.0;
 
-/// The CPUs with the shortest hop, and its nanoseconds, that are not shown as siblings, if only siblings are that near. The middle batch
-/// counts: one fast batch may be chance, or of a moment at which the host had both elsewhere.
+/// The CPUs with the shortest hop, and its nanoseconds, that are not shown as siblings, if only
+/// siblings are that near. The middle batch counts: one fast batch may be chance, or of a moment at
+/// which the host had both elsewhere.
 fn hidden(machine: &Machine) -> Option<([u32; 2], f64)> {
     let apart = |[first, second]: [u32; 2]| {
         !matches!(machine.topology.relation(first, second), Relation::SameCore | Relation::SmtSibling)

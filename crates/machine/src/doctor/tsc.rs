@@ -10,17 +10,22 @@ use doorbell_results::written::{time, time_ns};
 pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; Arm ARM, D12, The Generic Timer; RISC-V \
                                  unprivileged manual, Zicntr; clock_getres(2)";
 
-/// A grid of a microsecond hides most of a wake-up on one core (some microseconds): nothing below it can be told.
+/// A grid of a microsecond hides most of a wake-up on one core (some
+/// microseconds): nothing below it can be told.
 const COARSEST_GRID_PS: u64 = 1_000_000;
 /// A tenth of that: visible in the figures of a spinning waiter, which are 50 to 250 ns.
 const COARSE_GRID_PS: u64 = 100_000;
-/// From here on a spinning waiter's times are single steps of the clock. Counters of x86 step by 10 ns and less, those of ARM by up to 42.
+/// From here on a spinning waiter's times are single steps of the clock. Counters of x86 step by 10
+/// ns and less, those of ARM by up to 42.
 const VISIBLE_GRID_PS: u64 = 15_000;
-/// Two readings belong to every stamped time; dearer ones than this are a tenth of the shortest sleep's wake.
+/// Two readings belong to every stamped time; dearer ones than this
+/// are a tenth of the shortest sleep's wake.
 const DEAR_READING_PS: u64 = 200_000;
-/// Times from one CPU to another are wrong by this much at most; half a microsecond is a tenth of a wake across cores.
+/// Times from one CPU to another are wrong by this much at most; half
+/// a microsecond is a tenth of a wake across cores.
 const GREAT_SKEW_NS: f64 = 500.0;
-/// A clock that runs wrong by this is wrong by a tenth of a per cent, as much as a histogram's bucket.
+/// A clock that runs wrong by this is wrong by a tenth of a per cent,
+/// as much as a histogram's bucket.
 const GREAT_DRIFT_PPM: f64 = 1000.0;
 
 pub(super) fn examine(machine: &Machine) -> Verdict {

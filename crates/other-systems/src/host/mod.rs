@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine as far as its system tells every program. What it does not tell is missing, never made up.
+//! The machine as far as its system tells every program. What it does
+//! not tell is missing, never made up.
 
 use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -16,7 +17,8 @@ mod system;
 
 pub(crate) use system::{PINS, pin, thread_cpu_ns};
 
-/// The system's monotonic clock, nanoseconds since this program began: on Windows its performance counter.
+/// The system's monotonic clock, nanoseconds since this program
+/// began: on Windows its performance counter.
 pub(crate) fn now_ns() -> u64 {
     static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
     BEGAN.elapsed().as_nanos() as u64

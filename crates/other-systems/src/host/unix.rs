@@ -10,7 +10,8 @@ use doorbell_results::machine::kernel::Kernel;
 /// Whether a thread can be kept on a CPU.
 pub(crate) const PINS: bool = false;
 
-/// Refused: macOS keeps no thread on a CPU of its program's choice (`THREAD_AFFINITY_POLICY`, mach/thread_policy.h).
+/// Refused: macOS keeps no thread on a CPU of its program's choice
+/// (`THREAD_AFFINITY_POLICY`, mach/thread_policy.h).
 pub(crate) fn pin(_cpu: u32) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::Unsupported,

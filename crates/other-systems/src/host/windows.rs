@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Windows tells, and whether it is Windows that answers. CPUs are numbered as 64 for each processor group.
+//! What Windows tells, and whether it is Windows that answers. CPUs
+//! are numbered as 64 for each processor group.
 
 use std::ffi::{CStr, c_char};
 use std::{io, mem, ptr};
@@ -44,7 +45,8 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     ns(kernel) + ns(user)
 }
 
-/// The CPUs that this process may use, of the group it is in: a thread leaves that only where it is told to.
+/// The CPUs that this process may use, of the group it is in: a
+/// thread leaves that only where it is told to.
 pub(super) fn usable() -> CpuList {
     let (mut own, mut all) = (0_usize, 0);
     let mut here = PROCESSOR_NUMBER { Group: 0, Number: 0, Reserved: 0 };
@@ -76,7 +78,8 @@ fn release() -> Option<String> {
     (told == 0).then(|| numbers.map(|number| number.to_string()).join("."))
 }
 
-/// Wine, and which, if that is what answers here: it has a function of that name where Windows has none (Wine's developer FAQ).
+/// Wine, and which, if that is what answers here: it has a function of that name where Windows has
+/// none (Wine's developer FAQ).
 fn wine() -> Option<String> {
     let ntdll: Vec<u16> = "ntdll.dll\0".encode_utf16().collect();
     // SAFETY: both names end in a zero; ntdll is in every process and never unloaded.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The means of macOS. Written by Apple's headers and manual pages and type-checked; nobody has run them yet (`book/other-systems.md`).
+//! The means of macOS. Written by Apple's headers and manual pages and type-checked; nobody has run
+//! them yet (`book/other-systems.md`).
 
 use std::ffi::{CString, c_int};
 use std::io;
@@ -38,13 +39,15 @@ unsafe impl Send for Named {}
 unsafe impl Sync for Named {}
 
 impl Named {
-    /// A fresh semaphore whose name is gone again at once: nothing outlives the process. A name that is taken is refused.
+    /// A fresh semaphore whose name is gone again at once: nothing outlives the process. A name
+    /// that is taken is refused.
     fn new() -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("/doorbell-{:x}-{:x}", std::process::id(), NEXT.fetch_add(1, Relaxed));
         let name = CString::new(name)?;
         let flags = libc::O_CREAT | libc::O_EXCL;
-        // SAFETY: the name ends in a zero; rights and value go as promoted integers, as the prototype's dots have it.
+        // SAFETY: the name ends in a zero; rights and value go as
+        // promoted integers, as the prototype's dots have it.
         let made = unsafe { libc::sem_open(name.as_ptr(), flags, 0o600 as libc::c_uint, 0 as libc::c_uint) };
         if made == libc::SEM_FAILED {
             return Err(io::Error::last_os_error());
@@ -115,7 +118,8 @@ fn kernel_said(answer: Answer) -> io::Result<()> {
 impl Mach {
     fn new() -> io::Result<Self> {
         let mut port = 0;
-        // SAFETY: `mach_task_self_` is set before any code of ours runs; the port is ours to be written. Policy 0 is FIFO.
+        // SAFETY: `mach_task_self_` is set before any code of ours
+        // runs; the port is ours to be written. Policy 0 is FIFO.
         kernel_said(unsafe { semaphore_create(mach_task_self_, &raw mut port, 0, 0) }).map(|()| Self(port))
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Means by which one thread wakes another. One file for each system, one entry in its list for each means.
+//! Means by which one thread wakes another. One file for each system,
+//! one entry in its list for each means.
 
 use std::io;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Of Linux nothing: `doorbell` measures its means. What is left lets the tests of this program run where it is developed.
+//! Of Linux nothing: `doorbell` measures its means. What is left lets
+//! the tests of this program run where it is developed.
 
 use super::Kind;
 

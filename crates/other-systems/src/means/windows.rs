@@ -91,7 +91,8 @@ pub(super) const ALL: &[Kind] = &[
     },
 ];
 
-/// Milliseconds of a time as Windows takes it, rounded up: a wait that ran out must not have been too short.
+/// Milliseconds of a time as Windows takes it, rounded up: a wait
+/// that ran out must not have been too short.
 fn milliseconds(timeout: Option<Duration>) -> u32 {
     timeout.map_or(INFINITE, |timeout| {
         u32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE - 1).min(INFINITE - 1)
@@ -169,7 +170,8 @@ impl Means for Word {
                 return Ok(false);
             }
             let word = self.posted.as_ptr().cast();
-            // SAFETY: both are four bytes that live through the call; the word is an atomic, read as one by the system.
+            // SAFETY: both are four bytes that live through the call;
+            // the word is an atomic, read as one by the system.
             let woken = unsafe {
                 WaitOnAddress(word, (&raw const seen).cast(), size_of::<u32>(), milliseconds(rest))
             };
@@ -197,7 +199,8 @@ unsafe impl Send for Condition {}
 
 impl Condition {
     fn locked<T>(&self, act: impl FnOnce(*mut u64) -> T) -> T {
-        // SAFETY: the lock is initialised, lives as long as this, and is released by the thread that took it.
+        // SAFETY: the lock is initialised, lives as long as this, and
+        // is released by the thread that took it.
         unsafe { AcquireSRWLockExclusive(self.lock.get()) };
         let done = act(self.posted.get());
         // SAFETY: as above.
@@ -218,7 +221,8 @@ impl Means for Condition {
         let ends = timeout.map(|timeout| Instant::now() + timeout);
         self.locked(|posted| {
             loop {
-                // SAFETY: as in `post`; through the pointer each time, for the count changes during the sleep.
+                // SAFETY: as in `post`; through the pointer each
+                // time, for the count changes during the sleep.
                 if unsafe { posted.read() } > 0 {
                     // SAFETY: as above.
                     unsafe { *posted -= 1 };

@@ -71,7 +71,8 @@ fn moment(unix_ns: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(unix_ns)
 }
 
-/// What tells the configuration and the quantity from others, in the letters a tag may have: no comma, no blank, no line end.
+/// What tells the configuration and the quantity from others, in the letters a tag may have: no
+/// comma, no blank, no line end.
 fn tag(configuration: &Configuration, axes: &[Axis], quantity: &str) -> String {
     let parts = axes.iter().map(|axis| axis.value(configuration)).filter(|value| !value.is_empty());
     let text = inert(&parts.chain([quantity.to_owned()]).collect::<Vec<_>>().join("."));

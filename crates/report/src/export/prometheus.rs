@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prometheus's text format: what the node exporter's textfile collector, push gateways and promtool read, which take no OpenMetrics.
+//! Prometheus's text format: what the node exporter's textfile collector, push gateways and
+//! promtool read, which take no OpenMetrics.
 
 use std::io::{self, Write};
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of a wake-up goes: the kernel's events and the instrument's stamps, joined and cut into stages.
+//! Where the time of a wake-up goes: the kernel's events and the
+//! instrument's stamps, joined and cut into stages.
 //!
 //! ```text
 //! stamps ─┐
 //! events ─┴─► cut (one wake-up: marks in order) ─► collect (paths, distributions, the wake-ups worth showing)
 //! ```
 //!
-//! A stage is the time between two marks that a wake-up passed one after the other, so the stages of a wake-up always add up to the
-//! whole. A mark that was not seen is left out, and its time belongs to the stage that ends at the next one: nothing is guessed.
-//! What a kernel does not tell is named: kinds of event that it lacks, and CPUs that leave some out (`untold`).
+//! A stage is the time between two marks that a wake-up passed one after the other, so the stages
+//! of a wake-up always add up to the whole. A mark that was not seen is left out, and its time
+//! belongs to the stage that ends at the next one: nothing is guessed. What a kernel does not tell
+//! is named: kinds of event that it lacks, and CPUs that leave some out (`untold`).
 
 use std::collections::BTreeMap;
 
@@ -65,7 +67,8 @@ pub struct Counts {
     pub cut: u64,
     /// Left out because events of their time were overwritten.
     pub incomplete: u64,
-    /// Left out because one wake-up brought several messages, or a message came without a wake-up of its own.
+    /// Left out because one wake-up brought several messages, or a
+    /// message came without a wake-up of its own.
     pub merged: u64,
     /// Events that were overwritten.
     pub lost_events: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program that was watched while it did its own work: its threads, who woke whom in it, by what, and what that took.
+//! A program that was watched while it did its own work: its threads,
+//! who woke whom in it, by what, and what that took.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -8,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::Wake;
 use crate::record::Series;
 
-/// The times of a recording end below this, nanoseconds: 104 days, which is what the histograms of its wake-ups reach to.
+/// The times of a recording end below this, nanoseconds: 104 days,
+/// which is what the histograms of its wake-ups reach to.
 pub const LONGEST_NS: u64 = 1 << 53;
 
 /// What the kernel's events showed of a program.
@@ -22,7 +24,8 @@ pub struct Program {
     pub engine: Engine,
     /// How long it was recorded, nanoseconds.
     pub recorded_ns: u64,
-    /// How long that lasted, nanoseconds, where it was recorded in slices; counts and CPU times are those of the slices.
+    /// How long that lasted, nanoseconds, where it was recorded in
+    /// slices; counts and CPU times are those of the slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted_ns: Option<u64>,
     /// Why recording ended before it was to, if it did.
@@ -30,10 +33,11 @@ pub struct Program {
     pub cut_short: Option<String>,
     /// Wake-ups of its threads after a sleep.
     pub wakes: u64,
-    /// Those of them of which the kernel left out that the CPU turned to the thread: their end is the first thing that it did, or follows from how
-    /// long it ran then.
+    /// Those of them of which the kernel left out that the CPU turned to the thread: their end is
+    /// the first thing that it did, or follows from how long it ran then.
     pub ended_by_action: u64,
-    /// Wake-ups left out because their sleep began before the recording, or events of their time were lost.
+    /// Wake-ups left out because their sleep began before the
+    /// recording, or events of their time were lost.
     pub incomplete: u64,
     /// What recording cost.
     pub cost: Cost,
@@ -87,9 +91,11 @@ impl Cost {
 pub struct Cost {
     /// CPU time of the recorder while it recorded, nanoseconds.
     pub recorder_ns: u64,
-    /// By how much a system call took longer while it was recorded, nanoseconds, tried out before the recording began.
+    /// By how much a system call took longer while it was recorded,
+    /// nanoseconds, tried out before the recording began.
     pub call_ns: f64,
-    /// By how much CPU time a wake-up took more while it was recorded, its two system calls included, nanoseconds, tried out likewise.
+    /// By how much CPU time a wake-up took more while it was recorded, its two system calls
+    /// included, nanoseconds, tried out likewise.
     #[serde(default)]
     pub wake_ns: f64,
     /// System calls of the program that were recorded.
@@ -139,7 +145,8 @@ pub struct Threads {
     pub ran_ns: u64,
     /// Times that one of them was woken.
     pub wakes: u64,
-    /// Calls of theirs that asked whether there was something to do and came back with nothing, without having slept.
+    /// Calls of theirs that asked whether there was something to do
+    /// and came back with nothing, without having slept.
     #[serde(default)]
     pub asked_in_vain: u64,
 }
@@ -159,7 +166,8 @@ pub struct Edge {
     /// Those that ended a wait because its time ran out.
     #[serde(default)]
     pub ran_out: u64,
-    /// Those of these after which the thread went on to another call than the same wait, as if there had been something to do.
+    /// Those of these after which the thread went on to another call than the same wait, as if
+    /// there had been something to do.
     #[serde(default)]
     pub rescued: u64,
     /// From leaving the CPU to the kernel's beginning to wake.
@@ -255,7 +263,8 @@ pub enum Object {
     File {
         /// What it is.
         file: File,
-        /// Its number in the process of the waiter, else of the waker; none where its name says enough.
+        /// Its number in the process of the waiter, else of the
+        /// waker; none where its name says enough.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fd: Option<i32>,
     },
@@ -326,7 +335,8 @@ pub struct Herd {
     pub woken: u64,
 }
 
-/// A futex that three threads or more both wait on and wake: each that wakes another queues up behind it.
+/// A futex that three threads or more both wait on and wake: each
+/// that wakes another queues up behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Convoy {
@@ -340,8 +350,8 @@ pub struct Convoy {
     pub wakes: u64,
 }
 
-/// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It has no gap but for what
-/// was lost; of slices the next begins where the one before it ended.
+/// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It
+/// has no gap but for what was lost; of slices the next begins where the one before it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Sequence {
@@ -352,7 +362,8 @@ pub struct Sequence {
     /// When its first sleep began, nanoseconds after that of the earliest sequence.
     #[serde(default)]
     pub begins_ns: u64,
-    /// The edge of each wake-up by its place in [`Program::edges`]; that of further ones is the number of edges.
+    /// The edge of each wake-up by its place in [`Program::edges`];
+    /// that of further ones is the number of edges.
     pub edge: Vec<u32>,
     /// How long it slept.
     pub slept_ns: Vec<u64>,
@@ -360,8 +371,8 @@ pub struct Sequence {
     pub took_ns: Vec<u64>,
     /// From running to the next sleep.
     pub awake_ns: Vec<u64>,
-    /// How long the waker stayed on its CPU after it began to wake; none where that was not seen, or it was no thread of the program. Empty
-    /// where the recorder did not look.
+    /// How long the waker stayed on its CPU after it began to wake; none where that was not seen,
+    /// or it was no thread of the program. Empty where the recorder did not look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waker_ran_ns: Vec<Option<u64>>,
 }

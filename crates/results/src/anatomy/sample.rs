@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What wakes recorded on a machine of two CPUs left, for the tests of whatever shows it; a test of `doorbell-harness`, which cut
-//! them, holds these files to what it makes.
+//! What wakes recorded on a machine of two CPUs left, for the tests of whatever shows it; a test of
+//! `doorbell-harness`, which cut them, holds these files to what it makes.
 
 use super::Anatomy;
 

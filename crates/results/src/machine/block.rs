@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be polled, and which interrupts
-//! are its own.
+//! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be
+//! polled, and which interrupts are its own.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -22,10 +22,12 @@ pub struct BlockDevice {
     /// Its NUMA node, where the kernel tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
-    /// Whether the kernel would poll a queue of it (`queue/io_poll`); missing where it does not tell.
+    /// Whether the kernel would poll a queue of it (`queue/io_poll`);
+    /// missing where it does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<bool>,
-    /// `queue/io_poll_delay`: -1 polls at once, 0 sleeps half the usual time first, more sleeps so many microseconds.
+    /// `queue/io_poll_delay`: -1 polls at once, 0 sleeps half the
+    /// usual time first, more sleeps so many microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_delay: Option<i64>,
     /// Smallest block, bytes.
@@ -43,7 +45,8 @@ pub struct BlockDevice {
     /// Why nobody can tell which interrupts are its own, where nobody can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts_hidden: Option<String>,
-    /// What makes reads of it other than reads of a medium: a guest's virtual disk, a file behind a loop device, memory.
+    /// What makes reads of it other than reads of a medium: a guest's
+    /// virtual disk, a file behind a loop device, memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub behind: Vec<String>,
 }

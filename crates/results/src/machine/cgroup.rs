@@ -5,7 +5,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits of the process's control group. Of each, the tightest on the way from the group to the top.
+/// Limits of the process's control group. Of each, the tightest on
+/// the way from the group to the top.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Cgroup {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The clock of a trial: the processor's own counter where the kernel itself goes by it, else the monotonic clock.
+//! The clock of a trial: the processor's own counter where the kernel
+//! itself goes by it, else the monotonic clock.
 //!
-//! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever a floating-point
-//! number: added up in a `double`, today's epoch leaves a grid of 256 ns.
+//! Times are ticks of a counter, differences are picoseconds in integers. No absolute time is ever
+//! a floating-point number: added up in a `double`, today's epoch leaves a grid of 256 ns.
 
 use std::time::Duration;
 

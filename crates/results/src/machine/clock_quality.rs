@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How good the clock of a run is: its grid, its own cost, how far it differs between cores, how fast it drifts.
+//! How good the clock of a run is: its grid, its own cost, how far it
+//! differs between cores, how fast it drifts.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct ClockQuality {
     /// The grid that readings lie on, picoseconds: no difference below it means anything.
     pub grid_ps: u64,
-    /// Shortest time that lay between two successive readings, picoseconds, without those that read the same.
+    /// Shortest time that lay between two successive readings,
+    /// picoseconds, without those that read the same.
     pub smallest_step_ps: u64,
     /// Steps between successive readings, the most frequent first, eight at most.
     pub steps: Vec<Step>,
@@ -50,7 +52,8 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// The greatest error that a time measured from one of the CPUs to the other can have, nanoseconds.
+    /// The greatest error that a time measured from one of the CPUs
+    /// to the other can have, nanoseconds.
     pub fn worst_ns(&self) -> f64 {
         self.offset_ns.abs() + self.bound_ns
     }

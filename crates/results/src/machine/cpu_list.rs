@@ -7,20 +7,22 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// One more than the greatest CPU number believed. Linux allows 8192 CPUs at most (`CONFIG_NR_CPUS` with `MAXSMP`);
-/// a list that names a greater one is garbage, and must not become hours of walking through it.
+/// One more than the greatest CPU number believed. Linux allows 8192 CPUs
+/// at most (`CONFIG_NR_CPUS` with `MAXSMP`); a list that names a greater
+/// one is garbage, and must not become hours of walking through it.
 const CPUS: u32 = 8192;
 
 /// A set of CPUs; in JSON and in print `0-3,8`, empty as the empty string.
 ///
-/// Kept as it is written, in ranges: what a file from elsewhere makes of a few letters stays as small as they are.
+/// Kept as it is written, in ranges: what a file from elsewhere makes
+/// of a few letters stays as small as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, schemars(with = "String"))]
 pub struct CpuList(
-    /// First and last of each range. Invariant: ascending, with at least one CPU missing between two neighbours, so that
-    /// equal sets are equal lists.
+    /// First and last of each range. Invariant: ascending, with at least one CPU missing between
+    /// two neighbours, so that equal sets are equal lists.
     Vec<[u32; 2]>,
 );
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Is this machine fit to measure? One file per family of findings, each a pure function of the [`Machine`](super::Machine).
+//! Is this machine fit to measure? One file per family of findings, each a pure function of the
+//! [`Machine`](super::Machine).
 //!
-//! A finding changes nothing about the machine: the lab measures it as it was found, and says what that does to the
-//! figures. Only what would make figures false is [`Severity::Unfit`].
+//! A finding changes nothing about the machine: the lab measures it as it was found, and says what
+//! that does to the figures. Only what would make figures false is [`Severity::Unfit`].
 
 #[cfg(test)]
 use schemars::JsonSchema;

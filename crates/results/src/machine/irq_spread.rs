@@ -15,7 +15,8 @@ pub struct IrqSpread {
     pub count: Option<u64>,
     /// CPUs that took at least one in a hundred of them.
     pub cpus: CpuList,
-    /// CPUs to which at least one device's interrupts are directed now (`/proc/irq/*/effective_affinity_list`).
+    /// CPUs to which at least one device's interrupts are directed now
+    /// (`/proc/irq/*/effective_affinity_list`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub directed_to: Option<CpuList>,
 }

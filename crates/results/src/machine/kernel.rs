@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel: its version, its command line, its clock source, and the settings of it that lengthen or shorten a wake-up.
+//! The kernel: its version, its command line, its clock source, and the settings of it that
+//! lengthen or shorten a wake-up.
 
 use super::cpu_list::CpuList;
 #[cfg(test)]
@@ -13,7 +14,8 @@ pub struct Kernel {
     /// Whose it is, where it is not Linux: `Windows`, `macOS`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system: Option<String>,
-    /// What answers in that system's name without being it: `Wine 10.0`. No time is then that system's.
+    /// What answers in that system's name without being it: `Wine
+    /// 10.0`. No time is then that system's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stand_in: Option<String>,
     /// Release: `6.1.0-18-amd64`.
@@ -25,8 +27,8 @@ pub struct Kernel {
     /// Command line it was booted with.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub command_line: Option<String>,
-    /// Preemption: `none`, `voluntary`, `full`, `lazy`, `rt`; where it can be changed while running and debugfs is
-    /// hidden, `dynamic`.
+    /// Preemption: `none`, `voluntary`, `full`, `lazy`, `rt`; where it can be changed while running
+    /// and debugfs is hidden, `dynamic`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub preemption: Option<String>,
     /// The clock source in use.
@@ -56,8 +58,8 @@ pub struct Kernel {
     /// Transparent huge pages: `always`, `madvise`, `never`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub transparent_huge_pages: Option<String>,
-    /// What users without privilege may count and trace: from -1, everything, to 2, their own code in user mode, and 3 or
-    /// more, nothing (Debian).
+    /// What users without privilege may count and trace: from -1, everything, to 2, their own code
+    /// in user mode, and 3 or more, nothing (Debian).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub perf_event_paranoid: Option<i64>,
 }
@@ -70,7 +72,8 @@ impl Kernel {
         Some(format!("{system} {}{stand_in}", self.release.as_deref()?))
     }
 
-    /// The value of a parameter on the command line: that of the last `name=value`, as the kernel takes it.
+    /// The value of a parameter on the command line: that of the last
+    /// `name=value`, as the kernel takes it.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.command_line
             .as_deref()?

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What else uses the CPUs: the share of them that went to anything but this command and its children.
+//! What else uses the CPUs: the share of them that went to anything
+//! but this command and its children.
 
 use super::cpu_list::CpuList;
 #[cfg(test)]
@@ -16,8 +17,8 @@ pub struct Load {
     pub cpus: CpuList,
     /// CPU time used on them by anything else, as a share of one CPU.
     pub foreign_share: Option<f64>,
-    /// How far it may be off: a percent of a short trial where the scheduler's own clock told it and no tick fell into an
-    /// interrupt or into steal time.
+    /// How far it may be off: a percent of a short trial where the scheduler's own clock told it
+    /// and no tick fell into an interrupt or into steal time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_resolution: Option<f64>,
     /// The task that used most of it, where the kernel tells.

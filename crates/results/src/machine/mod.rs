@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What machine this is: read once, stored in every result.
 //!
-//! Everything that stands in a file is read below a `doorbell_machine::Root`, so that recorded trees of other machines can be examined
-//! as well as the live one; what the CPU or the kernel has to be asked for comes as `doorbell_machine::Asked`. What is hidden or not
-//! there is missing, never made up.
+//! Everything that stands in a file is read below a `doorbell_machine::Root`, so
+//! that recorded trees of other machines can be examined as well as the live one;
+//! what the CPU or the kernel has to be asked for comes as
+//! `doorbell_machine::Asked`. What is hidden or not there is missing, never made up.
 
 pub mod block;
 pub mod cgroup;

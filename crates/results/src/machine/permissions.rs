@@ -12,20 +12,25 @@ pub struct Permissions {
     /// Whether it may take real-time priority whatever the limit says (CAP_SYS_NICE).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nice: Option<bool>,
-    /// Whether it may have more tasks than the limit says (CAP_SYS_RESOURCE or CAP_SYS_ADMIN; setrlimit(2)).
+    /// Whether it may have more tasks than the limit says
+    /// (CAP_SYS_RESOURCE or CAP_SYS_ADMIN; setrlimit(2)).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tasks: Option<bool>,
-    /// Whether it may count and trace whatever `perf_event_paranoid` says (CAP_PERFMON or CAP_SYS_ADMIN).
+    /// Whether it may count and trace whatever `perf_event_paranoid`
+    /// says (CAP_PERFMON or CAP_SYS_ADMIN).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub perfmon: Option<bool>,
     /// Whether it can read the kernel's trace events.
     pub tracefs: bool,
-    /// Whether the kernel has hardware performance counters of this CPU (`/sys/bus/event_source/devices/cpu*`).
+    /// Whether the kernel has hardware performance counters of this CPU
+    /// (`/sys/bus/event_source/devices/cpu*`).
     pub hardware_counters: bool,
-    /// Whether it can hold idle states off by `/dev/cpu_dma_latency`; missing where there is no such file.
+    /// Whether it can hold idle states off by `/dev/cpu_dma_latency`;
+    /// missing where there is no such file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dma_latency: Option<bool>,
-    /// Whether this program can be started again by `/proc/self/exe`, as every trial starts it; missing where nobody asked.
+    /// Whether this program can be started again by `/proc/self/exe`, as every trial starts it;
+    /// missing where nobody asked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub own_program: Option<bool>,
 }

@@ -15,7 +15,8 @@ pub enum Pinning {
     OneEach,
     /// All receivers on one CPU, the notifier on another where there is one.
     AllOnOne,
-    /// Neighbours together: the first share of the receivers on the CPU nearest to the notifier's, and so on outwards.
+    /// Neighbours together: the first share of the receivers on the
+    /// CPU nearest to the notifier's, and so on outwards.
     Compact,
     /// Dealt out in turn over all CPUs, farthest from the notifier's first.
     Scatter,
@@ -41,7 +42,8 @@ impl Pinning {
     /// Every way, as `--pin` lists them.
     pub const ALL: [Self; 5] = [Self::Unpinned, Self::OneEach, Self::AllOnOne, Self::Compact, Self::Scatter];
 
-    /// Its name in result files ([`Placement::relation`](crate::configuration::Placement::relation)).
+    /// Its name in result files
+    /// ([`Placement::relation`](crate::configuration::Placement::relation)).
     pub fn name(self) -> &'static str {
         match self {
             Self::Unpinned => "unpinned",

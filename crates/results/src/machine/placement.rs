@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A representative pair of CPUs for each relation this machine has, and the reason where it has none.
+//! A representative pair of CPUs for each relation this machine has,
+//! and the reason where it has none.
 
 use super::cpu_list::CpuList;
 use super::topology::{Cpu, Relation, Topology};
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 pub struct Pair {
     /// The relation.
     pub relation: Relation,
-    /// The CPUs: the initiator's or notifier's first. Missing where this process can have no such pair.
+    /// The CPUs: the initiator's or notifier's first. Missing where
+    /// this process can have no such pair.
     pub cpus: Option<[u32; 2]>,
     /// Which pair it is, or what is lacking.
     pub why: String,
@@ -24,10 +26,11 @@ pub struct Pair {
 impl Topology {
     /// One pair for every relation, nearest first, those that do not exist among them.
     ///
-    /// All pairs start from one CPU, so that figures of two relations differ by the partner alone. It is the CPU with
-    /// the most relations; among equals an isolated one, then not CPU 0, where most kernels keep time and take device
-    /// interrupts. Partners are chosen alike, of the same kind of core where the machine has several; of other nodes
-    /// the farthest is taken.
+    /// All pairs start from one CPU, so that figures of two relations differ by
+    /// the partner alone. It is the CPU with the most relations; among equals
+    /// an isolated one, then not CPU 0, where most kernels keep time and take
+    /// device interrupts. Partners are chosen alike, of the same kind of core
+    /// where the machine has several; of other nodes the farthest is taken.
     pub fn pairs(&self) -> Vec<Pair> {
         let anchor = self.anchor();
         let usable = self.first_pairs(&self.usable);
@@ -53,8 +56,8 @@ impl Topology {
         self.pairs().into_iter().find(|pair| pair.relation == relation)?.cpus
     }
 
-    /// The nearest two usable CPUs that are two cores, for whatever needs any two: siblings only if there is nothing
-    /// else.
+    /// The nearest two usable CPUs that are two cores, for whatever
+    /// needs any two: siblings only if there is nothing else.
     pub fn two_cores(&self) -> Option<[u32; 2]> {
         let pairs = self.pairs();
         let other_core = pairs.iter().filter(|pair| pair.relation > Relation::SmtSibling);
@@ -85,9 +88,9 @@ impl Topology {
         first
     }
 
-    /// One CPU for each sort there is among `cpus`: CPUs of one sort have the same relations to the others of them, so
-    /// that a machine of a thousand CPUs need not be looked at in a million pairs. CPU 0 stands for its sort only where
-    /// it is the only one.
+    /// One CPU for each sort there is among `cpus`: CPUs of one sort have the same relations to the
+    /// others of them, so that a machine of a thousand CPUs need not be looked at in a million
+    /// pairs. CPU 0 stands for its sort only where it is the only one.
     fn one_of_each_sort(&self, cpus: &CpuList) -> Vec<u32> {
         let mut sorts = BTreeMap::new();
         for cpu in self.cpus.iter().filter(|cpu| cpus.contains(cpu.id)) {

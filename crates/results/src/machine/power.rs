@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the machine saves power: frequency and idle states, the two things a sleeping waiter's CPU has to come back from.
+//! How the machine saves power: frequency and idle states, the two
+//! things a sleeping waiter's CPU has to come back from.
 
 use super::cpu_list::CpuList;
 #[cfg(test)]
@@ -11,7 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Power {
-    /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …; missing where the kernel does not.
+    /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …;
+    /// missing where the kernel does not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frequency_driver: Option<String>,
     /// CPUs by the governor that decides their frequency.
@@ -28,7 +30,8 @@ pub struct Power {
     /// Whether turbo or boost frequencies are allowed; missing where the kernel does not tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turbo: Option<bool>,
-    /// Who sends CPUs to sleep: `intel_idle`, `acpi_idle`, `haltpoll`; `none` where idle is a bare halt.
+    /// Who sends CPUs to sleep: `intel_idle`, `acpi_idle`,
+    /// `haltpoll`; `none` where idle is a bare halt.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub idle_driver: Option<String>,
     /// Who chooses the idle state: `menu`, `teo`, `haltpoll`, `ladder`.
@@ -36,7 +39,8 @@ pub struct Power {
     pub idle_governor: Option<String>,
     /// Idle states, shallow first.
     pub idle_states: Vec<IdleState>,
-    /// Longest a guest polls before it halts, nanoseconds, where the haltpoll governor chooses the idle state.
+    /// Longest a guest polls before it halts, nanoseconds, where the
+    /// haltpoll governor chooses the idle state.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub guest_halt_poll_ns: Option<u64>,
     /// Longest this kernel, as a host, polls for a halted guest, nanoseconds, where it runs KVM.

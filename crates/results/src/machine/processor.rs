@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU: its model, its microcode, the features that waking and timing depend on, its mitigations.
+//! The CPU: its model, its microcode, the features that waking and
+//! timing depend on, its mitigations.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -24,11 +25,12 @@ pub struct Processor {
     pub microcode: Option<String>,
     /// Those of its features that concern waking and timing, by the kernel's names.
     pub flags: Vec<String>,
-    /// Whether the CPU itself says that it has user interrupts (CPUID leaf 7, EDX bit 5), whatever the kernel makes of
-    /// them; missing where it was not asked.
+    /// Whether the CPU itself says that it has user interrupts (CPUID leaf 7, EDX bit 5), whatever
+    /// the kernel makes of them; missing where it was not asked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user_interrupts: Option<bool>,
-    /// What the kernel does about each vulnerability of CPUs: `Not affected`, `Vulnerable …`, `Mitigation: …`.
+    /// What the kernel does about each vulnerability of CPUs: `Not
+    /// affected`, `Vulnerable …`, `Mitigation: …`.
     pub mitigations: BTreeMap<String, String>,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast a fixed piece of work is from one moment to the next: what the ground itself does to every figure.
+//! How fast a fixed piece of work is from one moment to the next:
+//! what the ground itself does to every figure.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -12,13 +13,14 @@ use crate::record::populations::populations;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Speed {
-    /// What it takes at the greatest speed, nanoseconds: the median of the shortest group, or of all where there is one.
+    /// What it takes at the greatest speed, nanoseconds: the median
+    /// of the shortest group, or of all where there is one.
     pub work_ns: f64,
     /// A second speed, where the times fall into groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Slow>,
-    /// The standard deviation of the medians of some ten milliseconds each, in logarithms: what a figure of one trial is off by, whatever it is
-    /// of.
+    /// The standard deviation of the medians of some ten milliseconds each, in logarithms: what a
+    /// figure of one trial is off by, whatever it is of.
     pub spread: f64,
     /// Stretches of that length that were looked at.
     pub stretches: u32,
@@ -37,7 +39,8 @@ pub struct Slow {
 /// Trials of a comparison for which it is said what a machine is fit for.
 const TRIALS: f64 = 10.0;
 
-/// Standard errors of the difference of two such samples that 95 of 100 stay below (Student's t of 18 degrees).
+/// Standard errors of the difference of two such samples that 95 of
+/// 100 stay below (Student's t of 18 degrees).
 const ERRORS: f64 = 2.10;
 
 /// Fewest stretches of which a spread is told.
@@ -54,7 +57,8 @@ impl Speed {
         let mean = logarithms.iter().sum::<f64>() / count;
         let squares: f64 = logarithms.iter().map(|ln| (ln - mean).powi(2)).sum();
         let groups = populations(whole);
-        // The shortest group against all longer ones by the largest of those; interrupts are no speed, and no group either.
+        // The shortest group against all longer ones by the largest
+        // of those; interrupts are no speed, and no group either.
         let slow = groups.split_first().and_then(|(quick, others)| {
             let largest = others.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
             let share = others.iter().map(|group| group.share).sum();
@@ -69,7 +73,8 @@ impl Speed {
         })
     }
 
-    /// The least difference, as a share, that ten trials of each of two things can show here where nothing takes the machine's own speed out.
+    /// The least difference, as a share, that ten trials of each of two things can show here where
+    /// nothing takes the machine's own speed out.
     pub fn fit_for(&self) -> f64 {
         (ERRORS * self.spread * (2.0 / TRIALS).sqrt()).exp_m1()
     }

@@ -26,7 +26,8 @@ pub struct Topology {
     /// CPUs kept out of the scheduler's load balancing (`isolcpus=`, isolated cpuset partitions).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub isolated: Option<CpuList>,
-    /// Whether SMT is on: the kernel's word, `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
+    /// Whether SMT is on: the kernel's word, `on`, `off`, `forceoff`,
+    /// `notsupported`, `notimplemented`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smt_control: Option<String>,
     /// Each CPU that runs, by ascending number.
@@ -66,8 +67,8 @@ pub struct Cpu {
     /// CPUs behind the same third-level cache.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub l3: Option<CpuList>,
-    /// Its kind where the machine has several: `core` and `atom` on Intel hybrids, else its capacity relative to the
-    /// strongest CPU, of 1024.
+    /// Its kind where the machine has several: `core` and `atom` on Intel hybrids, else its
+    /// capacity relative to the strongest CPU, of 1024.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kind: Option<String>,
 }
@@ -231,7 +232,8 @@ impl Topology {
         }
     }
 
-    /// Whether all of `cpus` can be used, and if not what to do about the first that cannot, and about those with it.
+    /// Whether all of `cpus` can be used, and if not what to do about
+    /// the first that cannot, and about those with it.
     pub fn check(&self, cpus: &[u32]) -> Result<(), CpuError> {
         cpus.iter().try_for_each(|cpu| self.check_one(*cpu, cpus))
     }

@@ -14,7 +14,8 @@ pub const TRANSLATOR: &str = "QEMU TCG";
 pub struct Virtualisation {
     /// Whether a hypervisor runs below the kernel, as far as the CPU or the kernel tells.
     pub guest: bool,
-    /// The hypervisor's name: from its CPUID signature, else from `/sys/hypervisor`, the device tree or the firmware.
+    /// The hypervisor's name: from its CPUID signature, else from
+    /// `/sys/hypervisor`, the device tree or the firmware.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hypervisor: Option<String>,
     /// Maker and product by the firmware; clouds write their machine type here.
@@ -44,7 +45,8 @@ pub struct Vm {
     pub emulator: String,
     /// Whether the host is a virtual machine itself.
     pub nested: bool,
-    /// Whether the instructions are translated by software, here or anywhere below: a guest cannot always see that.
+    /// Whether the instructions are translated by software, here or
+    /// anywhere below: a guest cannot always see that.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub emulated: bool,
     /// What it runs on: the model of the host's processor, and how many CPUs of it.

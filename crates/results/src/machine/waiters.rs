@@ -12,7 +12,8 @@ pub struct Waiters {
     pub processes: Vec<User>,
     /// How many processes may not be looked into. Whether they use the library is not known.
     pub closed: usize,
-    /// Time that the hypervisor took from all CPUs since boot, nanoseconds; none where the kernel hides it.
+    /// Time that the hypervisor took from all CPUs since boot,
+    /// nanoseconds; none where the kernel hides it.
     pub steal_ns: Option<u64>,
     /// When it was taken.
     #[serde(skip)]
@@ -30,11 +31,13 @@ pub struct User {
     pub command: String,
     /// What became of the profile there, in a word; none for a word of a later release.
     pub profile: Option<&'static str>,
-    /// The latency of a sleep that its adaptive waiters assume, nanoseconds; none before the first of them.
+    /// The latency of a sleep that its adaptive waiters assume,
+    /// nanoseconds; none before the first of them.
     pub sleep_latency_ns: Option<u32>,
     /// The price of a sleep that they assume, nanoseconds.
     pub sleep_price_ns: Option<u32>,
-    /// Time in which its tasks stood ready and had no CPU, nanoseconds since each began; none where the kernel does not keep it.
+    /// Time in which its tasks stood ready and had no CPU, nanoseconds since each began; none where
+    /// the kernel does not keep it.
     pub ready_ns: Option<u64>,
     /// Time for which the CPU quota of its control group, or of one above it, was used up,
     /// nanoseconds; none without a group that says.
@@ -70,7 +73,8 @@ impl Waiters {
 }
 
 impl Waiter {
-    /// Waits so far: each ended either in a spin or in a sleep. Those that found the ring there are not counted.
+    /// Waits so far: each ended either in a spin or in a sleep. Those
+    /// that found the ring there are not counted.
     pub fn waits(&self) -> u64 {
         self.spun_and_hit.saturating_add(self.slept)
     }

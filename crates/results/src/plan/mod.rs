@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A plan: the configurations to run, in blocks whose order alternates, what is asked of them, and how they are shown.
+//! A plan: the configurations to run, in blocks whose order
+//! alternates, what is asked of them, and how they are shown.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,9 @@ use crate::record::question::Question;
 pub mod bench;
 pub mod semaphores;
 
-/// Blocks without which no verdict is reached: that the differences of five blocks of a pair all have one sign comes by chance in
-/// 2 of 2⁵ runs, which is more than 1 of 20, and of six in 2 of 2⁶. No experiment plans fewer unless it is told to.
+/// Blocks without which no verdict is reached: that the differences of five blocks of a pair all
+/// have one sign comes by chance in 2 of 2⁵ runs, which is more than 1 of 20, and of six in 2 of
+/// 2⁶. No experiment plans fewer unless it is told to.
 pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
@@ -26,8 +28,8 @@ pub const FEWEST_BLOCKS: u32 = 6;
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,
-    /// The sections in which its result is told, by name; none is a table for each quantity. A name that a reader does not know
-    /// is left out.
+    /// The sections in which its result is told, by name; none is a table for each quantity. A name
+    /// that a reader does not know is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<String>,
     /// The part that a subject plays in what is told: `control`, …
@@ -38,7 +40,8 @@ pub struct Plan {
     pub claims: Option<String>,
     /// Every configuration; each is run once in each block.
     pub configurations: Vec<Configuration>,
-    /// Blocks: repetitions of all configurations, each in a random order of its own, so that drift of the machine falls on every
+    /// Blocks: repetitions of all configurations, each in a random
+    /// order of its own, so that drift of the machine falls on every
     /// configuration alike and an interval can be taken over blocks.
     #[serde(default = "fewest_blocks")]
     pub blocks: u32,
@@ -51,11 +54,13 @@ pub struct Plan {
     /// What could have been measured and is not among the configurations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// After how many blocks the run is looked at, and ends if what is asked of it is decided; empty where it ends after its blocks whatever
-    /// they show. Each look could be wrong by itself, so they share the error that one judgement may have.
+    /// After how many blocks the run is looked at, and ends if what is asked of it is decided;
+    /// empty where it ends after its blocks whatever they show. Each look could be wrong by
+    /// itself, so they share the error that one judgement may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<u32>,
-    /// How the configurations that can be measured in slices are; none where all have trials of their own.
+    /// How the configurations that can be measured in slices are;
+    /// none where all have trials of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Bench>,
     /// Whether trials that met interference are run again.
@@ -107,7 +112,8 @@ impl Plan {
         }
     }
 
-    /// The same, looked at after its blocks and after so many doublings of them, until what is asked of it is decided.
+    /// The same, looked at after its blocks and after so many
+    /// doublings of them, until what is asked of it is decided.
     #[must_use]
     pub fn until_decided(self, doublings: u32) -> Self {
         let looks = (0..=doublings).map(|doubled| self.blocks.saturating_mul(1 << doubled)).collect();
@@ -138,8 +144,8 @@ impl Plan {
         self.parts.get(subject).is_some_and(|plays| plays == part)
     }
 
-    /// How many trials with interference the run may repeat. On a machine that is never quiet, repeating everything would treble
-    /// the run and change nothing.
+    /// How many trials with interference the run may repeat. On a machine that is never quiet,
+    /// repeating everything would treble the run and change nothing.
     pub fn repeats(&self) -> usize {
         if self.repeat_on_interference { self.configurations.len() * self.blocks as usize / 5 + 1 } else { 0 }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the plan of a fan-out and the claims of the study of semaphores call the same, whichever program measures.
+//! What the plan of a fan-out and the claims of the study of
+//! semaphores call the same, whichever program measures.
 
 /// The study, as plans name it.
 pub const NAME: &str = "semaphores";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of a result file beyond the types of its fields, so that everything behind the reader may rely on it.
+//! What must hold of a result file beyond the types of its fields, so
+//! that everything behind the reader may rely on it.
 
 use super::histogram::{Counters, HistogramError};
 use super::populations::Population;
@@ -8,26 +9,31 @@ use super::{Environment, Histogram, Record, ResultFile, Series, Tally};
 use crate::anatomy::Path;
 use crate::anatomy::program::{Cost, Edge, LONGEST_NS, MachineCosts, Program, Sequence};
 
-/// CPU numbers end below this: the greatest `NR_CPUS` of any Linux (x86 with `MAXSMP`). Matrices are sized by them.
+/// CPU numbers end below this: the greatest `NR_CPUS` of any Linux
+/// (x86 with `MAXSMP`). Matrices are sized by them.
 const CPUS: u32 = 8192;
-/// Blocks end below this: the greatest number a run can be asked for is smaller. Tables are sized by them.
+/// Blocks end below this: the greatest number a run can be asked for
+/// is smaller. Tables are sized by them.
 const BLOCKS: u32 = 1_000_000;
 
-/// Counts and times end below this: more than a day in nanoseconds, more than any trial counts, and small enough that
-/// the sum over every record a file can hold fits 64 bits.
+/// Counts and times end below this: more than a day in nanoseconds, more than any trial counts, and
+/// small enough that the sum over every record a file can hold fits 64 bits.
 const COUNTS: u64 = 1 << 47;
 
-/// Shares of one CPU lie in these: a machine has no more CPUs, and a difference of two readings may be a little less than nothing.
+/// Shares of one CPU lie in these: a machine has no more CPUs, and a difference of two readings may
+/// be a little less than nothing.
 const SHARES: std::ops::RangeInclusive<f64> = -1.0..=CPUS as f64;
 
-/// Occupied buckets that all histograms of a file may have together: these, and [`BUCKETS_PER_BYTE`] for each byte of
-/// their text.
+/// Occupied buckets that all histograms of a file may have together: these, and
+/// [`BUCKETS_PER_BYTE`] for each byte of their text.
 ///
-/// A reader that shows a whole file keeps every occupied bucket, at 16 bytes and up to as much again for the growing of
-/// lists, so that a file costs it at most 128 MB and 64 times its own length. Without this bound 150 letters, which is
-/// what a histogram with one sample in every bucket shrinks to, would cost it a megabyte.
+/// A reader that shows a whole file keeps every occupied bucket, at 16 bytes and up to as much
+/// again for the growing of lists, so that a file costs it at most 128 MB and 64 times its own
+/// length. Without this bound 150 letters, which is what a histogram with one sample in every
+/// bucket shrinks to, would cost it a megabyte.
 const BUCKETS: u64 = 1 << 22;
-/// Deflate and base64 leave a bucket of a real distribution half a byte at the least: where it lies and how often.
+/// Deflate and base64 leave a bucket of a real distribution half a
+/// byte at the least: where it lies and how often.
 const BUCKETS_PER_BYTE: u64 = 2;
 
 /// The first thing in a result file that cannot be.
@@ -273,11 +279,12 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     Ok(buckets)
 }
 
-/// How far the ends and the mean may be from those of the histogram, whose counters are a thousandth wide.
+/// How far the ends and the mean may be from those of the histogram,
+/// whose counters are a thousandth wide.
 const NEAR: f64 = 0.01;
 
-/// Whether `ns` is the time at quantile `q` of what is counted. A percentile may lie beside it by half of a coarse clock's step, and be that of
-/// the next sample.
+/// Whether `ns` is the time at quantile `q` of what is counted. A percentile may lie beside it by
+/// half of a coarse clock's step, and be that of the next sample.
 fn is_at(counters: &Counters, q: f64, ns: f64) -> bool {
     let (count, ps) = (counters.count(), ns * 1000.0);
     let (least, most) = match q {

@@ -4,14 +4,17 @@
 use super::series::Quantity;
 use super::{Record, SideCounters};
 
-/// CPU time of the two sides for one notification and the wake-up that it makes: the notifier's call and all that the waiter runs. What a
+/// CPU time of the two sides for one notification and the wake-up that
+/// it makes: the notifier's call and all that the waiter runs. What a
 /// notifier spends between its calls keeps the gap and is the harness's.
 ///
-/// Back to back each side notifies and waits, and the whole of both is for two wake-ups a round. With a gap the side that answers pays for
-/// one of each and keeps no gap. One way it is the waiter's time and the notifier's call. Of what notifies nobody it
-/// is all that both spent, for each thing done; of a fan-out, for each wake-up.
+/// Back to back each side notifies and waits, and the whole of both is for two wake-ups a round.
+/// With a gap the side that answers pays for one of each and keeps no gap. One way it is the
+/// waiter's time and the notifier's call. Of what notifies nobody it is all that both spent, for
+/// each thing done; of a fan-out, for each wake-up.
 impl Record {
-    /// CPU time a wake-up, nanoseconds, and the wake-ups it is the mean of; none where none was seen or no time was counted.
+    /// CPU time a wake-up, nanoseconds, and the wake-ups it is the mean of; none where none was
+    /// seen or no time was counted.
     pub fn cpu_per_wake(&self) -> Option<(f64, u64)> {
         let spent = |side: &SideCounters| side.user_ns.saturating_add(side.system_ns) as f64;
         let all = || self.sides.iter().map(spent).sum::<f64>();
@@ -29,8 +32,9 @@ impl Record {
         (seen > 0 && whole > 0.0).then(|| (whole / seen as f64, seen))
     }
 
-    /// CPU time of the notifier's call, nanoseconds, as the thread's own clock told it. Where it did not (a file of before 2026-11-26, a
-    /// system that counts by ticks) it is the mean of how long calls lasted, none of them counted as longer than 95 of 100 are: on a busy
+    /// CPU time of the notifier's call, nanoseconds, as the thread's own clock told it. Where it
+    /// did not (a file of before 2026-11-26, a system that counts by ticks) it is the mean of
+    /// how long calls lasted, none of them counted as longer than 95 of 100 are: on a busy
     /// machine one in some hundred loses its CPU for milliseconds, in which others run.
     fn call_cpu_ns(&self) -> Option<f64> {
         if let Some(told) = self.sides.iter().find_map(|side| side.call_ns) {
@@ -49,8 +53,8 @@ mod tests {
     use crate::record::series::Quantity;
     use crate::record::{Histogram, Record, Series, sample};
 
-    /// A trial of a thousand wake-ups, each of which costs the notifier 2 µs and the waiter 3 µs, whatever `pattern` it is told in; of a
-    /// notifier that keeps a gap, 50 µs go into that.
+    /// A trial of a thousand wake-ups, each of which costs the notifier 2 µs and the waiter 3 µs,
+    /// whatever `pattern` it is told in; of a notifier that keeps a gap, 50 µs go into that.
     fn trial(pattern: Pattern) -> Record {
         let mut record = sample::record(sample::configuration("futex"), 0, 16_000.0);
         record.configuration.pattern = pattern;
@@ -84,7 +88,8 @@ mod tests {
             let (cpu_ns, wakes) = trial(pattern).cpu_per_wake().unwrap();
             assert!((cpu_ns - 5_000.0).abs() < 5.0 && wakes == 1000, "{pattern:?}: {cpu_ns}");
         }
-        // On a busy machine the mean of what calls lasted was 40 µs, and a wake-up cost 74 µs of CPU time in `spin` and 51 in `ping`.
+        // On a busy machine the mean of what calls lasted was 40 µs, and a wake-up cost 74 µs of CPU time
+        // in `spin` and 51 in `ping`.
         for told in [None, Some(2_000.0)] {
             let mut busy = trial(Pattern::OpenLoop { gap_ns });
             let mut calls = Histogram::new();

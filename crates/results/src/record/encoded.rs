@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An encoded histogram, looked at before anything is allocated for it.
 //!
-//! SUMMARY: whatever a file claims, looking at one histogram takes under 2 MB and one pass over its bytes.
+//! SUMMARY: whatever a file claims, looking at one histogram takes
+//! under 2 MB and one pass over its bytes.
 //!
-//! DETAILS: the text is base64 of HdrHistogram's compressed form: the number `0x1c849314`, a length, and a zlib stream of
-//! the plain form: the number `0x1c849313`, a length, the normalizing offset, the significant digits, the lowest and the
-//! highest value, a ratio, and then the counters as zig-zag LEB128 numbers, where -n stands for n empty counters
-//! (HdrHistogram's `V2Serializer`). A decoder that believes the header allocates what it asks for: 3 significant digits
-//! up to 2^63 are 440 KB, 5 digits 50 MB, a claimed length 4 GB. Ours has one shape, so any other is refused here.
+//! DETAILS: the text is base64 of HdrHistogram's compressed form: the number
+//! `0x1c849314`, a length, and a zlib stream of the plain form: the number `0x1c849313`,
+//! a length, the normalizing offset, the significant digits, the lowest and the highest
+//! value, a ratio, and then the counters as zig-zag LEB128 numbers, where -n stands for
+//! n empty counters (HdrHistogram's `V2Serializer`). A decoder that believes the header
+//! allocates what it asks for: 3 significant digits up to 2^63 are 440 KB, 5 digits 50
+//! MB, a claimed length 4 GB. Ours has one shape, so any other is refused here.
 
 use std::io::Read;
 
@@ -21,14 +24,16 @@ const PLAIN: u32 = 0x1c84_9313;
 const HEADER: usize = 40;
 /// A LEB128 number of 64 bits takes at most 9 bytes in HdrHistogram's variant.
 const LONGEST_PLAIN: usize = HEADER + 9 * COUNTERS;
-/// Base64 of the longest plain form, which deflate may lengthen by 5 bytes per 16 KB block (RFC 1951 §3.2.4) and a few
-/// bytes of framing; rounded up.
+/// Base64 of the longest plain form, which deflate may lengthen by 5 bytes per 16 KB block (RFC
+/// 1951 §3.2.4) and a few bytes of framing; rounded up.
 const LONGEST_TEXT: usize = LONGEST_PLAIN / 3 * 4 + 4096;
-/// Samples whose number still survives the way through a `double`, which is what most readers of JSON have.
+/// Samples whose number still survives the way through a `double`,
+/// which is what most readers of JSON have.
 const MOST_SAMPLES: u64 = 1 << 53;
 
-/// The occupied counters of a histogram, the shortest first: a time that each stands for, picoseconds, and its samples. Some hundred pairs
-/// where the histogram itself has 44,032 counters, most of which are empty.
+/// The occupied counters of a histogram, the shortest first: a time that each stands for,
+/// picoseconds, and its samples. Some hundred pairs where the histogram itself has 44,032 counters,
+/// most of which are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters(pub(super) Vec<(u64, u64)>);
 
@@ -44,7 +49,8 @@ impl Counters {
     }
 }
 
-/// The shortest time of the counter at `index`: times below 2048 ps have one each, and every later doubling has 1024.
+/// The shortest time of the counter at `index`: times below 2048 ps
+/// have one each, and every later doubling has 1024.
 fn shortest(index: u64) -> u64 {
     if index < 2048 { index } else { (index % 1024 + 1024) << (index / 1024 - 1) }
 }
@@ -236,7 +242,8 @@ mod tests {
 
     #[test]
     fn counters_beyond_the_last_and_counts_beyond_counting_are_refused() {
-        // 9 bytes of ones are the zig-zag form of the most negative number, which has no positive counterpart.
+        // 9 bytes of ones are the zig-zag form of the most negative
+        // number, which has no positive counterpart.
         let most_negative = [0xff; 9];
         assert!(matches!(
             refused(&forge(9, 3, 1, LONGEST_PS, &most_negative)),

@@ -63,12 +63,13 @@ pub struct Receivers {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ReceiversMemory {
-    /// Their shares of all pages they have mapped (PSS): what would come free if all of them ended, kernel memory apart.
+    /// Their shares of all pages they have mapped (PSS): what would
+    /// come free if all of them ended, kernel memory apart.
     pub pss_bytes: u64,
     /// Pages they have mapped, shared ones counted for each (RSS).
     pub rss_bytes: u64,
-    /// By how much the kernel's stacks, page tables and unreclaimable slab grew from before the first to all of them, on
-    /// the whole machine: what other programs did meanwhile is in it.
+    /// By how much the kernel's stacks, page tables and unreclaimable slab grew from before the
+    /// first to all of them, on the whole machine: what other programs did meanwhile is in it.
     pub kernel_bytes: u64,
     /// Processes that were looked at.
     pub processes: u64,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results of fio (`--output-format=json+`, or `json`, which has percentiles alone), as records that stand beside this program's own.
+//! Results of fio (`--output-format=json+`, or `json`, which has percentiles alone), as records
+//! that stand beside this program's own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -367,7 +368,8 @@ mod tests {
         }
     }
 
-    /// What fio 3.33 wrote, with a warning of its before, told to have four transfers under way by an engine that has one.
+    /// What fio 3.33 wrote, with a warning of its before, told to
+    /// have four transfers under way by an engine that has one.
     const PERCENTILES: &str = include_str!("fio-percentiles.json");
 
     #[test]

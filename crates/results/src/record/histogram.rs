@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A histogram of times in picoseconds.
 //!
-//! SUMMARY: relative error at most 0.1 %, range 1 ps to 1 h, about 350 KB whatever the number of samples.
+//! SUMMARY: relative error at most 0.1 %, range 1 ps to 1 h, about
+//! 350 KB whatever the number of samples.
 //!
-//! DETAILS: [`hdrhistogram`] with 3 significant digits keeps values below 2048 exactly and every later power of two in
-//! 1024 buckets. An hour is 3.6e15 ps, 41 doublings above 2048, hence 43 × 1024 counters of 8 bytes. Picoseconds and not
-//! nanoseconds, because a cache-line hop is some 50 ns and one clock tick half a nanosecond: whole nanoseconds would
-//! show the grid of the unit instead of the grid of the clock.
+//! DETAILS: [`hdrhistogram`] with 3 significant digits keeps values below 2048 exactly and every
+//! later power of two in 1024 buckets. An hour is 3.6e15 ps, 41 doublings above 2048, hence 43 ×
+//! 1024 counters of 8 bytes. Picoseconds and not nanoseconds, because a cache-line hop is some 50
+//! ns and one clock tick half a nanosecond: whole nanoseconds would show the grid of the unit
+//! instead of the grid of the clock.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +26,8 @@ pub const LONGEST_PS: u64 = 3_600_000_000_000_000;
 pub(super) const SHORTEST_PS: u64 = 1;
 /// Significant decimal digits.
 pub(super) const DIGITS: u8 = 3;
-/// Counters in a histogram: 2048 for the values below 2048, 1024 for each of the 41 doublings up to an hour.
+/// Counters in a histogram: 2048 for the values below 2048, 1024 for
+/// each of the 41 doublings up to an hour.
 pub(super) const COUNTERS: usize = 2048 + 41 * 1024;
 
 /// A histogram of times in picoseconds.
@@ -88,7 +91,8 @@ impl Histogram {
         Self { inner: Some(inner) }
     }
 
-    /// An empty histogram that takes its memory when the first time comes, for what will hardly be recorded.
+    /// An empty histogram that takes its memory when the first time
+    /// comes, for what will hardly be recorded.
     pub fn untouched() -> Self {
         Self { inner: None }
     }
@@ -168,11 +172,13 @@ impl Histogram {
         })
     }
 
-    /// The grid on which the samples lie, picoseconds, as the samples themselves show it; 0 if they show none.
+    /// The grid on which the samples lie, picoseconds, as the samples
+    /// themselves show it; 0 if they show none.
     ///
-    /// The grid is the least distance between neighbouring values, if the lower half of a thousand samples or more
-    /// uses no more than a few values and all of them are whole numbers of steps apart. Fine values beyond some 1 % of
-    /// the time, which is where the histogram's own buckets begin to look like one, are no grid.
+    /// The grid is the least distance between neighbouring values, if the lower half of a thousand
+    /// samples or more uses no more than a few values and all of them are whole numbers of
+    /// steps apart. Fine values beyond some 1 % of the time, which is where the histogram's own
+    /// buckets begin to look like one, are no grid.
     pub fn grid_ps(&self) -> f64 {
         const FEW: usize = 16;
         // As near as the histogram's own buckets: 0.1 % twice, and a picosecond for the rounding.
@@ -219,7 +225,8 @@ impl Histogram {
         STANDARD.encode(bytes)
     }
 
-    /// Decodes what [`Histogram::encode`] wrote, refusing anything that would need more memory than ours do.
+    /// Decodes what [`Histogram::encode`] wrote, refusing anything
+    /// that would need more memory than ours do.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let encoded = Encoded::inspect(text)?;
         let inner = Deserializer::new()
@@ -228,7 +235,8 @@ impl Histogram {
         Ok(Self { inner: Some(inner) })
     }
 
-    /// The occupied counters of what [`Histogram::encode`] wrote, without the memory of a whole histogram.
+    /// The occupied counters of what [`Histogram::encode`] wrote,
+    /// without the memory of a whole histogram.
     pub fn counters_of(text: &str) -> Result<Counters, HistogramError> {
         Encoded::inspect(text).map(|encoded| encoded.counters)
     }

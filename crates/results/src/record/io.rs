@@ -17,25 +17,29 @@ pub struct Io {
     /// How the target was prepared, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
-    /// Interrupts of the device on all CPUs in the window, whoever they were for; none where it has none or the kernel does not
-    /// say which are its own.
+    /// Interrupts of the device on all CPUs in the window, whoever they were for; none where it has
+    /// none or the kernel does not say which are its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<u64>,
-    /// Operations of the trial's direction that the device completed in the window, whoever asked for them.
+    /// Operations of the trial's direction that the device completed
+    /// in the window, whoever asked for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_operations: Option<u64>,
     /// Operations of the other direction, flushes and discards among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_operations: Option<u64>,
-    /// CPU time in the window of threads that the kernel made for the trial, nanoseconds; theirs alone.
+    /// CPU time in the window of threads that the kernel made for the
+    /// trial, nanoseconds; theirs alone.
     pub kernel_thread_ns: u64,
 }
 
 impl Io {
-    /// Interrupts of the device that nothing but `transfers` of the trial explains; none where they are not known.
+    /// Interrupts of the device that nothing but `transfers` of the
+    /// trial explains; none where they are not known.
     ///
-    /// Each operation of somebody else may have been one interrupt, so this is the least that were the trial's own. Where the
-    /// device did twice as many or more, the kernel cut large blocks into several operations: then they are all taken as own.
+    /// Each operation of somebody else may have been one interrupt, so this is the least that were
+    /// the trial's own. Where the device did twice as many or more, the kernel cut large blocks
+    /// into several operations: then they are all taken as own.
     pub fn own_interrupts(&self, transfers: u64) -> Option<u64> {
         let beyond = self.device_operations.unwrap_or(0).saturating_sub(transfers);
         let foreign = if beyond >= transfers { 0 } else { beyond };
@@ -50,9 +54,11 @@ impl Io {
 pub struct Prepared {
     /// Bytes of it.
     pub bytes: u64,
-    /// Each pass in order: the first from front to end in blocks of 1 MiB, later ones over every block of 4 KiB in random order.
+    /// Each pass in order: the first from front to end in blocks of 1 MiB, later ones over every
+    /// block of 4 KiB in random order.
     pub passes: Vec<Pass>,
-    /// Sectors of 512 bytes that were read back from the device and held what had been written; all of them, or the run ends.
+    /// Sectors of 512 bytes that were read back from the device and held what had been written; all
+    /// of them, or the run ends.
     pub checked_sectors: u64,
 }
 

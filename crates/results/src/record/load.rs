@@ -19,8 +19,8 @@ pub struct LoadProof {
     pub fewest_slices: u64,
     /// CPU time of all workers while the trial ran, nanoseconds.
     pub cpu_ns: u64,
-    /// Share of the trial's time for which each CPU was busy, by its number. What a hypervisor took from it counts: it was
-    /// wanted.
+    /// Share of the trial's time for which each CPU was busy, by its number. What a hypervisor took
+    /// from it counts: it was wanted.
     pub busy: BTreeMap<u32, f64>,
     /// How far those shares may be off, because the kernel counts in ticks of 10 ms.
     pub busy_resolution: f64,

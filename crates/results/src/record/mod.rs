@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one trial leaves: a lossless histogram per series, counters and warnings; never a bare mean.
+//! What one trial leaves: a lossless histogram per series, counters
+//! and warnings; never a bare mean.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,8 +57,9 @@ pub struct Record {
     pub configuration: Configuration,
     /// What its subject was, as the build that ran it knew it.
     pub subject: Subject,
-    /// The block it belongs to: trials of one block are run close together, in random order, between the same primitive costs. On
-    /// the bench the life of two sides, in which all configurations take turns.
+    /// The block it belongs to: trials of one block are run close together, in random order,
+    /// between the same primitive costs. On the bench the life of two sides, in which all
+    /// configurations take turns.
     pub block: u32,
     /// Tries it took: more than one when an earlier try met interference.
     pub attempts: u32,
@@ -68,7 +70,8 @@ pub struct Record {
     /// Single figures beside the series, such as what another tool's formula makes of the same run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// What it did each time it was its turn between two resident sides; none where it had a trial of its own.
+    /// What it did each time it was its turn between two resident
+    /// sides; none where it had a trial of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "slice")]
     #[cfg_attr(test, schemars(with = "slice::Columns"))]
     pub slices: Vec<Slice>,
@@ -85,7 +88,8 @@ pub struct Record {
     /// The proof that the load the configuration asks for was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
-    /// Where the time of its wake-ups went, where the kernel's events were recorded beside the stamps.
+    /// Where the time of its wake-ups went, where the kernel's events
+    /// were recorded beside the stamps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
@@ -168,7 +172,8 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Violation {
-    /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`, `poll-took-interrupts`, …
+    /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`,
+    /// `poll-took-interrupts`, …
     pub rule: String,
     /// The values that break it.
     pub evidence: String,
@@ -196,7 +201,8 @@ impl fmt::Display for LastSeen {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Tally {
-    /// Sent by the notifiers. In slices one or two more in each than were timed: the counters of both sides cover them.
+    /// Sent by the notifiers. In slices one or two more in each than
+    /// were timed: the counters of both sides cover them.
     pub sent: u64,
     /// Seen by the waiters, whatever woke them.
     pub seen: u64,
@@ -236,16 +242,18 @@ pub struct SideCounters {
     pub minor_faults: u64,
     /// Page faults that read a disk.
     pub major_faults: u64,
-    /// CPU time in user mode, nanoseconds. The sum with `system_ns` is exact; how it is split between the two is what
-    /// the scheduler's tick happened to see (`cputime_adjust` in Linux kernel/sched/cputime.c).
+    /// CPU time in user mode, nanoseconds. The sum with `system_ns` is exact; how it is split
+    /// between the two is what the scheduler's tick happened to see (`cputime_adjust` in Linux
+    /// kernel/sched/cputime.c).
     pub user_ns: u64,
     /// CPU time in the kernel, nanoseconds; see `user_ns`.
     pub system_ns: u64,
-    /// Length of the measured window by this side's clock, nanoseconds; for the receivers of a fan-out together, the sum of
-    /// theirs.
+    /// Length of the measured window by this side's clock, nanoseconds; for the receivers of a
+    /// fan-out together, the sum of theirs.
     pub window_ns: u64,
-    /// CPU time of one of its calls that notify, nanoseconds: the mean of a sample of them, in which none counts more than it lasted. Of
-    /// a notifier that keeps a gap, where the system tells CPU time finely enough.
+    /// CPU time of one of its calls that notify, nanoseconds: the mean of a sample of them, in
+    /// which none counts more than it lasted. Of a notifier that keeps a gap, where the system
+    /// tells CPU time finely enough.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_ns: Option<f64>,
     /// Time for which something held it up: how much later than due it notified, of all times that
@@ -280,22 +288,23 @@ pub struct Environment {
     pub steal_share: Option<f64>,
     /// How far shares that the kernel counts in ticks of 10 ms may be off.
     pub share_resolution: Option<f64>,
-    /// Time in which some runnable task of the machine waited for a CPU, as a share of the trial's; the trial's own
-    /// sides count, where they share a core.
+    /// Time in which some runnable task of the machine waited for a CPU, as a share of the trial's;
+    /// the trial's own sides count, where they share a core.
     pub pressure_share: Option<f64>,
     /// Tasks of the machine that ran or wanted to, averaged over the minute before the trial's end.
     pub load_average: Option<f64>,
     /// Time for which this process's control group, or one above it, had used up its quota,
     /// nanoseconds, of all CPUs together.
     pub throttled_ns: Option<u64>,
-    /// Share of the trial's time that the measured CPUs spent in each idle state, by its name; empty where the kernel
-    /// shows none.
+    /// Share of the trial's time that the measured CPUs spent in each idle state, by its name;
+    /// empty where the kernel shows none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub idle_states: BTreeMap<String, f64>,
     /// How often the measured CPUs entered each idle state; empty where the kernel does not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub idle_entries: BTreeMap<String, u64>,
-    /// Interrupts on the measured CPUs, by the kernel's short name (`RES`, `LOC`, `CAL`, …) or `device`.
+    /// Interrupts on the measured CPUs, by the kernel's short name
+    /// (`RES`, `LOC`, `CAL`, …) or `device`.
     pub interrupts: BTreeMap<String, u64>,
 }
 
@@ -303,7 +312,8 @@ pub struct Environment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Warning {
-    /// A short name, the same for the same cause: `interference`, `primitive-costs-drifted`, `bimodal`, …
+    /// A short name, the same for the same cause: `interference`,
+    /// `primitive-costs-drifted`, `bimodal`, …
     pub name: String,
     /// What was seen, with values.
     pub cause: String,

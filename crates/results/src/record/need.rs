@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program may need of a means of notification, each told from what a record says of its subject.
+//! What a program may need of a means of notification, each told from
+//! what a record says of its subject.
 
 use super::question::{Pick, Shape};
 use super::subject::{Carries, Contexts, Notification, Notifiers, Waits};
@@ -87,8 +88,8 @@ pub fn need(name: &str) -> Result<&'static Need, Unknown> {
     nearest::find("need", &NEEDS, |need| need.name, name)
 }
 
-/// What `notification` lacks of what `question` needs, in words; nothing where it serves them all. An error where a need is of a name that
-/// none has.
+/// What `notification` lacks of what `question` needs, in words; nothing where it serves them all.
+/// An error where a need is of a name that none has.
 pub fn lacks(question: &Pick, notification: &Notification) -> Result<Vec<&'static str>, Unknown> {
     let several = (question.shape == Shape::ManyToOne).then_some("several");
     let asked = question.needs.iter().map(String::as_str).chain(several);

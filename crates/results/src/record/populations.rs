@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Populations: times that fall into groups, such as wakes on the same core and wakes across cores.
 //!
-//! SUMMARY: two groups are told apart when they lie at least a fifth apart, the smaller holds at least a twentieth of
-//! the samples, and the density between them is less than half of the lower peak by more than chance allows. Of
-//! unimodal log-normal samples of any width fewer than 1 % are split (tested below).
+//! SUMMARY: two groups are told apart when they lie at least a fifth apart, the
+//! smaller holds at least a twentieth of the samples, and the density between them
+//! is less than half of the lower peak by more than chance allows. Of unimodal
+//! log-normal samples of any width fewer than 1 % are split (tested below).
 //!
-//! DETAILS: times are taken as logarithms, because a group's spread is proportional to its level. The density is
-//! estimated with a Gaussian kernel whose width follows Silverman's rule of thumb, 0.9 min(s, IQR/1.34) n^(-1/5)
-//! (B. W. Silverman, *Density Estimation for Statistics and Data Analysis*, 1986, §3.4.2), with s taken from the central
-//! samples, since tails are long; never narrower than 2 %, nor than the clock's grid, of which each step would look like
-//! a group. Peaks are then merged across the shallowest valley, over and over, until every valley that is left
-//! satisfies the rule. A valley is more than chance if the samples within one kernel width of it are fewer than those
-//! around the lower peak by four standard deviations of their difference (counts are Poisson); four, because a density
-//! has some fifty places where a valley could appear by chance.
+//! DETAILS: times are taken as logarithms, because a group's spread is proportional to its
+//! level. The density is estimated with a Gaussian kernel whose width follows Silverman's
+//! rule of thumb, 0.9 min(s, IQR/1.34) n^(-1/5) (B. W. Silverman, *Density Estimation for
+//! Statistics and Data Analysis*, 1986, §3.4.2), with s taken from the central samples,
+//! since tails are long; never narrower than 2 %, nor than the clock's grid, of which each
+//! step would look like a group. Peaks are then merged across the shallowest valley, over
+//! and over, until every valley that is left satisfies the rule. A valley is more than
+//! chance if the samples within one kernel width of it are fewer than those around the
+//! lower peak by four standard deviations of their difference (counts are Poisson); four,
+//! because a density has some fifty places where a valley could appear by chance.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -57,7 +60,8 @@ pub fn populations(histogram: &Histogram) -> Vec<Population> {
     }
     let density = Density::of(histogram);
     let mut peaks = density.peaks();
-    // The worst border goes first, with the lower of its two peaks, until all that are left part two groups.
+    // The worst border goes first, with the lower of its two peaks,
+    // until all that are left part two groups.
     while let Some(worst) = (0..peaks.len().saturating_sub(1))
         .filter(|&index| !density.parts(&peaks, index))
         .max_by(|&a, &b| density.depth(&peaks, a).total_cmp(&density.depth(&peaks, b)))
@@ -172,7 +176,8 @@ fn ln(ps: u64) -> f64 {
 /// The kernel's standard deviation in natural logarithm.
 fn kernel_width(histogram: &Histogram) -> f64 {
     let at = |q: f64| ln(histogram.quantile(q));
-    // A normal distribution's quartiles are 1.34 standard deviations apart, its 5th and 95th percentile 3.29.
+    // A normal distribution's quartiles are 1.34 standard deviations
+    // apart, its 5th and 95th percentile 3.29.
     let spread = ((at(0.75) - at(0.25)) / 1.34).min((at(0.95) - at(0.05)) / 3.29);
     let rule = 0.9 * spread * (histogram.count() as f64).powf(-0.2);
     let grid = histogram.grid_ps() / histogram.quantile(0.5).max(1) as f64;

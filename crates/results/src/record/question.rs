@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run was asked: stored with its plan, so that whoever reads the result can answer it again.
+//! What a run was asked: stored with its plan, so that whoever reads
+//! the result can answer it again.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -62,8 +63,8 @@ pub struct Pick {
     /// The placement by name; none is that of two CPUs that was planned first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
-    /// The wake-ups that it is asked for, where those are not one like the other: the means, the wait and the placement are then chosen
-    /// together.
+    /// The wake-ups that it is asked for, where those are not one like the other: the means, the
+    /// wait and the placement are then chosen together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
 }
@@ -91,7 +92,8 @@ pub enum Shape {
     OneToOne,
     /// One notifier, many waiters, each of whom is to wake.
     OneToMany,
-    /// Many notifiers, one waiter. What is measured is one of them: how they get in each other's way is not.
+    /// Many notifiers, one waiter. What is measured is one of them:
+    /// how they get in each other's way is not.
     ManyToOne,
 }
 
@@ -194,7 +196,8 @@ pub struct Condition {
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
-    /// How much longer a percentile (only the 50th and the 99th have intervals) takes than in the baseline, as a share.
+    /// How much longer a percentile (only the 50th and the 99th have
+    /// intervals) takes than in the baseline, as a share.
     More(Tail, f64),
     /// A percentile, as a share of 0 to 1, to a time in nanoseconds.
     Percentile(f64, u64),
@@ -227,7 +230,8 @@ pub enum Missed {
 }
 
 impl Condition {
-    /// Whether it is about `configuration`. The harness itself is nobody's mechanism: only by its name.
+    /// Whether it is about `configuration`. The harness itself is
+    /// nobody's mechanism: only by its name.
     pub fn concerns(&self, configuration: &Configuration, is_harness: bool) -> bool {
         self.subject.as_ref().map_or(!is_harness, |subject| *subject == configuration.subject)
     }

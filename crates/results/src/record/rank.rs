@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which sample a percentile is: the one function of headlines, tables and exports.
 
-/// The place of the sample at quantile `q` of `count` sorted ones, counted from 1: the least that `q` of all do not exceed.
+/// The place of the sample at quantile `q` of `count` sorted ones, counted from 1: the least that
+/// `q` of all do not exceed.
 ///
-/// Exact for what can be written in decimals: of 3,000 samples p99.9 is the 2,997th, since the share is taken as 999/1000 and not as the
-/// number of 64 bits beside it, whose product with a count may lie on either side of a whole number.
+/// Exact for what can be written in decimals: of 3,000 samples p99.9 is the 2,997th, since the
+/// share is taken as 999/1000 and not as the number of 64 bits beside it, whose product with a
+/// count may lie on either side of a whole number.
 pub fn rank(q: f64, count: u64) -> u64 {
     /// Decimals of a share; a number of 64 bits has 15.
     const DECIMALS: u32 = 15;
@@ -20,7 +22,8 @@ pub fn rank(q: f64, count: u64) -> u64 {
     rank.clamp(1, count.max(1))
 }
 
-/// The time at quantile `q` of `count` samples that lie in `buckets` (middle and count, from short to long), none longer than `max`.
+/// The time at quantile `q` of `count` samples that lie in `buckets` (middle and count, from short
+/// to long), none longer than `max`.
 pub fn at(buckets: impl IntoIterator<Item = (u64, u64)>, q: f64, count: u64, max: u64) -> u64 {
     let rank = rank(q, count);
     let mut seen = 0_u64;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads result files that may be cut, foreign, newer or hostile.
 //!
-//! What comes out has been checked as a whole: every histogram decodes within 2 MB, percentiles rise, CPU numbers are
-//! ones that a machine can have, and no text carries control characters. Whatever a file claims, it costs at most some
-//! 100 bytes for each of its values (at most 8 million) beyond its own length, and whoever shows it whole at most 128 MB
-//! and 64 times its length (`check.rs`); it is no longer than [`LONGEST`].
+//! What comes out has been checked as a whole: every histogram decodes within 2 MB, percentiles
+//! rise, CPU numbers are ones that a machine can have, and no text carries control characters.
+//! Whatever a file claims, it costs at most some 100 bytes for each of its values (at most 8
+//! million) beyond its own length, and whoever shows it whole at most 128 MB and 64 times its
+//! length (`check.rs`); it is no longer than [`LONGEST`].
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -291,7 +292,8 @@ fn last_position(bytes: &[u8]) -> (usize, usize) {
     lines.enumerate().last().map_or((1, 0), |(index, line)| (index + 1, line.len()))
 }
 
-/// The error without its position, which the message has already, and without a hostile file's whole text in it.
+/// The error without its position, which the message has already, and
+/// without a hostile file's whole text in it.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(cause, _)| cause);
@@ -327,7 +329,8 @@ mod tests {
         assert_eq!(read_bytes(write::to_json(&result).into_bytes(), "x.json").unwrap(), result);
     }
 
-    /// A histogram with one sample in every bucket shrinks to some hundred letters, and was 700 KB to whoever showed it.
+    /// A histogram with one sample in every bucket shrinks to some
+    /// hundred letters, and was 700 KB to whoever showed it.
     #[test]
     fn histograms_that_unfold_to_far_more_than_their_text_are_refused_together() {
         let dense = Series::from(&Histogram::every_bucket());

@@ -46,7 +46,8 @@ pub struct ResultFile {
     pub verdict: Option<Verdict>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,
-    /// What took turns with configurations that had nobody else to take turns with: by it runs of other times are compared.
+    /// What took turns with configurations that had nobody else to take turns with: by it runs of
+    /// other times are compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Beside>,
     /// What the reader must know about the whole run.
@@ -61,13 +62,14 @@ impl ResultFile {
             .any(|record| record.configuration.subject == subject && record.subject.is_harness())
     }
 
-    /// Whether it was measured where instructions are translated by software: its times are then no machine's.
+    /// Whether it was measured where instructions are translated by
+    /// software: its times are then no machine's.
     pub fn emulated(&self) -> bool {
         self.machine.virtualisation.emulated
     }
 
-    /// The word that goes with every unit where times are not those of the machine and its system: `emulated`, or `wine` where Wine
-    /// answered for Windows.
+    /// The word that goes with every unit where times are not those of the machine and its system:
+    /// `emulated`, or `wine` where Wine answered for Windows.
     pub fn mark(&self) -> Option<&'static str> {
         let stand_in = self.machine.kernel.stand_in.as_ref().map(|_| "wine");
         if self.emulated() { Some("emulated") } else { stand_in }
@@ -88,7 +90,8 @@ pub struct Beside {
     pub slices: Vec<Slice>,
 }
 
-/// The machine's primitive costs at one moment: the costs of which every wake-up is a small multiple.
+/// The machine's primitive costs at one moment: the costs of which
+/// every wake-up is a small multiple.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Primitives {
@@ -104,7 +107,8 @@ pub struct Primitives {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Primitive {
-    /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`, `wake-nobody`, `two-core-wake`.
+    /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`,
+    /// `wake-nobody`, `two-core-wake`.
     pub name: String,
     /// Median, nanoseconds.
     pub p50_ns: f64,

@@ -23,7 +23,8 @@ pub fn configuration(subject: &str) -> Configuration {
     }
 }
 
-/// What a configuration's subject is, for the few names that tests use; any other blocks, coalesces and drops nothing, as a futex does.
+/// What a configuration's subject is, for the few names that tests use; any other blocks, coalesces
+/// and drops nothing, as a futex does.
 pub fn subject(configuration: &Configuration) -> Subject {
     let name = configuration.subject.as_str();
     let futex = Notification {
@@ -185,7 +186,8 @@ pub fn primitives(block: u32, scale: f64) -> Primitives {
     }
 }
 
-/// A run of `configurations` in `blocks` blocks; the round trips of each configuration begin at what `low_ns` says.
+/// A run of `configurations` in `blocks` blocks; the round trips of
+/// each configuration begin at what `low_ns` says.
 pub fn result(
     configurations: &[Configuration],
     blocks: u32,

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One look over the bytes of a foreign JSON text before it is parsed.
 
-/// Values a result file may hold. A record has some two hundred, so this is room for 40 000 records; and a value costs
-/// the parser at most some 100 bytes beyond its own text, which bounds its memory at the file's size plus 800 MB.
+/// Values a result file may hold. A record has some two hundred, so this is room for 40 000
+/// records; and a value costs the parser at most some 100 bytes beyond its own text, which bounds
+/// its memory at the file's size plus 800 MB.
 pub(super) const MOST_VALUES: usize = 8_000_000;
 
-/// Counts the values, an upper bound, and disarms control characters inside of strings: texts out of a result file
-/// reach terminals, where an escape sequence is a command. Line ends and tabs stay.
+/// Counts the values, an upper bound, and disarms control characters
+/// inside of strings: texts out of a result file reach terminals,
+/// where an escape sequence is a command. Line ends and tabs stay.
 ///
 /// A disarmed escape keeps its length, so that the positions in messages about the text stay right.
 pub(super) fn scan(text: &mut [u8]) -> usize {

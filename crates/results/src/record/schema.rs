@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The JSON Schema of result files. It is made from the types that are written and read, by the tests alone: nobody who
-//! measures waits until what makes it is compiled.
+//! The JSON Schema of result files. It is made from the types that are written and read, by the
+//! tests alone: nobody who measures waits until what makes it is compiled.
 
 /// The schema as a JSON text: draft 2020-12, indented, ended by a line end.
 pub const SCHEMA: &str = include_str!("../../schema/result.json");

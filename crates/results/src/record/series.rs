@@ -14,19 +14,24 @@ use super::within_grid::within_grid;
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
-    /// From just before the initiator's notification to its first instruction after the answer's wake-up.
+    /// From just before the initiator's notification to its first
+    /// instruction after the answer's wake-up.
     RoundTrip,
     /// From just before the notifier's call to the waiter's first instruction after its wait.
     Wake,
     /// As `Wake`, on the way back of a ping-pong.
     WakeBack,
-    /// From just before the first post of a fan-out's round to the first instruction of the receiver that woke first.
+    /// From just before the first post of a fan-out's round to the first instruction of the
+    /// receiver that woke first.
     FirstWake,
-    /// As `FirstWake`, to the receiver that woke in the middle (of an even number, the earlier of the two).
+    /// As `FirstWake`, to the receiver that woke in the middle (of an
+    /// even number, the earlier of the two).
     MedianWake,
-    /// As `FirstWake`, to the receiver that woke last: what a design feels that must reach everybody.
+    /// As `FirstWake`, to the receiver that woke last: what a design
+    /// feels that must reach everybody.
     LastWake,
-    /// From the time a notification was due, in an open loop, to the waiter's first instruction after its wait.
+    /// From the time a notification was due, in an open loop, to the
+    /// waiter's first instruction after its wait.
     Response,
     /// The time the notifier spends in its call.
     Notify,
@@ -44,8 +49,8 @@ pub enum Quantity {
     Reap,
     /// A task made, run once and reaped: the time for all divided by their number.
     Life,
-    /// One block to or from a device: from just before the call or the submission to the first instruction after its completion
-    /// was seen.
+    /// One block to or from a device: from just before the call or the submission to the first
+    /// instruction after its completion was seen.
     Transfer,
 }
 
@@ -92,7 +97,8 @@ impl Quantity {
         }
     }
 
-    /// Whether a time of it is one between two readings of the clock that is shared out over many, so that the clock's steps are too.
+    /// Whether a time of it is one between two readings of the clock that is shared out over many,
+    /// so that the clock's steps are too.
     pub fn is_shared_out(self) -> bool {
         matches!(self, Self::Operation | Self::HandOff | Self::Create | Self::Reap | Self::Life)
     }
@@ -160,7 +166,8 @@ pub struct Series {
     pub mean_ns: f64,
     /// Standard deviation, nanoseconds.
     pub stdev_ns: f64,
-    /// The groups into which the samples fall, from short to long; empty unless there are at least two.
+    /// The groups into which the samples fall, from short to long;
+    /// empty unless there are at least two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub populations: Vec<Population>,
     /// Every bucket: HdrHistogram V2, deflated, base64, values in picoseconds.
@@ -168,7 +175,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// Its percentiles as they are within the steps of a clock of `grid_ps`; nothing changes where those are too fine to matter.
+    /// Its percentiles as they are within the steps of a clock of `grid_ps`; nothing changes where
+    /// those are too fine to matter.
     pub fn refine(&mut self, grid_ps: f64) {
         if grid_ps <= 0.0 || self.p50_ns * 1000.0 > grid_ps * 1000.0 {
             return;

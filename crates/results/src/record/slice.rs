@@ -17,7 +17,8 @@ pub struct Slice {
     pub rounds: u32,
     /// Mean of the middle half of the recorded rounds, nanoseconds.
     pub middle_ns: f64,
-    /// Share of the rounds whose waiter really slept, by its context switches; none where the system does not count them.
+    /// Share of the rounds whose waiter really slept, by its context switches; none where the
+    /// system does not count them.
     pub slept: Option<f64>,
 }
 
@@ -31,10 +32,12 @@ pub(super) struct Columns {
     place: Vec<u32>,
     /// Rounds that were recorded.
     rounds: Vec<u32>,
-    /// Mean of the middle half of the recorded rounds, nanoseconds; of all of them in files of before that name it so.
+    /// Mean of the middle half of the recorded rounds, nanoseconds;
+    /// of all of them in files of before that name it so.
     #[serde(alias = "mean_ns")]
     middle_ns: Vec<f64>,
-    /// Share of the rounds whose waiter really slept; empty where the system does not count switches.
+    /// Share of the rounds whose waiter really slept; empty where the
+    /// system does not count switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     slept: Vec<Option<f64>>,
 }

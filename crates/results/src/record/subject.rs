@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured, as the build that measured it knew it: everything that is read off a result asks here, and no list of names.
+//! What was measured, as the build that measured it knew it: everything that is read off a result
+//! asks here, and no list of names.
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -32,7 +33,8 @@ pub enum Subject {
         made_of: MadeOf,
         /// What is timed of them.
         measured: Measured,
-        /// Whether a task sleeps while others have their turns, so that each hand-off is at least one switch of the kernel's.
+        /// Whether a task sleeps while others have their turns, so that each hand-off is at least
+        /// one switch of the kernel's.
         sleeps: bool,
     },
     /// A way to transfer a block and to wait for it.
@@ -42,7 +44,8 @@ pub enum Subject {
         /// Whether a thread of the kernel works for it beside the waiter.
         kernel_thread: bool,
     },
-    /// Nothing is known of it: another tool measured it, or the program that was to measure it does not have it.
+    /// Nothing is known of it: another tool measured it, or the
+    /// program that was to measure it does not have it.
     #[default]
     Unknown,
 }
@@ -91,8 +94,8 @@ pub enum Contexts {
 pub struct Notification {
     /// How its waiter waits.
     pub waits: Waits,
-    /// Whether two notifications before a wait are one wake-up (eventfd value, futex word, pending signal), and not two (pipe
-    /// bytes, semaphore counts, datagrams).
+    /// Whether two notifications before a wait are one wake-up (eventfd value, futex word, pending
+    /// signal), and not two (pipe bytes, semaphore counts, datagrams).
     pub coalesces: bool,
     /// Whether a notification may be dropped on its way.
     pub drops: bool,
@@ -131,7 +134,8 @@ pub enum Waits {
     Spins,
     /// The waiter stays runnable but gives way (`sched_yield`).
     Yields,
-    /// The waiter keeps its CPU as long as that pays, then leaves it: neither sleeping nor not sleeping is implausible.
+    /// The waiter keeps its CPU as long as that pays, then leaves it: neither sleeping nor not
+    /// sleeping is implausible.
     Adapts,
     /// Nothing is waited for: the harness itself.
     Nothing,

@@ -58,7 +58,8 @@ impl Variant<'_> {
         self.configuration.pattern.headline()
     }
 
-    /// All usable samples of `quantity` together; none if there are none or a histogram cannot be decoded.
+    /// All usable samples of `quantity` together; none if there are
+    /// none or a histogram cannot be decoded.
     pub fn histogram(&self, quantity: Quantity) -> Option<Histogram> {
         let mut whole = Histogram::new();
         for record in self.usable() {
@@ -69,7 +70,8 @@ impl Variant<'_> {
         (whole.count() > 0).then_some(whole)
     }
 
-    /// The times at quantiles of all usable samples of `quantity` together, within the steps of the clock, picoseconds.
+    /// The times at quantiles of all usable samples of `quantity`
+    /// together, within the steps of the clock, picoseconds.
     pub fn quantiles_ps<const N: usize>(&self, quantity: Quantity, of: [f64; N]) -> Option<[u64; N]> {
         let whole = self.histogram(quantity)?;
         let grid_ps = if quantity.is_shared_out() { 0.0 } else { self.grid_ps };

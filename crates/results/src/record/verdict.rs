@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a result said when it was written, for programs: how it stands, why, and the figure and interval of each configuration.
+//! What a result said when it was written, for programs: how it stands, why, and the figure and
+//! interval of each configuration.
 
 #[cfg(test)]
 use schemars::JsonSchema;

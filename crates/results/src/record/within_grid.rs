@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Quantiles finer than the clock's grid.
 //!
-//! WHY: a counter that steps by 10 ns makes every time a whole number of steps, so that the median of a million round trips of 47 ns reads
-//! 50.1 ns, that of others of 49 ns the same, and a difference of 4 % cannot be seen. HOW: a time that begins and ends anywhere between two
-//! steps reads a step too long or too short so often that the mean is right. So half of the samples of a reading count as below it and half as
-//! above, and between two readings that are a step apart quantiles lie in proportion (mid-quantiles: Y. Ma, M. G. Genton, E. Parzen,
-//! *Asymptotic properties of sample quantiles of discrete distributions*, 2011). Of times that are all the same it is the time itself.
+//! WHY: a counter that steps by 10 ns makes every time a whole number of steps, so that
+//! the median of a million round trips of 47 ns reads 50.1 ns, that of others of 49 ns
+//! the same, and a difference of 4 % cannot be seen. HOW: a time that begins and ends
+//! anywhere between two steps reads a step too long or too short so often that the mean
+//! is right. So half of the samples of a reading count as below it and half as above, and
+//! between two readings that are a step apart quantiles lie in proportion (mid-quantiles:
+//! Y. Ma, M. G. Genton, E. Parzen, *Asymptotic properties of sample quantiles of discrete
+//! distributions*, 2011). Of times that are all the same it is the time itself.
 
-/// Steps of the grid from which on it is left alone: a thousandth is what a histogram's buckets are wide themselves.
+/// Steps of the grid from which on it is left alone: a thousandth is
+/// what a histogram's buckets are wide themselves.
 const STEPS: f64 = 1000.0;
 
 /// Readings further apart than so many steps have nothing between them.
 const NEIGHBOURS: f64 = 1.5;
 
-/// The time at quantile `q` of 0 to 1 of `buckets` (time in picoseconds and count, from short to long) read on a grid of `grid_ps`; none
+/// The time at quantile `q` of 0 to 1 of `buckets` (time in picoseconds
+/// and count, from short to long) read on a grid of `grid_ps`; none
 /// where the grid is too fine to matter or nothing was counted.
 pub fn within_grid(buckets: &[(u64, u64)], q: f64, grid_ps: f64) -> Option<f64> {
     let count: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
@@ -46,7 +51,8 @@ mod tests {
     use super::*;
     use crate::record::Histogram;
 
-    /// Times around `middle_ns`, read by a counter that steps by `grid_ps` and begins anywhere in a step.
+    /// Times around `middle_ns`, read by a counter that steps by
+    /// `grid_ps` and begins anywhere in a step.
     fn read(middle_ns: f64, grid_ps: u64) -> Histogram {
         let mut random = fastrand::Rng::with_seed(11);
         let mut histogram = Histogram::new();

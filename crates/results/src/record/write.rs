@@ -18,8 +18,8 @@ pub struct WriteError {
     pub target: PathBuf,
     /// The system's error.
     pub cause: io::Error,
-    /// Where it was saved instead. None if no other folder took it either: then it is still in memory alone, and the
-    /// caller's last resort is standard output.
+    /// Where it was saved instead. None if no other folder took it either: then it is still in
+    /// memory alone, and the caller's last resort is standard output.
     pub rescued: Option<PathBuf>,
 }
 
@@ -44,8 +44,9 @@ fn whereabouts(rescued: &Option<PathBuf>) -> String {
 
 /// The JSON text of `result`, ended by a line end.
 ///
-/// JSON has no NaN and no infinity; a writer that meets one writes `null`. Where a number may be missing that says the
-/// right thing. Where it may not, no reader would take the file: such a figure is left out, with a warning that names it.
+/// JSON has no NaN and no infinity; a writer that meets one writes `null`. Where a number may be
+/// missing that says the right thing. Where it may not, no reader would take the file: such a
+/// figure is left out, with a warning that names it.
 pub fn to_json(result: &ResultFile) -> String {
     let mut text = Vec::new();
     // Writing to memory cannot fail, and every map of a result has text keys.
@@ -58,15 +59,16 @@ fn write_json(result: &ResultFile, target: &mut impl Write) -> io::Result<()> {
     target.write_all(b"\n")
 }
 
-/// Writes `result` to the file `target`: the old file, if any, stays as it is until the new one is complete on disk. If that fails
-/// the result is saved in a folder for temporary files.
+/// Writes `result` to the file `target`: the old file, if any, stays as it is until the new one is
+/// complete on disk. If that fails the result is saved in a folder for temporary files.
 pub fn write(result: &ResultFile, target: &Path) -> Result<(), WriteError> {
     let result = finite(result);
     let written = replace(target, |file| write_json(&result, file));
     written.map_err(|cause| rescued(&result, target, cause))
 }
 
-/// Writes `result` to `stream`, which errors call `name`. If that fails the result is saved in a folder for temporary files.
+/// Writes `result` to `stream`, which errors call `name`. If that fails the result is saved in a
+/// folder for temporary files.
 pub fn write_to(result: &ResultFile, name: &Path, stream: &mut impl Write) -> Result<(), WriteError> {
     let result = finite(result);
     let written = write_json(&result, stream).and_then(|()| stream.flush());
@@ -87,7 +89,8 @@ fn rescued(result: &ResultFile, target: &Path, cause: io::Error) -> WriteError {
     WriteError { target: target.to_owned(), cause, rescued }
 }
 
-/// The error that [`write()`] would meet at `target` now, if any; what lies there stays as it is. A pipe or a device is not touched.
+/// The error that [`write()`] would meet at `target` now, if any; what lies there stays as it is. A
+/// pipe or a device is not touched.
 pub fn try_out(target: &Path) -> Result<(), WriteError> {
     if target.as_os_str() == "-" {
         return Ok(());

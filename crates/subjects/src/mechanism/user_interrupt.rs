@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the mechanisms made of user interrupts share, whatever those are made of: how the notifier comes to the waiter's vector, and
-//! whether there are any here.
+//! What the mechanisms made of user interrupts share, whatever those are made of: how the notifier
+//! comes to the waiter's vector, and whether there are any here.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::marker::PhantomData;
@@ -15,7 +15,8 @@ use user_interrupts::{Backend, Receiver, Sender};
 
 use super::{Fault, Link, Notifier, OpenError, Site, Unavailable, Waiter};
 
-/// What user interrupts are made of. A trial's host takes it for good, and the sides inherit the choice.
+/// What user interrupts are made of. A trial's host takes it for
+/// good, and the sides inherit the choice.
 pub trait Means: Send + Sync + 'static {
     const BACKEND: Backend;
     /// What has them, for those who do not.
@@ -47,7 +48,8 @@ pub trait Interruption: Send + Sync + 'static {
     fn begin(receiver: Receiver) -> Self::Waiter;
 }
 
-/// Through `given` the waiter passes its vector's descriptor, which stays there: each notifier peeks.
+/// Through `given` the waiter passes its vector's descriptor, which
+/// stays there: each notifier peeks.
 #[derive(Debug)]
 pub struct InterruptLink<I, M> {
     give: OwnedFd,

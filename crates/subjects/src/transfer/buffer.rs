@@ -8,8 +8,9 @@ const ALIGNMENT: usize = 4096;
 
 /// One block of memory, aligned to a page.
 ///
-/// Invariant of the buffer: a device or the kernel touches the bytes only inside [`Transfer::once`](super::Transfer::once),
-/// which does not return before it is done; the methods here are called only between two of those, by the thread that makes them.
+/// Invariant of the buffer: a device or the kernel touches the bytes only inside
+/// [`Transfer::once`](super::Transfer::once), which does not return before it is done; the methods
+/// here are called only between two of those, by the thread that makes them.
 #[derive(Debug)]
 pub struct Buffer {
     pages: Box<[UnsafeCell<Page>]>,
@@ -57,7 +58,8 @@ impl Buffer {
             offset + 8 <= self.pages.len() * ALIGNMENT && offset.is_multiple_of(8),
             "outside of the buffer"
         );
-        // SAFETY: inside of it and aligned, as asserted; by the invariant of the buffer nobody else touches it now.
+        // SAFETY: inside of it and aligned, as asserted; by the
+        // invariant of the buffer nobody else touches it now.
         unsafe { self.pointer().add(offset).cast::<u64>().write_volatile(stamp) };
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The trial of a I/O engine: one transfer after another at random places, and beside them what the device and
-//! the kernel counted, which says whether it was what it is called.
+//! The trial of a I/O engine: one transfer after another at random places, and beside them what the
+//! device and the kernel counted, which says whether it was what it is called.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub struct Drive {
     pub target: Opened,
 }
 
-/// Transfers before the window: a ring's first ones fault in its pages, and a kernel's thread needs some to get up.
+/// Transfers before the window: a ring's first ones fault in its
+/// pages, and a kernel's thread needs some to get up.
 const WARM_UP: u64 = 64;
 
 /// What the buffer holds before a read, and no stamp is.
@@ -64,7 +65,8 @@ impl Drive {
         let Pattern::Io { direction, .. } = side.configuration.pattern else {
             return Err(Fault::new("doorbell io", "the configuration has another pattern").into());
         };
-        // Never freed: a device may still write into it when a submission fails, and the process ends after one trial.
+        // Never freed: a device may still write into it when a
+        // submission fails, and the process ends after one trial.
         let buffer: &Buffer = Box::leak(Box::new(Buffer::new(side.configuration.size as usize)));
         let place = Place {
             file: self.target.file.as_fd(),
@@ -144,7 +146,8 @@ impl Drive {
     }
 }
 
-/// CPU time of the other threads of this process, nanoseconds: those that the kernel made for a ring.
+/// CPU time of the other threads of this process, nanoseconds: those
+/// that the kernel made for a ring.
 pub(crate) fn other_threads_ns() -> u64 {
     let ns = |clock| {
         let time = clock_gettime(clock);

@@ -14,7 +14,8 @@ use doorbell_results::record::subject::{Noticed, Subject};
 
 use super::{Drive, figures, find, target};
 
-/// Why nothing can be polled for on `device`, whose driver would refuse it or wait for an interrupt all the same.
+/// Why nothing can be polled for on `device`, whose driver would
+/// refuse it or wait for an interrupt all the same.
 fn no_queue(device: &BlockDevice) -> Option<String> {
     (device.polls == Some(false))
         .then(|| format!("{} has no queue to poll (queue/io_poll is 0). {CURE}", device.name))
@@ -87,7 +88,8 @@ impl Family for Transfers {
 mod tests {
     use super::*;
 
-    /// A disk without queues to poll refused what was polled for, and the whole run ended as if a trial had died.
+    /// A disk without queues to poll refused what was polled for, and
+    /// the whole run ended as if a trial had died.
     #[test]
     fn a_disk_without_queues_to_poll_lacks_them_and_one_that_does_not_tell_is_asked() {
         let device = |polls| BlockDevice { name: "vda".to_owned(), polls, ..BlockDevice::default() };

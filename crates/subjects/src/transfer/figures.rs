@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows from the counts of transfers: interrupts and CPU time by transfer, and the rate from which on polling costs less.
+//! What follows from the counts of transfers: interrupts and CPU time by transfer, and the rate
+//! from which on polling costs less.
 
 use doorbell_results::configuration::Pattern;
 use doorbell_results::figure::transfer::{BREAK_EVEN, CPU, INTERRUPTS, THREAD_CPU};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `doorbell io` measures: I/O engines, one file each.
 //!
-//! Every way transfers one block at a time, straight between the device and the same aligned buffer, at random places, and
-//! the next begins when the last is done. They differ in nothing but in how the completion is waited for: an interrupt, looking
-//! at the device's queue, sleeping first and looking then, or a thread of the kernel that does the looking.
+//! Every way transfers one block at a time, straight between the device and the same aligned
+//! buffer, at random places, and the next begins when the last is done. They differ in nothing but
+//! in how the completion is waited for: an interrupt, looking at the device's queue, sleeping first
+//! and looking then, or a thread of the kernel that does the looking.
 //!
 //! Adding a way is adding a file here and one line in [`all`].
 

@@ -12,8 +12,9 @@ use doorbell_results::plan::Plan;
 use super::scratch::{self, ScratchError};
 use super::target;
 
-/// Makes and fills what `plan` transfers between, before the first trial; nothing for plans of other experiments. Where the user
-/// has `interrupted`, it stops: what is there goes with the run's folder.
+/// Makes and fills what `plan` transfers between, before the first
+/// trial; nothing for plans of other experiments. Where the user has
+/// `interrupted`, it stops: what is there goes with the run's folder.
 pub fn prepare(plan: &Plan, run_dir: &RunDir, interrupted: &AtomicBool) -> io::Result<()> {
     let mut targets: Vec<(&Target, u32)> = Vec::new();
     for configuration in &plan.configurations {

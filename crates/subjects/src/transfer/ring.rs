@@ -19,7 +19,8 @@ const SQ_AFF: u32 = 1 << 2;
 /// With `IOPOLL`: sleep for half the usual time before looking (Linux 6.13).
 pub(super) const HYBRID_IOPOLL: u32 = 1 << 17;
 
-/// How long the kernel's thread looks for submissions before it sleeps, milliseconds: longer than any pause between two here.
+/// How long the kernel's thread looks for submissions before it sleeps, milliseconds: longer than
+/// any pause between two here.
 const THREAD_IDLE_MS: u32 = 2000;
 
 /// Entries of a ring; one is ever in use.
@@ -65,10 +66,12 @@ fn set_up(flags: u32, thread_cpu: Option<u32>) -> Result<IoUring, Errno> {
     }
     // SAFETY: the call has just made this descriptor, and nobody else has it.
     let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-    // SAFETY: a transparent wrapper of a structure with the same layout, whose fields are all integers and valid with any bits.
-    // JUSTIFICATION: the crate's builder has no way to pass a flag that is younger than itself.
+    // SAFETY: a transparent wrapper of a structure with the same layout, whose
+    // fields are all integers and valid with any bits. JUSTIFICATION: the
+    // crate's builder has no way to pass a flag that is younger than itself.
     let parameters = unsafe { std::mem::transmute::<Setup, Parameters>(setup) };
-    // SAFETY: the descriptor is a ring's, handed over, and the parameters are what the kernel said of it.
+    // SAFETY: the descriptor is a ring's, handed over, and the
+    // parameters are what the kernel said of it.
     unsafe { IoUring::from_fd(fd.into_raw_fd(), parameters) }
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))
 }
@@ -153,8 +156,9 @@ impl<'buffer> Ring<'buffer> {
     #[inline]
     fn push(&mut self, offset: u64) -> Result<(), Fault> {
         let entry = self.entry(offset);
-        // SAFETY: the buffer and the file outlive the ring (`'buffer`), and whoever pushed waits for the completion before
-        // the buffer is touched again; a ring that is dropped with one under way cancels it.
+        // SAFETY: the buffer and the file outlive the ring (`'buffer`), and
+        // whoever pushed waits for the completion before the buffer is touched
+        // again; a ring that is dropped with one under way cancels it.
         unsafe { self.ring.submission().push(&entry) }.map_err(Fault::of("io_uring submission"))
     }
 

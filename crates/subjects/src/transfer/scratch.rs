@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file of a run: made, filled and checked before the first trial, removed with the run's folder, by this run or the next.
+//! The file of a run: made, filled and checked before the first trial, removed with the run's
+//! folder, by this run or the next.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -68,8 +69,8 @@ fn cure(cause: &io::Error) -> &'static str {
 
 /// What the sector at `offset` bytes begins with.
 pub fn stamp(offset: u64) -> u64 {
-    // The odd constant spreads neighbouring numbers over all bits (Knuth, The Art of Computer Programming 3, 6.4): a block of
-    // zeros, or of another file, is none.
+    // The odd constant spreads neighbouring numbers over all bits (Knuth, The Art of Computer
+    // Programming 3, 6.4): a block of zeros, or of another file, is none.
     (offset / SECTOR + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
@@ -104,7 +105,8 @@ impl Noted {
     }
 }
 
-/// Makes the run's file of `bytes` in `folder` and fills it in so many passes, or until `interrupted`.
+/// Makes the run's file of `bytes` in `folder` and fills it in so
+/// many passes, or until `interrupted`.
 pub fn make(
     run_dir: &RunDir,
     folder: &Path,
@@ -126,11 +128,11 @@ pub fn make(
     noted().map_err(|cause| ScratchError::Call { call: "note", path: path.clone(), cause })
 }
 
-/// A file in `folder` that nobody else has, opened with `flags`. It is noted before it is there and again when it is, so that
-/// whoever comes after a sudden end knows what to remove.
+/// A file in `folder` that nobody else has, opened with `flags`. It is noted before it is there and
+/// again when it is, so that whoever comes after a sudden end knows what to remove.
 ///
-/// The name is drawn at random: in a folder for everybody's temporary files, one that could be told beforehand could be made there
-/// by somebody else first.
+/// The name is drawn at random: in a folder for everybody's temporary files, one that could be told
+/// beforehand could be made there by somebody else first.
 fn create(run_dir: &RunDir, folder: &Path, flags: libc::c_int) -> Result<(PathBuf, File), ScratchError> {
     let mut lot = [0; 16];
     let drawn = getrandom(&mut lot[..], GetRandomFlags::empty()).map_err(io::Error::from);
@@ -194,7 +196,8 @@ fn fill(
         let buffer = Buffer::new(size);
         let blocks = bytes / size as u64;
         let mut random = fastrand::Rng::with_seed(u64::from(pass));
-        // Every block once: an odd step walks a circle of 2^n places through all of them, and places beyond the end are skipped.
+        // Every block once: an odd step walks a circle of 2^n places
+        // through all of them, and places beyond the end are skipped.
         let circle = blocks.next_power_of_two();
         let (mut place, step) = (random.u64(..circle), if pass == 0 { 1 } else { random.u64(..circle) | 1 });
         if pass == 0 {
@@ -228,7 +231,8 @@ pub(super) fn stamp_all(buffer: &Buffer, offset: u64) {
 }
 
 fn write(file: &File, buffer: &Buffer, offset: u64) -> io::Result<()> {
-    // SAFETY: by the invariant of the buffer nobody else touches it during the call, and it is as long as it says.
+    // SAFETY: by the invariant of the buffer nobody else touches it
+    // during the call, and it is as long as it says.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.pointer(), buffer.bytes()) };
     file.write_all_at(bytes, offset)
 }
@@ -240,8 +244,9 @@ fn check(file: &File, path: &Path, bytes: u64, interrupted: &AtomicBool) -> Resu
     let mut offset = 0;
     while offset + CHUNK as u64 <= bytes {
         go_on(path, interrupted)?;
-        // SAFETY: the buffer is as long as it says, and nobody else touches it during the call.
-        // JUSTIFICATION: the safe read needs a slice of its own, which no O_DIRECT takes unless it is aligned.
+        // SAFETY: the buffer is as long as it says, and nobody else
+        // touches it during the call. JUSTIFICATION: the safe read needs a
+        // slice of its own, which no O_DIRECT takes unless it is aligned.
         let read =
             unsafe { libc::pread(file.as_raw_fd(), buffer.pointer().cast(), CHUNK, offset as libc::off_t) };
         if read < 0 {
@@ -310,7 +315,8 @@ mod tests {
         assert!(matches!(whole(&file, &path, bytes), Err(ScratchError::Hole { offset: 0, .. })));
     }
 
-    /// It was told as a block that did not come back, found by what the chunk before had left in the buffer.
+    /// It was told as a block that did not come back, found by what
+    /// the chunk before had left in the buffer.
     #[test]
     fn a_file_that_was_cut_short_is_told_as_such_with_its_bytes() {
         let folder = tempfile::tempdir().unwrap();

@@ -53,8 +53,8 @@ impl Transfer for Call<'_> {
         loop {
             let (call, moved) = match self.place.direction {
                 Direction::Read => {
-                    // SAFETY: the vector names the whole buffer, which lives through the call and which, by its invariant,
-                    // nobody else touches meanwhile.
+                    // SAFETY: the vector names the whole buffer, which lives through the call and which, by
+                    // its invariant, nobody else touches meanwhile.
                     // JUSTIFICATION: the safe call takes a slice, and the bytes are the device's to write.
                     ("preadv2", unsafe { libc::preadv2(file, &raw const vector, 1, offset, self.flags) })
                 }

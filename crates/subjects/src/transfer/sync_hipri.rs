@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! preadv2 and pwritev2 with RWF_HIPRI: the caller looks at the device's queue, where the kernel still does that.
+//! preadv2 and pwritev2 with RWF_HIPRI: the caller looks at the
+//! device's queue, where the kernel still does that.
 
 use super::sync::Call;
 use super::{Engine, Noticed, Place, Transfer};

@@ -62,7 +62,8 @@ pub enum TargetError {
     Busy { name: String, cause: io::Error },
 }
 
-/// Opens `target` for transfers of `block` bytes in `direction`; `run_dir` is where the file of this run is noted.
+/// Opens `target` for transfers of `block` bytes in `direction`;
+/// `run_dir` is where the file of this run is noted.
 pub fn open(
     target: &Target,
     direction: Direction,
@@ -128,8 +129,8 @@ pub fn open(
     Ok(Opened { file: file.into(), bytes, device, number, prepared })
 }
 
-/// The block device that transfers to or from `target` go to, before anything of it is opened or made; none where there is none, or what is
-/// named is not there.
+/// The block device that transfers to or from `target` go to, before anything of it is opened or
+/// made; none where there is none, or what is named is not there.
 pub fn device(target: &Target, root: &Root) -> Option<BlockDevice> {
     let path = match target {
         Target::Created { folder, .. } => folder.as_deref().unwrap_or(Path::new(".")),

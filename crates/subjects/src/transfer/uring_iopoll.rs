@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! io_uring with IORING_SETUP_IOPOLL: the call looks at the device's queue until the block is there.
+//! io_uring with IORING_SETUP_IOPOLL: the call looks at the device's
+//! queue until the block is there.
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! io_uring with IORING_SETUP_SQPOLL: a thread of the kernel looks for submissions; the waiter sleeps until the device interrupts.
+//! io_uring with IORING_SETUP_SQPOLL: a thread of the kernel looks for submissions; the waiter
+//! sleeps until the device interrupts.
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! io_uring with IORING_SETUP_SQPOLL and IORING_SETUP_IOPOLL: a thread of the kernel submits and polls, the waiter looks at memory.
+//! io_uring with IORING_SETUP_SQPOLL and IORING_SETUP_IOPOLL: a thread of the kernel submits and
+//! polls, the waiter looks at memory.
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};

@@ -3,7 +3,8 @@
 
 use super::{Cpu, Exception, Memory, RF, Rights, TF};
 
-/// Whether a user interrupt is delivered at this instruction boundary. RFLAGS.IF and the STI shadow play no part.
+/// Whether a user interrupt is delivered at this instruction
+/// boundary. RFLAGS.IF and the STI shadow play no part.
 #[must_use]
 pub const fn deliverable(cpu: &Cpu) -> bool {
     cpu.cr4_uintr
@@ -28,7 +29,8 @@ pub const fn frame_top(rsp: u64, stack_adjust: u64) -> u64 {
 ///
 /// # Errors
 /// #GP(0) for a handler that is not canonical in the current paging mode; #SS(0) or #PF with user rights from a push.
-/// The processor is unchanged, so the interrupt stays pending; pushes made before the fault stay in memory.
+/// The processor is unchanged, so the interrupt stays pending; pushes
+/// made before the fault stay in memory.
 ///
 /// # Panics
 /// If nothing is pending.

@@ -16,7 +16,8 @@ pub fn clui(cpu: &mut Cpu) -> Result<(), Exception> {
     Ok(())
 }
 
-/// STUI: delivery is possible at the very next boundary; unlike STI there is no shadow of one instruction.
+/// STUI: delivery is possible at the very next boundary; unlike STI
+/// there is no shadow of one instruction.
 ///
 /// # Errors
 /// #UD with the feature off.

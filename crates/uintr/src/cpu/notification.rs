@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notification identification and processing (§6.4): what happens to an ordinary interrupt whose vector is UINV.
+//! Notification identification and processing (§6.4): what happens to
+//! an ordinary interrupt whose vector is UINV.
 
 use super::{Cpu, Exception, Memory};
 use crate::upid::UpidValue;
 
-/// Whether acknowledging `vector` on this processor is a notification, not an entry through the IDT. Holds at any
-/// CPL; that ordinary interrupts are open at all is the caller's to know.
+/// Whether acknowledging `vector` on this processor is a notification, not an entry through the
+/// IDT. Holds at any CPL; that ordinary interrupts are open at all is the caller's to know.
 #[must_use]
 pub const fn identifies(cpu: &Cpu, vector: u8) -> bool {
     cpu.cr4_uintr && cpu.long_mode && vector == cpu.uinv
 }
 
-/// What processing makes of the UPID: ON cleared, PIR taken. Hardware may do this in one locked step or in two, ON
-/// first. SN, NV, NDST and the reserved bits are not looked at.
+/// What processing makes of the UPID: ON cleared, PIR taken. Hardware may do this in one locked
+/// step or in two, ON first. SN, NV, NDST and the reserved bits are not looked at.
 #[must_use]
 pub const fn take(upid: UpidValue) -> (UpidValue, u64) {
     (upid.with_on(false).with_pir(0), upid.pir)
@@ -23,8 +24,8 @@ pub fn absorb(cpu: &mut Cpu, requests: u64) {
     cpu.uirr |= requests;
 }
 
-/// The whole of it, ON and PIR in one locked step, for a vector that [`identifies`] accepted and that was ended
-/// (EOI) at the local APIC.
+/// The whole of it, ON and PIR in one locked step, for a vector that [`identifies`] accepted and
+/// that was ended (EOI) at the local APIC.
 ///
 /// # Errors
 /// #PF if the UPID is not mapped, #GP(0) if its address is not canonical; the EOI is not undone.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! SENDUIPI (§5.1).
 //!
-//! The index check and the entry read, the locked update of the UPID, and the IPI are three moments: another
-//! processor may clear the entry between the first two, or act on PIR between the last two.
+//! The index check and the entry read, the locked update of the UPID,
+//! and the IPI are three moments: another processor may clear the
+//! entry between the first two, or act on PIR between the last two.
 
 use super::{Cpu, Exception, Ipi, Memory};
 use crate::{msr, uitt, uitt::UittEntry, upid::UpidValue};
@@ -50,7 +51,8 @@ pub fn target(cpu: &Cpu, entry: UittEntry) -> Result<Target, Exception> {
     }
 }
 
-/// Third step, under the lock: the UPID after the post, and the IPI to send if this post has to notify.
+/// Third step, under the lock: the UPID after the post, and the IPI
+/// to send if this post has to notify.
 ///
 /// # Errors
 /// #GP(0) if the UPID has a reserved bit set; it must then be left as it was.

@@ -9,8 +9,8 @@ pub const RFLAGS_MASK: u64 = 0x25_4DD5;
 /// Bit of the popped RFLAGS that becomes UIF where the CPU has UIRET_UIF. Delivery pushes it as 1.
 pub const RFLAGS_UIF: u64 = 1 << 1;
 
-/// Returns from a handler that has discarded the vector: RSP points at the saved RIP. RIP, RFLAGS, RSP and UIF change
-/// together, so no user interrupt comes between.
+/// Returns from a handler that has discarded the vector: RSP points at the saved RIP. RIP, RFLAGS,
+/// RSP and UIF change together, so no user interrupt comes between.
 ///
 /// # Errors
 /// #UD with the feature off; #SS(0) or #PF with user rights from the reads; #GP(0) for a RIP that is not canonical.

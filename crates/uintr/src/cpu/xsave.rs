@@ -13,8 +13,8 @@ pub fn in_use(cpu: &Cpu) -> bool {
     image(cpu) != UintrState::default()
 }
 
-/// XSAVES with the component requested: the image it stores, **after which UINV is zero**. From then on no IPI is a
-/// notification on this processor and PIR gathers in memory.
+/// XSAVES with the component requested: the image it stores, **after which UINV is zero**. From
+/// then on no IPI is a notification on this processor and PIR gathers in memory.
 pub fn xsaves(cpu: &mut Cpu) -> UintrState {
     let image = image(cpu);
     cpu.uinv = 0;
@@ -25,8 +25,8 @@ pub fn xsaves(cpu: &mut Cpu) -> UintrState {
 ///
 /// # Errors
 /// #GP(0) with nothing loaded if UINV is not zero, or if the image holds an address that is not canonical or a
-/// reserved bit. The architecture allows a fault to leave other fields loaded; this model loads none, and UINV is
-/// zero in either case only if it was before.
+/// reserved bit. The architecture allows a fault to leave other fields loaded; this model loads
+/// none, and UINV is zero in either case only if it was before.
 pub fn xrstors(cpu: &mut Cpu, image: &UintrState) -> Result<(), Exception> {
     check_unarmed(cpu)?;
     let bad = image.misc & msr::MISC_IMAGE_RESERVED != 0
@@ -42,8 +42,8 @@ pub fn xrstors(cpu: &mut Cpu, image: &UintrState) -> Result<(), Exception> {
     Ok(())
 }
 
-/// XRSTORS with the component requested and absent from the image (XSTATE_BV\[14\] = 0): every field becomes zero,
-/// UIF included.
+/// XRSTORS with the component requested and absent from the image (XSTATE_BV\[14\] = 0): every
+/// field becomes zero, UIF included.
 ///
 /// # Errors
 /// #GP(0) if UINV is not zero.

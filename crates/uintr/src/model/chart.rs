@@ -10,7 +10,8 @@ pub struct Step {
     pub to: Option<usize>,
     /// What happens, in a few words.
     pub text: String,
-    /// Not a step of the protocol but something done to it: preemption, migration, a signal, a time-out.
+    /// Not a step of the protocol but something done to it:
+    /// preemption, migration, a signal, a time-out.
     pub interference: bool,
     /// Name of the invariant that holds before this step and not after it.
     pub breaks: Option<&'static str>,

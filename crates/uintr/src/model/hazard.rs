@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mistakes of a protocol, each defined in one place: its switch, the configuration in which it shows, its texts.
+//! Mistakes of a protocol, each defined in one place: its switch, the
+//! configuration in which it shows, its texts.
 
 /// Defines the hazards of a protocol whose configurations are the constants of `Config`.
 macro_rules! hazards {

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A receiver without a handler: what is sent to it is read and polled through descriptors, by any thread.
+//! A receiver without a handler: what is sent to it is read and
+//! polled through descriptors, by any thread.
 //!
-//! Such a receiver belongs to no thread and never runs, so no CPU takes its notifications: they are always the kernel's
-//! vector, whose handler runs in hard interrupts, in the middle of anything. Three things are to be kept apart:
+//! Such a receiver belongs to no thread and never runs, so no CPU takes its notifications: they are
+//! always the kernel's vector, whose handler runs in hard interrupts, in the middle of anything.
+//! Three things are to be kept apart:
 //!
-//! - **The UPID** is at *rest* (SN set, on no list: senders only post) or *armed* (SN clear, on a processor's list, NV the
-//!   kernel's vector). Whoever may have to sleep arms it; an interrupt that finds nobody in the queues puts it to rest.
-//! - **Counts**, one for each vector. A post is one bit of PIR, and posts that meet there are one. It is counted when it
-//!   is *noticed*: by the interrupt, or by the read that takes it.
-//! - **The queues** of those who wait, one for each vector. Their lock may be held by the interrupted code (always so with
-//!   PREEMPT_RT), so the interrupt only notes which queues are to be woken, and work outside hard interrupts wakes them.
+//! - **The UPID** is at *rest* (SN set, on no list: senders only post) or *armed* (SN clear, on a
+//!   processor's list, NV the kernel's vector). Whoever may have to sleep arms it; an interrupt
+//!   that finds nobody in the queues puts it to rest.
+//! - **Counts**, one for each vector. A post is one bit of PIR, and posts that meet there are one.
+//!   It is counted when it is *noticed*: by the interrupt, or by the read that takes it.
+//! - **The queues** of those who wait, one for each vector. Their lock may be held by the
+//!   interrupted code (always so with PREEMPT_RT), so the interrupt only notes which queues are to
+//!   be woken, and work outside hard interrupts wakes them.
 //!
 //! The rules that keep a wake-up from being lost:
 //!
 //! 1. Who waits is in the queue before it arms, and looks behind that.
 //! 2. The interrupt clears ON before it takes PIR.
 //! 3. Arming clears ON: what it stood for is looked at next.
-//! 4. Whoever turns a bit of PIR into a count wakes that vector's queue. A look that only looks leaves the bit alone, and
-//!    a read takes its own vector's alone.
-//! 5. Rest is decided and entered under the lock that arming takes, and only where nobody is queued. That somebody was just
-//!    woken does not count: it may never look again.
+//! 4. Whoever turns a bit of PIR into a count wakes that vector's queue. A look that only looks
+//!    leaves the bit alone, and a read takes its own vector's alone.
+//! 5. Rest is decided and entered under the lock that arming takes, and only where nobody is
+//!    queued. That somebody was just woken does not count: it may never look again.
 //! 6. The work is free to be queued again before it takes what is to be woken.
 //! 7. Who is moved off a processor that goes off-line is looked at behind the move.
-//! 8. Interrupts have a share of each processor's time. Where it is used up, all that are armed there are *throttled*: SN is set
-//!    though somebody waits, until a timer clears it and looks, in this order.
+//! 8. Interrupts have a share of each processor's time. Where it is used up, all that are armed
+//!    there are *throttled*: SN is set though somebody waits, until a timer clears it and looks, in
+//!    this order.
 //!
 //! The mistakes are these rules broken; [`check`] finds what each of them loses.
 
@@ -114,7 +119,8 @@ impl Protocol for Polled {
     }
 }
 
-/// Checks one configuration: the correct protocol if `hazard` is `None`, else the one with that mistake in it.
+/// Checks one configuration: the correct protocol if `hazard` is
+/// `None`, else the one with that mistake in it.
 ///
 /// ```
 /// use doorbell_uintr::model::{Verdict, polled::{Config, Hazard, check}};

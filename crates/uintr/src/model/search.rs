@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search: every interleaving of a [`Protocol`], breadth first, with the model checker `stateright`.
+//! The search: every interleaving of a [`Protocol`], breadth first,
+//! with the model checker `stateright`.
 //!
 //! # What is checked, and why it is enough
 //!
-//! Steps are of two kinds. *Progress* is what the actors do by themselves: instructions, kernel code, messages that
-//! arrive. *Interference* is what is done to them and may never come: preemption, migration, signals, time-outs,
-//! revocation. A state with no progress step is *at rest*.
+//! Steps are of two kinds. *Progress* is what the actors do by themselves:
+//! instructions, kernel code, messages that arrive. *Interference* is what
+//! is done to them and may never come: preemption, migration, signals,
+//! time-outs, revocation. A state with no progress step is *at rest*.
 //!
 //! 1. **In every reachable state** [`Protocol::broken`] finds nothing: the invariants.
-//! 2. **In every reachable state at rest** [`Protocol::unfinished`] finds nothing: all is delivered, nobody sleeps who
-//!    has something to do. A time-out is interference, so a protocol that needs one to go on is found at rest.
-//! 3. **From every reachable state** one fixed schedule of progress steps comes to rest. If it did not, the states it
-//!    runs through would repeat; that is found and reported as [`NEVER_RESTS`].
+//! 2. **In every reachable state at rest** [`Protocol::unfinished`] finds nothing: all is
+//!    delivered, nobody sleeps who has something to do. A time-out is interference, so a protocol
+//!    that needs one to go on is found at rest.
+//! 3. **From every reachable state** one fixed schedule of progress steps comes to rest. If it did
+//!    not, the states it runs through would repeat; that is found and reported as [`NEVER_RESTS`].
 //!
-//! From 3, rest can be reached from everywhere. In a finite graph this means that every run in which interference ends
-//! and no step that is possible again and again is left out for ever (strong fairness) does come to rest, and by 2 it
-//! rests in a good state. That is the liveness wanted: every vector posted is delivered after its last post, and no
-//! waiter sleeps for ever.
+//! From 3, rest can be reached from everywhere. In a finite graph this means that every run in
+//! which interference ends and no step that is possible again and again is left out for ever
+//! (strong fairness) does come to rest, and by 2 it rests in a good state. That is the liveness
+//! wanted: every vector posted is delivered after its last post, and no waiter sleeps for ever.
 //!
-//! The checker's own `eventually` is not used: it forgets a property on a path that ends in a cycle, and mixes up paths
-//! that join, both of which its documentation admits. Nor does its breadth-first search reduce by symmetry, so
-//! [`Protocol::canonical`] is applied to each state as it is made; a fault found that way is looked for again without
-//! symmetry and on one thread, which makes its trace the shortest.
+//! The checker's own `eventually` is not used: it forgets a property on a path that ends in a
+//! cycle, and mixes up paths that join, both of which its documentation admits. Nor does its
+//! breadth-first search reduce by symmetry, so [`Protocol::canonical`] is applied to each state as
+//! it is made; a fault found that way is looked for again without symmetry and on one thread, which
+//! makes its trace the shortest.
 //!
-//! States are remembered by a 64-bit hash. With *n* states the chance that two share one, hiding the second, is about
-//! n²/2⁶⁵: under 10⁻⁵ for ten million.
+//! States are remembered by a 64-bit hash. With *n* states the chance that two share one, hiding
+//! the second, is about n²/2⁶⁵: under 10⁻⁵ for ten million.
 
 use super::chart::{Chart, Step};
 use stateright::{Checker, HasDiscoveries, Model};
@@ -56,16 +60,19 @@ pub trait Protocol: Clone + Send + Sync + 'static {
 
     /// Where every run begins.
     fn initial(&self) -> Self::State;
-    /// Adds every step that is possible in `state`, progress in the order in which the fixed schedule prefers it.
+    /// Adds every step that is possible in `state`, progress in the
+    /// order in which the fixed schedule prefers it.
     fn actions(&self, state: &Self::State, actions: &mut Vec<Self::Action>);
     /// The state after a possible step.
     fn step(&self, state: &Self::State, action: Self::Action) -> Self::State;
     /// Whether the step is interference; otherwise it is progress.
     fn interferes(&self, action: Self::Action) -> bool;
-    /// The outcome that is wrong in any state: an access to freed memory, a fault that a correct program sees.
+    /// The outcome that is wrong in any state: an access to freed
+    /// memory, a fault that a correct program sees.
     fn broken(&self, state: &Self::State) -> Option<Property>;
-    /// The invariant of the protocol that does not hold in `state`. Broken invariants explain a fault; only a run
-    /// without a hazard takes them for one, so that a hazard's trace goes on to what its victim sees.
+    /// The invariant of the protocol that does not hold in `state`. Broken invariants explain a
+    /// fault; only a run without a hazard takes them for one, so that a hazard's trace goes on
+    /// to what its victim sees.
     fn invariant(&self, state: &Self::State) -> Option<Property>;
     /// What a state at rest leaves undone.
     fn unfinished(&self, state: &Self::State) -> Option<Property>;
@@ -82,7 +89,8 @@ pub trait Protocol: Clone + Send + Sync + 'static {
 /// How thoroughly to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// For a protocol that is meant to be right: invariants count as faults, symmetry is used, on `threads` threads.
+    /// For a protocol that is meant to be right: invariants count as
+    /// faults, symmetry is used, on `threads` threads.
     Prove {
         /// Number of threads.
         threads: usize,
@@ -120,7 +128,8 @@ pub struct Fault {
     pub chart: Chart,
 }
 
-/// Checks `protocol`: that it is right, or of one with a mistake of this name and title, what that loses.
+/// Checks `protocol`: that it is right, or of one with a mistake of
+/// this name and title, what that loses.
 pub(super) fn check<P: Protocol>(protocol: &P, title: &str, mistake: Option<[&str; 2]>) -> Outcome {
     match mistake {
         None => search(protocol, Effort::Prove { threads: 2 }, title),
@@ -215,7 +224,8 @@ impl<P: Protocol> Searched<P> {
         true
     }
 
-    /// The chart of a path that ends in a fault. A path that never rests is followed until it repeats itself.
+    /// The chart of a path that ends in a fault. A path that never
+    /// rests is followed until it repeats itself.
     fn explain(&self, mut states: Vec<P::State>, mut actions: Vec<P::Action>, title: &str) -> Fault {
         let property =
             self.fault(states.last().expect("a path has a state")).expect("the path ends in a fault");
@@ -266,14 +276,15 @@ impl<P: Protocol> Model for Searched<P> {
     }
 
     fn properties(&self) -> Vec<stateright::Property<Self>> {
-        // One property for everything: with a single `always` the checker stops at the first state that breaks it,
-        // which in breadth-first order on one thread is a nearest one. With several it would go on, and overwrite
-        // what it found with longer paths.
+        // One property for everything: with a single `always` the checker stops at the first state that
+        // breaks it, which in breadth-first order on one thread is a nearest one. With several it
+        // would go on, and overwrite what it found with longer paths.
         vec![stateright::Property::always(NO_FAULT, |model: &Self, state| model.fault(state).is_none())]
     }
 }
 
-/// Hashes of states from which the fixed schedule is known to come to rest, shared by the checker's threads.
+/// Hashes of states from which the fixed schedule is known to come to
+/// rest, shared by the checker's threads.
 struct Settled([Mutex<Hashes>; 64]);
 
 /// The hashes are mixed already.
@@ -323,8 +334,9 @@ fn fingerprint(state: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A hash of a few words, faster than the standard library's by the time that counts here. Each word is mixed in with
-/// the 64-bit finaliser of MurmurHash3, a bijection, so states of one word never collide.
+/// A hash of a few words, faster than the standard library's by the time
+/// that counts here. Each word is mixed in with the 64-bit finaliser of
+/// MurmurHash3, a bijection, so states of one word never collide.
 struct Mixer(u64);
 
 impl Hasher for Mixer {

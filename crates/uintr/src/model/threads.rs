@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A few threads, a few words of shared memory, futexes and eventfds: the machine under the models `futex`, `eventfd`
-//! and `bell`.
+//! A few threads, a few words of shared memory, futexes and eventfds: the machine under the models
+//! `futex`, `eventfd` and `bell`.
 //!
-//! A program is a list of instructions with words for a reader; a mistake is another list. Each instruction that
-//! touches shared memory is one atomic step. What a thread does with its registers alone belongs to the step before.
+//! A program is a list of instructions with words for a reader; a mistake is another list. Each
+//! instruction that touches shared memory is one atomic step. What a thread does with its registers
+//! alone belongs to the step before.
 //!
-//! **Memory order.** A load may be performed before the store or read-modify-write just ahead of it in the program
-//! ([`Action::Early`]), unless a fence stands between or both touch the same word. This store→load reordering is the
-//! one that x86 allows for plain stores, and that C11 and Arm allow for a read-modify-write too. It is the only
-//! reordering that a full fence is needed against in these protocols; acquire and release order is taken for granted.
-//! A system call takes locks in the kernel and is never passed.
+//! **Memory order.** A load may be performed before the store or read-modify-write just ahead of it
+//! in the program ([`Action::Early`]), unless a fence stands between or both touch the same word.
+//! This store→load reordering is the one that x86 allows for plain stores, and that C11 and Arm
+//! allow for a read-modify-write too. It is the only reordering that a full fence is needed against
+//! in these protocols; acquire and release order is taken for granted. A system call takes locks in
+//! the kernel and is never passed.
 
 use super::{Property, Protocol, Step};
 use std::hash::Hash;
@@ -95,7 +97,8 @@ enum Op {
         to: usize,
     },
     Fence,
-    /// Sleeps if the word has the value, compared under the kernel's lock; `None` sleeps without looking.
+    /// Sleeps if the word has the value, compared under the kernel's
+    /// lock; `None` sleeps without looking.
     FutexWait {
         at: usize,
         expected: Option<Value>,

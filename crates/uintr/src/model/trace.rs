@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver's steps, as the kernel's tracefs tells them in text, followed through a model.
 //!
-//! A trace has the driver's steps only. Every state that agrees with what was told is kept, whatever may have come between,
-//! and a step that none of them can take is one that the model does not allow.
+//! A trace has the driver's steps only. Every state that agrees with
+//! what was told is kept, whatever may have come between, and a step
+//! that none of them can take is one that the model does not allow.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -93,8 +94,9 @@ impl fmt::Display for Replayed {
     }
 }
 
-/// Reads the events whose names stand behind `prefix`, and has `follow` look at those of each receiver, in their order; it
-/// returns how many states were possible at a time. Other events are left alone.
+/// Reads the events whose names stand behind `prefix`, and has `follow`
+/// look at those of each receiver, in their order; it returns how many
+/// states were possible at a time. Other events are left alone.
 pub(super) fn replay<E: Copy>(
     trace: &str,
     (kind, prefix): (&'static str, &str),
@@ -191,7 +193,8 @@ pub(super) fn closure<S: Copy + Eq + Hash>(
     all
 }
 
-/// Follows one receiver's steps from `start`; `take` gives the states behind the line of that index.
+/// Follows one receiver's steps from `start`; `take` gives the states
+/// behind the line of that index.
 pub(super) fn follow<S: Copy + Eq + Hash, E>(
     receiver: u64,
     lines: &[Line<E>],

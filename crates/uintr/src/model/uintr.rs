@@ -58,7 +58,8 @@ impl Protocol for Machine {
         self.undone(state)
     }
 
-    /// The two processors are equal, and so are the two pairs of receiver and sender where both are there.
+    /// The two processors are equal, and so are the two pairs of
+    /// receiver and sender where both are there.
     fn canonical(&self, state: State) -> State {
         let with_cpus = |state: State| {
             let other = state.cpus_exchanged(self.config.apic);
@@ -81,7 +82,8 @@ impl Protocol for Machine {
     }
 }
 
-/// Checks one configuration: the correct protocol if `hazard` is `None`, else the one with that mistake in it.
+/// Checks one configuration: the correct protocol if `hazard` is
+/// `None`, else the one with that mistake in it.
 ///
 /// ```
 /// use doorbell_uintr::model::{Verdict, uintr::{Config, Hazard, check}};

@@ -8,7 +8,8 @@ const LANE: usize = 150;
 const ROW: usize = 34;
 const TOP: usize = 78;
 const NUMBER: usize = 34;
-/// Width of a character of the 12-pixel sans-serif face, on average; words that would leave the picture are kept in.
+/// Width of a character of the 12-pixel sans-serif face, on average;
+/// words that would leave the picture are kept in.
 const CHARACTER: usize = 7;
 
 const STYLE: &str = "

@@ -35,8 +35,8 @@ impl Glyphs {
 
 /// The chart as lines of text, each ended by a newline.
 ///
-/// A step that the system did not take by itself (a preemption, a signal) has an exclamation mark before its words; an
-/// invariant that a step breaks is named after them.
+/// A step that the system did not take by itself (a preemption, a signal) has an exclamation mark
+/// before its words; an invariant that a step breaks is named after them.
 #[must_use]
 pub fn terminal(chart: &Chart, glyphs: Glyphs) -> String {
     let mut out = String::new();

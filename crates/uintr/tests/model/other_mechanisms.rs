@@ -26,7 +26,8 @@ fn each_hazard_is_found() {
     }
 }
 
-/// Without a fence the fault must come from a load that passed a store, for nothing else is left out.
+/// Without a fence the fault must come from a load that passed a
+/// store, for nothing else is left out.
 #[test]
 fn a_missing_fence_shows_as_a_load_before_its_time() {
     for (mechanism, name) in [(Mechanism::Bell, "B1"), (Mechanism::Bell, "B2"), (Mechanism::Eventfd, "E6")] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Receivers without a handler: right without a hazard, wrong with each, and wrong in the way the hazard says.
+//! Receivers without a handler: right without a hazard, wrong with
+//! each, and wrong in the way the hazard says.
 
 use doorbell_uintr::model::polled::{
     Config, DEADLOCK, Hazard, ReplayError, SLEEPS, UNREACHABLE, UNTOLD, check, replay,
@@ -46,7 +47,8 @@ fn every_mistake_is_found_and_loses_what_it_is_known_for() {
     }
 }
 
-/// Armed on CPU 1; two vectors posted, one taken by a reader; the interrupt brings the other, and nobody waits.
+/// Armed on CPU 1; two vectors posted, one taken by a reader; the
+/// interrupt brings the other, and nobody waits.
 const TRACE: &str = "\
     a-1 [001] d.. 1.0: uintr_polled_arm: receiver=7 step=0 to=1 low=0000000000000002 requests=0\n\
     a-1 [001] d.. 1.1: uintr_polled_take: receiver=7 step=1 to=-1 low=0000000100f70001 requests=8000000000000000\n\

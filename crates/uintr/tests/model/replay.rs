@@ -3,14 +3,16 @@
 
 use doorbell_uintr::model::uintr::{ReplayError, replay};
 
-/// The first steps of two receivers under `kernel/uintr/tests/storm` in a guest with two processors (Linux 6.12).
+/// The first steps of two receivers under `kernel/uintr/tests/storm`
+/// in a guest with two processors (Linux 6.12).
 const RECORDED: &str = include_str!("driver.trace");
 
 fn lines() -> Vec<String> {
     RECORDED.lines().filter(|line| line.contains(": uintr_")).map(str::to_owned).collect()
 }
 
-/// The trace with the first line of that event changed for which there is a change; `None` if there is none.
+/// The trace with the first line of that event changed for which
+/// there is a change; `None` if there is none.
 fn with(event: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut lines = lines();
     let name = format!(": uintr_{event}: ");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine with user interrupts: right without a hazard, wrong with each, and wrong in the way the hazard says.
+//! The machine with user interrupts: right without a hazard, wrong
+//! with each, and wrong in the way the hazard says.
 
 use doorbell_uintr::model::uintr::{
     Config, Hazard, ITEM_LEFT, Interference, SLEEPS_FOREVER, UNDELIVERED, check,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The claims of the makers of tornado-os: switching between coroutines against switching between processes, and running
-//! many tasks against forking as many processes.
+//! The claims of the makers of tornado-os: switching between coroutines against switching between
+//! processes, and running many tasks against forking as many processes.
 
 use super::{Bound, Reading, Source, TOO_NEAR, counts_instructions};
 use doorbell_results::figure::task::CEILING;
@@ -11,8 +11,8 @@ use doorbell_results::record::{ResultFile, Variant};
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
 
-/// What it printed on an emulator for each of [`SWITCHING`], by coroutine and by process: mean counts of timer interrupts 5000 units of
-/// the timebase apart, which is [`INTERVAL_NS`].
+/// What it printed on an emulator for each of [`SWITCHING`], by coroutine and by process: mean
+/// counts of timer interrupts 5000 units of the timebase apart, which is [`INTERVAL_NS`].
 pub const PRINTED_SWITCHING: [[f64; 2]; 8] = [
     [9.5, 13.6],
     [12.8, 20.9],
@@ -27,8 +27,8 @@ pub const PRINTED_SWITCHING: [[f64; 2]; 8] = [
 /// 5000 units of a timebase of 10 MHz, that of QEMU's board `virt`; nanoseconds.
 pub const INTERVAL_NS: f64 = 500_000.0;
 
-/// What it printed on an emulator for each of [`MAKING`], by coroutine, and by forking on rCore-Tutorial: mean differences of its
-/// `get_time`, whose unit it does not say.
+/// What it printed on an emulator for each of [`MAKING`], by coroutine, and by forking on
+/// rCore-Tutorial: mean differences of its `get_time`, whose unit it does not say.
 pub const PRINTED_MAKING: [[f64; 2]; 6] =
     [[13.2, 40.6], [14.0, 75.8], [26.4, 125.8], [43.8, 158.2], [59.4, 224.6], [83.8, 238.8]];
 
@@ -101,7 +101,8 @@ pub const FUTURES: &str = "lives of coroutines";
 pub const FUTURES_ROTATING: &str = "lives of coroutines on the study's queue";
 pub const FORKS: &str = "lives of forked processes";
 
-/// The variants that may be compared: unloaded, without a working set, and all on the same CPU, as the study's machines had one.
+/// The variants that may be compared: unloaded, without a working set, and all on the same CPU, as
+/// the study's machines had one.
 fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
     let mut variants = result.variants();
     variants.retain(|variant| {
@@ -116,7 +117,8 @@ fn alike(result: &ResultFile) -> Vec<Variant<'_>> {
     variants
 }
 
-/// The median of `quantity` of the variant that plays `part`, with `tasks` tasks of `yields` turns; nanoseconds.
+/// The median of `quantity` of the variant that plays `part`, with
+/// `tasks` tasks of `yields` turns; nanoseconds.
 fn median(result: &ResultFile, part: &str, [tasks, yields]: [u32; 2], quantity: Quantity) -> Option<f64> {
     let variants = alike(result);
     let wanted = Some((tasks, yields));
@@ -177,9 +179,10 @@ fn lag_grows(result: &ResultFile) -> Result<Reading, String> {
     Ok(Reading::one(many / few, text))
 }
 
-/// With a queue in which a delete is one step, the same two experiments should lie as far apart as with the study's, if only
-/// the switch lay between them. By so many nanoseconds, and not so many times: what both sides share changes a ratio of them,
-/// also where it has no part in the difference.
+/// With a queue in which a delete is one step, the same two experiments should
+/// lie as far apart as with the study's, if only the switch lay between them.
+/// By so many nanoseconds, and not so many times: what both sides share
+/// changes a ratio of them, also where it has no part in the difference.
 fn moved_by_the_queue(result: &ResultFile) -> Result<Reading, String> {
     let at = |tasks| {
         let [slow, quick] = [COROUTINES, COROUTINES_ALONE].map(|part| hand_off(result, part, tasks));
@@ -217,13 +220,15 @@ impl Apart {
         self.process - self.coroutine
     }
 
-    /// How far the difference may be off where figures are times: each of its two by as much as decides nothing.
+    /// How far the difference may be off where figures are times:
+    /// each of its two by as much as decides nothing.
     fn slack(&self) -> f64 {
         (self.process + self.coroutine) * TOO_NEAR
     }
 
-    /// How far apart both differences are, in what is as good as the same; none where they are too small to be seen beside what they are
-    /// taken from, which no difference is between `exact` counts. Of those a difference that is off by less than decides a time is the same.
+    /// How far apart both differences are, in what is as good as the same; none where they are too
+    /// small to be seen beside what they are taken from, which no difference is between `exact`
+    /// counts. Of those a difference that is off by less than decides a time is the same.
     fn moved(&self, other: &Self, exact: bool) -> Option<f64> {
         let moved = (self.by() - other.by()).abs();
         if exact {
@@ -235,7 +240,8 @@ impl Apart {
     }
 }
 
-/// How many times as long a coroutine takes among the most as among the fewest; where that is too near once, it was not seen to grow.
+/// How many times as long a coroutine takes among the most as among the fewest; where that is too
+/// near once, it was not seen to grow.
 fn tasks_slow_each_other(result: &ResultFile) -> Result<Reading, String> {
     let grown = |part| ends(|tasks| hand_off(result, part, tasks)).map(|(few, many)| many / few);
     let Some(ratio) = grown(COROUTINES) else { return Ok(Reading::default()) };
@@ -245,8 +251,9 @@ fn tasks_slow_each_other(result: &ResultFile) -> Result<Reading, String> {
     Ok(Reading::one(seen.then_some(ratio), format!("on the study's queue {ratio:.2} times{bare}")))
 }
 
-/// How many times as long forks take as coroutines. The study's coroutines ran on its queue, so on one that is O(1), where forks take more
-/// times as long, only that they take fewer than the `least` claimed decides anything.
+/// How many times as long forks take as coroutines. The study's coroutines ran on its queue, so on
+/// one that is O(1), where forks take more times as long, only that they take fewer than the
+/// `least` claimed decides anything.
 fn forks_to_futures(result: &ResultFile, series: &[u32], least: f64) -> Result<Reading, String> {
     let ratios = |part| {
         over(series, " times as long", |tasks| Some(life(result, FORKS, tasks)? / life(result, part, tasks)?))
@@ -289,7 +296,8 @@ fn of_ticks(result: &ResultFile, name: &str) -> Vec<(u32, f64)> {
     figures
 }
 
-/// The share of a run that one tick is, percent: the more the shorter the run, so the fewest tasks decide.
+/// The share of a run that one tick is, percent: the more the shorter
+/// the run, so the fewest tasks decide.
 fn tick_of_a_run(result: &ResultFile) -> Result<Reading, String> {
     let steps = of_ticks(result, ticks::STEP);
     let (Some((few, most)), Some((many, least))) = (steps.first().copied(), steps.last().copied()) else {
@@ -381,7 +389,8 @@ mod tests {
         result
     }
 
-    /// A machine on which a coroutine takes 10 ns, a process 1000 ns more, and an element of the study's queue 2 ns.
+    /// A machine on which a coroutine takes 10 ns, a process 1000 ns
+    /// more, and an element of the study's queue 2 ns.
     fn plain(subject: &str, tasks: u32) -> f64 {
         let queue = f64::from(tasks);
         match subject {
@@ -471,7 +480,8 @@ mod tests {
                 && evidence.contains("7 do not, such as"),
             "{evidence}"
         );
-        // Where only the quick queue was measured, its slower one may make any ratio smaller, and none greater.
+        // Where only the quick queue was measured, its slower one may
+        // make any ratio smaller, and none greater.
         result.records.retain(|record| record.configuration.subject != "life-future-rotating");
         result.plan.configurations.retain(|configuration| configuration.subject != "life-future-rotating");
         let (ruled, evidence) = decision(&result, "at least 37 times");

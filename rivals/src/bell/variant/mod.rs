@@ -85,7 +85,8 @@ impl<C: FnMut(u32)> Variant for PingPong<C> {
     }
 }
 
-/// Two zeroed words on cache lines of their own, shared with children. They stay until the program ends.
+/// Two zeroed words on cache lines of their own, shared with
+/// children. They stay until the program ends.
 pub fn words() -> Result<[&'static AtomicU32; 2], String> {
     const PAGE: usize = 4096;
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);

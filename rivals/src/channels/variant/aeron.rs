@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Aeron IPC, polled: two Java processes that this one tells what to do (`aeron/Side.java`). `aeron/build` fetches and
-//! compiles them.
+//! Aeron IPC, polled: two Java processes that this one tells what to do (`aeron/Side.java`).
+//! `aeron/build` fetches and compiles them.
 
 use crate::channels::letter::Tally;
 use crate::channels::link::{Block, Kind, Link, Order};
@@ -103,7 +103,8 @@ impl Side {
         Err("the Java process has no thread named aeron-side".to_owned())
     }
 
-    /// Processor time of all its threads, the driver's, the compiler's and the collector's too, in nanoseconds.
+    /// Processor time of all its threads, the driver's, the
+    /// compiler's and the collector's too, in nanoseconds.
     fn cpu(&self) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         let mut clock = 0;

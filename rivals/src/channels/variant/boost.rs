@@ -10,7 +10,8 @@ mod queue {
     use crate::channels::link::{End, Link, Place, link};
     use std::ffi::{CString, c_char, c_void};
 
-    // Each is a call of the C++ class. `send` and `receive` return 0 if there was no room or no message.
+    // Each is a call of the C++ class. `send` and `receive` return 0
+    // if there was no room or no message.
     unsafe extern "C" {
         fn boost_queue_create(name: *const c_char, most: usize, size: usize) -> *mut c_void;
         fn boost_queue_close(queue: *mut c_void);
@@ -18,8 +19,9 @@ mod queue {
         fn boost_queue_receive(queue: *mut c_void, to: *mut u8, size: usize, waits: bool) -> i32;
     }
 
-    /// A queue that has no name any more, as this process sees it. What both sides use lies in the mapping, mutex and
-    /// conditions too, so that a forked child has its own view of the same queue.
+    /// A queue that has no name any more, as this process sees it.
+    /// What both sides use lies in the mapping, mutex and conditions
+    /// too, so that a forked child has its own view of the same queue.
     #[derive(Clone, Copy)]
     struct Queue(*mut c_void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This project's channels. Between those who trust each other a message is read where it lies; an untrusted one is
-//! copied out first.
+//! This project's channels. Between those who trust each other a message is read where it lies; an
+//! untrusted one is copied out first.
 
 use super::depth;
 use crate::channels::idle::poll;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This project's `Gather`: a lane for each sender. Senders who trust each other share a segment; the others have one each.
+//! This project's `Gather`: a lane for each sender. Senders who trust each other share a segment;
+//! the others have one each.
 
 use super::depth;
 use crate::channels::idle::poll;

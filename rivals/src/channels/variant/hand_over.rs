@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What sleeping costs at the least: one place for a message and one futex, by hand. Whoever sends always wakes, and whoever
-//! receives sleeps at once.
+//! What sleeping costs at the least: one place for a message and one futex, by hand. Whoever sends
+//! always wakes, and whoever receives sleeps at once.
 
 use crate::channels::link::{End, Link, Place, link};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -25,7 +25,8 @@ struct Ends<const S: usize> {
     back: NonNull<Hand<S>>,
 }
 
-// SAFETY: the mapping is never unmapped, and a side touches a message only while the state says that it is its own.
+// SAFETY: the mapping is never unmapped, and a side touches a message
+// only while the state says that it is its own.
 unsafe impl<const S: usize> Send for Ends<S> {}
 
 fn state<const S: usize>(hand: NonNull<Hand<S>>) -> &'static AtomicU32 {

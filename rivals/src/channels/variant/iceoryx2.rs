@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! iceoryx2's publish and subscribe: polled, and with its event as the wake. Messages are written and read where they lie.
+//! iceoryx2's publish and subscribe: polled, and with its event as the wake. Messages are written
+//! and read where they lie.
 
 use super::depth;
 use crate::channels::idle::poll;
@@ -24,7 +25,8 @@ struct Ends<const S: usize> {
     _node: Node<Service>,
 }
 
-/// So long a sleep lasts at most: a message found after that was there without a wake-up, and is counted as late.
+/// So long a sleep lasts at most: a message found after that was
+/// there without a wake-up, and is counted as late.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 fn open<const S: usize>(process: u32, out: &str, back: &str, sleeps: bool, senders: usize) -> Ends<S> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rivals, one file each. Each opens a link of both directions with room for at least [`depth`] messages, where one
-//! can choose.
+//! The rivals, one file each. Each opens a link of both directions with room for at least [`depth`]
+//! messages, where one can choose.
 
 mod aeron;
 mod boost;
@@ -122,8 +122,8 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
     }
 }
 
-/// rtrb at its best, and every way in which one of ours is used in a stream, for messages of `S` bytes: rtrb in place comes first,
-/// then its chunks.
+/// rtrb at its best, and every way in which one of ours is used in a stream, for messages of `S`
+/// bytes: rtrb in place comes first, then its chunks.
 pub fn streams<const S: usize>() -> Vec<Rival> {
     use Place::{Processes, Threads};
     use Waiting::{Polls, SpinsThenSleeps};
@@ -146,7 +146,8 @@ pub fn streams<const S: usize>() -> Vec<Rival> {
     ]
 }
 
-/// How many messages of `size` bytes may be under way in one direction: 256, but no more than 4 MiB, and at least four.
+/// How many messages of `size` bytes may be under way in one
+/// direction: 256, but no more than 4 MiB, and at least four.
 pub const fn depth(size: usize) -> usize {
     let fitting = (4 << 20) / size;
     if fitting > 256 {

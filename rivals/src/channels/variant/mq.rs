@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two POSIX message queues of ten messages, the depth an ordinary user may have (`fs.mqueue.msg_max`).
+//! Two POSIX message queues of ten messages, the depth an ordinary
+//! user may have (`fs.mqueue.msg_max`).
 
 use crate::channels::link::{End, Link, Place, link};
 use crate::channels::many::{SENDERS, gather};
@@ -57,7 +58,8 @@ fn queue<const S: usize>(direction: &str) -> Result<libc::mqd_t, String> {
     attributes.mq_maxmsg = 10;
     attributes.mq_msgsize = S as libc::c_long;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
-    // SAFETY: the name and the attributes are valid for the calls; the name is not needed once it is open.
+    // SAFETY: the name and the attributes are valid for the calls;
+    // the name is not needed once it is open.
     unsafe {
         let queue = libc::mq_open(name.as_ptr(), flags, 0o600, &raw mut attributes);
         let error = Error::last_os_error();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes through a channel of values: the bytes themselves while they are few, else a box of them, as one would.
+//! What goes through a channel of values: the bytes themselves while
+//! they are few, else a box of them, as one would.
 
 /// A message as a value.
 pub trait Parcel<const S: usize>: Send + 'static {
@@ -27,5 +28,6 @@ impl<const S: usize> Parcel<S> for Box<[u8; S]> {
     }
 }
 
-/// Up to how many bytes travel as they are. Beyond, moving a pointer is cheaper than copying twice more.
+/// Up to how many bytes travel as they are. Beyond, moving a pointer
+/// is cheaper than copying twice more.
 pub const MOST_INLINE: usize = 1024;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two pipes, as large as they are wished and an ordinary user may have them. Long messages are read in parts.
+//! Two pipes, as large as they are wished and an ordinary user may
+//! have them. Long messages are read in parts.
 
 use super::depth;
 use crate::channels::link::{End, Link, Place, link};

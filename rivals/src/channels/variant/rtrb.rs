@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! rtrb, polled: it has no way of waiting. A message is copied into its place and read where it lies, whatever its size: that is
-//! its best use.
+//! rtrb, polled: it has no way of waiting. A message is copied into its place and read where it
+//! lies, whatever its size: that is its best use.
 
 use super::depth;
 use crate::channels::idle::poll;

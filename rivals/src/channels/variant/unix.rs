@@ -42,8 +42,8 @@ impl<const S: usize> End<S> for Ends<S> {
 /// What the kernel takes of a send buffer for a message beyond its bytes, at most.
 const OVERHEAD: usize = 1024;
 
-/// Each with a send buffer for `messages` messages. How many datagrams wait to be received is limited beside that, for all
-/// senders together: `net.unix.max_dgram_qlen`, ten unless it is set.
+/// Each with a send buffer for `messages` messages. How many datagrams wait to be received is
+/// limited beside that, for all senders together: `net.unix.max_dgram_qlen`, ten unless it is set.
 fn pair<const S: usize>(kind: SocketType, messages: usize) -> Result<(OwnedFd, OwnedFd), String> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
         .map_err(|errno| format!("socketpair: {errno}"))?;

@@ -36,7 +36,8 @@ impl<const S: usize, P: Parcel<S>, O: Sends<P>, I: Receives<P>> End<S> for Polle
     }
 }
 
-/// A way to make a pair of ends, and one to make a gathering: once for each way of waiting and each kind of parcel.
+/// A way to make a pair of ends, and one to make a gathering: once
+/// for each way of waiting and each kind of parcel.
 macro_rules! ways {
     ($pair:ident, $many:ident, $end:ident) => {
         pub fn $pair<const S: usize, L>() -> Result<Box<dyn Link>, String>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two loops in C that answer each other and nothing else: the limit of what the same calls, or spinning, can reach.
+//! Two loops in C that answer each other and nothing else: the limit
+//! of what the same calls, or spinning, can reach.
 
 use super::{ours, theirs};
 use crate::peers::Setup;

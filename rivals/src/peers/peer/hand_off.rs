@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hundred tasks that hand over by futex, in C: the limit of what `doorbell tasks` can reach by the same system calls.
+//! A hundred tasks that hand over by futex, in C: the limit of what
+//! `doorbell tasks` can reach by the same system calls.
 
 use super::{ours, theirs};
 use crate::peers::Setup;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pair tests of rt-tests. Their terminal output is in whole microseconds; the mean in their JSON has decimals, and
-//! is the mean of differences of truncated times, whose error averages out.
+//! The pair tests of rt-tests. Their terminal output is in whole microseconds; the mean in their
+//! JSON has decimals, and is the mean of differences of truncated times, whose error averages out.
 
 use anyhow::Context;
 

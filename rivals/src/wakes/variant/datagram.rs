@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unix datagrams and epoll by hand: of what there is, up to three are received for each time it is readable.
+//! Unix datagrams and epoll by hand: of what there is, up to three
+//! are received for each time it is readable.
 
 use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
 use crate::partner::Place;

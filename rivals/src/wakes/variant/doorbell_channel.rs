@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! This project's channels: a lane for each notifier, and one receiver of all. Rings are small, so that notifiers wait too.
+//! This project's channels: a lane for each notifier, and one receiver of all. Rings are small, so
+//! that notifiers wait too.
 
 use super::{Heard, MakeNotifier, Opened, Waiter, Watch};
 use crate::partner::Place;

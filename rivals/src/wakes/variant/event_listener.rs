@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! event-listener: listen, look again, wait. It wakes who listens, and remembers nothing for who does not.
+//! event-listener: listen, look again, wait. It wakes who listens,
+//! and remembers nothing for who does not.
 
 use super::{ByMail, MakeNotifier, Opened, Sleep, opened};
 use crate::partner::Place;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An eventfd and epoll by hand: level-triggered and read whole or by ones, edge-triggered and read until there is nothing.
+//! An eventfd and epoll by hand: level-triggered and read whole or by
+//! ones, edge-triggered and read until there is nothing.
 
 use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
 use crate::partner::Place;

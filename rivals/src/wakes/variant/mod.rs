@@ -36,8 +36,8 @@ pub enum Heard {
 
 /// The waiting end, used as its documentation says.
 pub trait Waiter {
-    /// Waits up to `limit`, then takes what one wake is good for; without a wait if it is seen before that something is
-    /// there.
+    /// Waits up to `limit`, then takes what one wake is good for; without a wait if it is seen
+    /// before that something is there.
     fn wait(&mut self, limit: Duration, mail: &Mail) -> Heard;
 
     /// A wait that is not spared by looking at the mail.
@@ -148,8 +148,8 @@ pub fn opened<W: Waiter + 'static>(
 
 /// A means of waking that says only that there may be something.
 pub trait Sleep {
-    /// Sleeps until it is woken or `ready`, which is asked where the documentation says that one must look again. False if it
-    /// ended by its time-out.
+    /// Sleeps until it is woken or `ready`, which is asked where the documentation says that one
+    /// must look again. False if it ended by its time-out.
     fn sleep(&mut self, limit: Duration, ready: &dyn Fn() -> bool) -> bool;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The standard library's `park_timeout` and `unpark`: unparked before it parks, a thread does not sleep.
+//! The standard library's `park_timeout` and `unpark`: unparked
+//! before it parks, a thread does not sleep.
 
 use super::{ByMail, MakeNotifier, Opened, Sleep, opened};
 use crate::partner::Place;

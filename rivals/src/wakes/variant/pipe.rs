@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pipe and epoll by hand: of the bytes there are, up to three are read for each time it is readable.
+//! A pipe and epoll by hand: of the bytes there are, up to three are
+//! read for each time it is readable.
 
 use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
 use crate::partner::Place;

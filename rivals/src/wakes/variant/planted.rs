@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mistakes put in by hand, which this program must find: else what it does not find elsewhere says nothing.
+//! Mistakes put in by hand, which this program must find: else what
+//! it does not find elsewhere says nothing.
 
 use super::eventfd::{read, ring};
 use super::{ByMail, Epoll, Heard, MakeNotifier, Opened, Sleep, Waiter, opened};
@@ -16,7 +17,8 @@ fn file() -> Result<Arc<OwnedFd>, String> {
     eventfd(0, flags).map(Arc::new).map_err(|errno| format!("eventfd: {errno}"))
 }
 
-/// Counts in one word, and says in the other that a token lies in the eventfd: as long as one does, none is added.
+/// Counts in one word, and says in the other that a token lies in the
+/// eventfd: as long as one does, none is added.
 struct RearmsFirst {
     file: Arc<OwnedFd>,
     epoll: Epoll,
@@ -29,8 +31,8 @@ impl Waiter for RearmsFirst {
             return Heard::TimedOut;
         }
         let [count, told] = self.words;
-        // The mistake: a token that is added between these two is consumed with the old one, and the next notification finds
-        // that there is one.
+        // The mistake: a token that is added between these two is consumed with the old one, and the next
+        // notification finds that there is one.
         told.store(0, SeqCst);
         // Makes the gap between them a wide one.
         std::thread::yield_now();
@@ -77,7 +79,8 @@ impl Sleep for Reads {
     }
 }
 
-/// One wake of so many is left out: a multiple of the length of a short burst, so that it is the last of one sometimes.
+/// One wake of so many is left out: a multiple of the length of a
+/// short burst, so that it is the last of one sometimes.
 const FORGOTTEN: u64 = 500;
 
 pub fn forgets(_: Place, notifiers: usize) -> Result<Opened, String> {

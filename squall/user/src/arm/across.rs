@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks of two address spaces, or three, that take turns: every hand-off goes to the next space.
 //!
-//! The spaces give way after every turn, stand in one queue of the kernel, and hold as many of the tasks each. The first task of
-//! the first space takes the readings. The others' tasks have two turns more, for they begin and end a turn later. Each space counts its
-//! own turns, and says at its end how many they were.
+//! The spaces give way after every turn, stand in one queue of the kernel, and hold as many of the
+//! tasks each. The first task of the first space takes the readings. The others' tasks have two
+//! turns more, for they begin and end a turn later. Each space counts its own turns, and says at
+//! its end how many they were.
 
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,7 +26,8 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 const ROOMY: usize = 8 << 10;
 
-/// Where the parent knocks when all sides stand ready, and where a side knocks when it does, and when it has measured.
+/// Where the parent knocks when all sides stand ready, and where a
+/// side knocks when it does, and when it has measured.
 const GO: u32 = 0;
 
 /// The exit code of a side that could not begin. Others say how many turns they took.
@@ -34,7 +36,8 @@ const COULD_NOT_BEGIN: usize = GREATEST_CODE;
 /// Turns of a task of the other sides that are not counted.
 const UNCOUNTED: usize = 2;
 
-/// Where the measuring side leaves what it counted for the parent, and behind that the bytes of a task.
+/// Where the measuring side leaves what it counted for the parent,
+/// and behind that the bytes of a task.
 const LEFT_FOR_THE_PARENT: usize = 0;
 
 /// What a side is told beside the number of turns.
@@ -45,7 +48,8 @@ const BESIDE: usize = 1 << 60;
 pub(crate) const STACKFUL: usize = 0;
 pub(crate) const KEEPING: usize = 1 << 59;
 pub(crate) const POLLED: usize = 1 << 61;
-/// Stackful, in three spaces: with two the kernel's ring has one entry beside the running one, which is the shortest case.
+/// Stackful, in three spaces: with two the kernel's ring has one entry beside the running one,
+/// which is the shortest case.
 pub(crate) const THREE: usize = 1 << 58;
 
 fn spaces(kind: usize) -> usize {
@@ -64,14 +68,15 @@ pub(crate) fn run(subject: &'static str, tasks: usize, turns: usize, kind: usize
     true
 }
 
-/// A pair with others beside it, so that nothing can be said of its changes of address space; whether all had their turns.
-/// `other` is told of another child that ends meanwhile, with its code.
+/// A pair with others beside it, so that nothing can be said of its
+/// changes of address space; whether all had their turns. `other` is
+/// told of another child that ends meanwhile, with its code.
 pub(crate) fn run_beside(tasks: usize, turns: usize, me: usize, other: &mut dyn FnMut(usize, usize)) -> bool {
     turns_of_all(tasks, turns, BESIDE, me, &mut None, other) == Some(tasks * turns)
 }
 
-/// Makes the sides, lets them begin together, and waits for their end. The sum of the turns that are to be counted, as the sides counted
-/// them each for itself.
+/// Makes the sides, lets them begin together, and waits for their end. The sum of the turns that
+/// are to be counted, as the sides counted them each for itself.
 fn turns_of_all(
     tasks: usize,
     turns: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The control: the queue is stepped and the next task's function is called through a pointer. What is left of another arm after
-//! this one is subtracted is the way of handing over.
+//! The control: the queue is stepped and the next task's function is called through a pointer. What
+//! is left of another arm after this one is subtracted is the way of handing over.
 
 use core::hint::black_box;
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The document's own experiments, with its queue: `analysis0`, `analysis1` with `analysis2`, and `analysis3`.
+//! The document's own experiments, with its queue: `analysis0`,
+//! `analysis1` with `analysis2`, and `analysis3`.
 //!
-//! Its coroutines are polled once, to their end; its processes poll nothing and delete what is at the head, or yield if that is the
-//! other's. `queue` says whether a delete rotates the whole ring, as it did, or takes the head out.
+//! Its coroutines are polled once, to their end; its processes poll nothing and delete what is at
+//! the head, or yield if that is the other's. `queue` says whether a delete rotates the whole ring,
+//! as it did, or takes the head out.
 
 use core::pin::pin;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -56,8 +58,8 @@ async fn empty() {
     turn::take();
 }
 
-/// `analysis0`, and with `whole` `analysis3`: tasks that are spawned, polled once and deleted. Runs in a space of its own.
-/// `used` entries went through the queue before.
+/// `analysis0`, and with `whole` `analysis3`: tasks that are spawned, polled once and deleted. Runs
+/// in a space of its own. `used` entries went through the queue before.
 pub(crate) fn coroutines(tasks: usize, used: usize, queue: Queue, whole: bool) -> bool {
     let Some(ring) = grow(size_of::<Rotating>()).map(<*mut u8>::cast::<Rotating>) else { return false };
     let Some(futures) = room(empty(), tasks) else { return false };
@@ -111,7 +113,8 @@ fn room<F>(_like: F, tasks: usize) -> Option<*mut F> {
     grow(tasks * size_of::<F>().max(1)).map(<*mut u8>::cast)
 }
 
-/// `analysis1` and `analysis2`: two spaces whose tasks stand in one queue by turns. Called by the first space.
+/// `analysis1` and `analysis2`: two spaces whose tasks stand in one
+/// queue by turns. Called by the first space.
 pub(crate) fn processes(tasks: usize, queue: Queue, me: usize) -> bool {
     let how = if queue == Queue::Head { HEAD } else { 0 };
     let sides = [0, SECOND].map(|side| spawn(program::DOCUMENT_SIDE, [tasks, how | side], program::LEVEL));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop that the document ran on rCore-Tutorial-v3: fork N children that end at once, then wait for all of them. And the same with
-//! children that begin as a new program instead of a copy.
+//! The loop that the document ran on rCore-Tutorial-v3: fork N children that end at once, then wait
+//! for all of them. And the same with children that begin as a new program instead of a copy.
 
 use squall_scheduler::call::Call;
 
@@ -16,8 +16,9 @@ pub(crate) enum Child {
     NewProgram,
 }
 
-/// Runs in a space of its own, which is small: what is copied is its stack and its data. Twice, and the second time is counted: its memory
-/// is then what others had before, whatever ran earlier, for frames that nobody had yet take some instructions more.
+/// Runs in a space of its own, which is small: what is copied is its stack and its data. Twice, and
+/// the second time is counted: its memory is then what others had before, whatever ran earlier, for
+/// frames that nobody had yet take some instructions more.
 pub(crate) fn run(subject: &'static str, tasks: usize, child: Child) -> bool {
     let measured = lives(tasks, child).and_then(|_| lives(tasks, child));
     let Some((done, bytes, counted)) = measured else { return false };
@@ -26,7 +27,8 @@ pub(crate) fn run(subject: &'static str, tasks: usize, child: Child) -> bool {
     true
 }
 
-/// Makes so many children, which end, and waits for them: how many ended well, the bytes that each took, and the counts.
+/// Makes so many children, which end, and waits for them: how many
+/// ended well, the bytes that each took, and the counts.
 fn lives(tasks: usize, child: Child) -> Option<(usize, usize, Counted)> {
     let before = counters();
     let begin = Reading::begin();

@@ -27,8 +27,9 @@ pub(crate) mod turn {
         TURNS.store(TURNS.load(Relaxed) + 1, Relaxed);
     }
 
-    /// So many turns, with a hand-over behind each, while `KEPT` values of the task's own are in use: the compiler keeps them where it
-    /// finds that cheapest, and nothing is done with them.
+    /// So many turns, with a hand-over behind each, while `KEPT`
+    /// values of the task's own are in use: the compiler keeps them
+    /// where it finds that cheapest, and nothing is done with them.
     #[inline(always)]
     pub(crate) fn take_all<const KEPT: usize>(turns: usize, hand_over: impl Fn()) {
         let mut kept = [0_usize; KEPT];

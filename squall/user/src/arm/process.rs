@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classic processes that yield in turn: a trap, all registers saved, the ready queue, the other's page table, all registers back.
+//! Classic processes that yield in turn: a trap, all registers saved, the ready queue, the other's
+//! page table, all registers back.
 //!
-//! The one that forks the others is one of them, and takes the readings. The others have two turns more than are counted, so that none
-//! ends before. Each counts its own turns, and says at its end how many they were.
+//! The one that forks the others is one of them, and takes the readings. The
+//! others have two turns more than are counted, so that none ends before.
+//! Each counts its own turns, and says at its end how many they were.
 
 use squall_scheduler::call::Call;
 

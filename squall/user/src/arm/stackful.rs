@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks with stacks, in one address space.
 //!
-//! The first task takes the readings: once all tasks have begun, and when it has control again after its last turn. In between
-//! each task handed over exactly as often as it has turns.
+//! The first task takes the readings: once all tasks have begun, and when it has control again
+//! after its last turn. In between each task handed over exactly as often as it has turns.
 
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;

@@ -63,7 +63,8 @@ pub(super) fn alarms_at_the_end_of_time() {
     }
 }
 
-/// What a process set an alarm for is forgotten with it, whether it ends or is ended: no alarm is left that could wake anybody.
+/// What a process set an alarm for is forgotten with it, whether it ends or is ended: no alarm is
+/// left that could wake anybody.
 pub(super) fn alarms_of_the_dead() {
     let me = must(Call::Myself, [0; 4]);
     take_part(0, 0);

@@ -145,7 +145,8 @@ fn relay(whom_it_tells: usize, me: usize) -> ! {
     exit(0)
 }
 
-/// Forks on write and writes, for ever: each page is copied by a fault. Ends only if it finds what it did not write.
+/// Forks on write and writes, for ever: each page is copied by a
+/// fault. Ends only if it finds what it did not write.
 fn copy_for_ever() {
     const PAGES: usize = 16;
     let Some(memory) = grow(PAGES * 4096).map(<*mut u8>::cast::<usize>) else { exit(2) };

@@ -30,7 +30,8 @@ pub(super) fn scribble_over_mail() {
     exit(if wait() == Some((child, 0)) { 0 } else { 3 })
 }
 
-/// Whoever has not connected sleeps on, whatever others do with the mail that they share with it, and when they end.
+/// Whoever has not connected sleeps on, whatever others do with the
+/// mail that they share with it, and when they end.
 pub(super) fn kick_uninvited() {
     let me = must(Call::Myself, [0; 4]);
     take_part(0, 0);
@@ -51,7 +52,8 @@ pub(super) fn kick_uninvited() {
     exit(if wait() == Some((sleeps, KILLED)) { 0 } else { 3 })
 }
 
-/// Mail is out of reach until both have asked for it: for the process's own instructions and for the kernel on its behalf.
+/// Mail is out of reach until both have asked for it: for the process's own instructions and for
+/// the kernel on its behalf.
 pub(super) fn read_mail_unasked() {
     let me = must(Call::Myself, [0; 4]);
     take_part(0, 0);

@@ -46,7 +46,8 @@ pub(super) fn fork_all() {
             exit(3);
         }
     }
-    // Its children are the first space's to wait for, and end here: they are numbered upwards from this one.
+    // Its children are the first space's to wait for, and end here:
+    // they are numbered upwards from this one.
     let myself = must(Call::Myself, [0; 4]);
     let mut ended = 0;
     for number in (myself + 1..65536).chain(1..myself) {

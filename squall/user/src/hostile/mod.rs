@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes that mean harm, one misdeed each, and what must come of it. While they run, an honest pair of spaces hands over
-//! (`arm/across.rs`): its counts must come out right.
+//! Processes that mean harm, one misdeed each, and what must come of it. While they run, an honest
+//! pair of spaces hands over (`arm/across.rs`): its counts must come out right.
 
 use squall_scheduler::call::{Call, FAULTED, KILLED, Refusal};
 use squall_scheduler::image::{IMAGE, MAIL};
@@ -41,7 +41,8 @@ enum Fate {
     Endless,
     /// The same, beside a process that copies pages all the time and wants as little to end.
     EndlessBesideCopier,
-    /// It sleeps, and so do all others, among them one that waits for its parent's word. The parent is told, and ends it.
+    /// It sleeps, and so do all others, among them one that waits for
+    /// its parent's word. The parent is told, and ends it.
     AllSleep,
 }
 use Fate::{AllSleep, Endless, EndlessBesideCopier, Killed, Refused};
@@ -91,10 +92,12 @@ const MISDEEDS: &[(&str, Fate, fn())] = &[
 
 const GIVES_WAY_ALONE: &str = "gives way without a part of the pool";
 
-/// All misdeeds, one after the other, beside an honest pair; or the one of this number, from 1 on. The first space's.
+/// All misdeeds, one after the other, beside an honest pair; or the
+/// one of this number, from 1 on. The first space's.
 pub(crate) fn run(which: usize, me: usize) -> bool {
-    // Without slices a process that never yields would have its hart for good. Several harts may run by the host's clock, where a
-    // slice passes while the host runs others: thousands of processes would get nothing done in shorter ones than 2 ms.
+    // Without slices a process that never yields would have its hart for good. Several harts may run by
+    // the host's clock, where a slice passes while the host runs others: thousands of processes
+    // would get nothing done in shorter ones than 2 ms.
     let slice = if counters().harts == 1 { SLICE } else { 10 * SLICE };
     must(Call::Tick, [slice, 0, 0, 0]);
     if !across::run_beside(20, 5, me, &mut |_, _| {}) {
@@ -155,7 +158,8 @@ pub(crate) fn run(which: usize, me: usize) -> bool {
             );
             return false;
         }
-        // One more at most: spaces have ever greater numbers, and 512 of them need one more page for the tables of mail.
+        // One more at most: spaces have ever greater numbers, and 512
+        // of them need one more page for the tables of mail.
         clean = now;
         say!("{{\"hostile\":\"{what}\"}}");
     }
@@ -170,7 +174,8 @@ pub(crate) fn start(what: usize, word: usize) -> usize {
     spawn(program::HOSTILE, [what, word], program::LEVEL)
 }
 
-/// Processes with kernel stacks, which have no executor, give way: at once, or after they have yielded; among others that yield.
+/// Processes with kernel stacks, which have no executor, give way: at once, or after they have
+/// yielded; among others that yield.
 fn give_way_on_kernel_stacks() -> bool {
     let Some(index) = MISDEEDS.iter().position(|(what, _, _)| *what == GIVES_WAY_ALONE) else { return false };
     must(Call::KernelStacks, [1, 0, 0, 0]);

@@ -34,7 +34,8 @@ pub(super) fn fill_registers() -> ! {
     }
 }
 
-/// Gives way with `mark` in all registers that it can be in; whether `foreign` is in one of them afterwards.
+/// Gives way with `mark` in all registers that it can be in; whether
+/// `foreign` is in one of them afterwards.
 #[unsafe(naked)]
 unsafe extern "C" fn give_way_full_of(
     part: *mut Part,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that are ended at random moments, whatever they do just then on their own harts.
 //!
-//! No slice ends and nobody else interrupts, so one whom the kernel misses goes on for ever. In every other round all do the same and are
-//! ended at once: one that hands over as it is ended may take the interrupt that was meant for another.
+//! No slice ends and nobody else interrupts, so one whom the kernel misses goes on for ever. In
+//! every other round all do the same and are ended at once: one that hands over as it is ended may
+//! take the interrupt that was meant for another.
 
 use squall_scheduler::call::{Call, KILLED, TURN_BY_TURN};
 
@@ -48,7 +49,8 @@ pub(crate) fn live(which: usize) {
     }
 }
 
-/// So many rounds, in each of which as many as there are lives are made and ended. The first space's.
+/// So many rounds, in each of which as many as there are lives are
+/// made and ended. The first space's.
 pub(crate) fn run(rounds: usize, seed: usize, me: usize) -> bool {
     must(Call::Tick, [0; 4]);
     let mut random = seed.max(1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Alarms come in time while another process asks for half the memory in one call: it is zeroed piece by piece.
+//! Alarms come in time while another process asks for half the memory
+//! in one call: it is zeroed piece by piece.
 
 use squall_scheduler::call::Call;
 
@@ -11,7 +12,8 @@ use crate::scheduler::sleep_for;
 /// Timebase ticks of each sleep.
 const SLEEP: usize = 100;
 
-/// By how many timebase ticks the latest alarm was late. The first space's, which goes before the other.
+/// By how many timebase ticks the latest alarm was late. The first
+/// space's, which goes before the other.
 pub(crate) fn run(me: usize) -> bool {
     let before = counters();
     let half = before.frames / 2;

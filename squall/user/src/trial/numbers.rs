@@ -27,8 +27,9 @@ fn flushes() -> u64 {
     counters().flushes - before
 }
 
-/// Whether a space with a number that was used before is told nothing of who had it, and enters a hart only when that has forgotten its
-/// translations, which an emulator does anyhow: so the flushes are counted. It takes as many spaces as there are numbers.
+/// Whether a space with a number that was used before is told nothing of who had it, and enters a
+/// hart only when that has forgotten its translations, which an emulator does anyhow: so the
+/// flushes are counted. It takes as many spaces as there are numbers.
 pub(crate) fn run(me: usize) -> bool {
     // The number after the first space's has none before it that a child could have.
     across::run_beside(2, 1, me, &mut |_, _| {});

@@ -8,7 +8,8 @@ use crate::hostile::{SLICE, start};
 use crate::kernel::{must, say, time, wait};
 use crate::scheduler::{take_part, yield_now};
 
-/// One process gives way at nine tenths of each slice, another never does. What each had of the hart, in timebase ticks.
+/// One process gives way at nine tenths of each slice, another never does. What each had of the
+/// hart, in timebase ticks.
 pub(crate) fn run() {
     must(Call::Tick, [SLICE, 0, 0, 0]);
     let early = start(GIVES_WAY_EARLY, 0);
@@ -20,8 +21,8 @@ pub(crate) fn run() {
     say!("{{\"slices\":{had:?}}}");
 }
 
-/// Ticks in which this process had its hart, until both have had enough: two readings of the clock in a row lie closer together than
-/// any other process's turn is long.
+/// Ticks in which this process had its hart, until both have had enough: two readings of the clock
+/// in a row lie closer together than any other process's turn is long.
 pub(crate) fn run_for_long(gives_way: bool) -> usize {
     const NEXT: u64 = 20;
     take_part(0, TURN_BY_TURN);

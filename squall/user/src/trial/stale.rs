@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page of mail that one who ended has left stays its holder's until that one gives it up, whoever has the number by then: its hart may
-//! remember the page at any moment.
+//! A page of mail that one who ended has left stays its holder's until that one gives it up,
+//! whoever has the number by then: its hart may remember the page at any moment.
 
 use core::ptr::with_exposed_provenance_mut;
 

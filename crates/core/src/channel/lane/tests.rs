@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whatever lies in a ring, both sides stay in it; and every message arrives once, whole and in order, in one thread.
+//! Whatever lies in a ring, both sides stay in it; and every message
+//! arrives once, whole and in order, in one thread.
 
 use super::*;
 use proptest::prelude::*;
@@ -21,7 +22,8 @@ impl Shared for Ring {
     }
 }
 
-/// Nothing, the shortest and the longest message, skips of one unit and of three, and what is no record anywhere.
+/// Nothing, the shortest and the longest message, skips of one unit
+/// and of three, and what is no record anywhere.
 const WORDS: [u64; 6] = [0, 1, 16 << 2 | 1, 1 << 2 | 2, 3 << 2 | 2, u64::MAX];
 
 /// Every ring made of these words. What is no record is at most once in it: there every walk ends.
@@ -288,7 +290,8 @@ proptest! {
     }
 }
 
-/// A ring in which the first message was received, released and written over just before its word is looked at.
+/// A ring in which the first message was received, released and
+/// written over just before its word is looked at.
 struct Moving {
     ring: Ring,
     moved: core::cell::Cell<bool>,
@@ -314,8 +317,8 @@ fn who_looks_at_a_ring_while_it_moves_looks_again() {
     assert_eq!(occupancy(Capacity::SMALLEST, &ring), (1, 16));
 }
 
-/// Messages of `length` bytes that a ring of which `used` bytes were sent and received takes while nobody receives, by a
-/// sender that begins again beyond `window`.
+/// Messages of `length` bytes that a ring of which `used` bytes were sent and received takes while
+/// nobody receives, by a sender that begins again beyond `window`.
 fn burst(used: u64, length: u64, window: u64) -> u64 {
     let ring = Larger { words: [const { AtomicU64::new(0) }; 128], released: AtomicU64::new(0) };
     let capacity = Capacity::new(1024).unwrap();
@@ -381,7 +384,8 @@ impl Shared for Largest {
     }
 }
 
-/// Each message is answered before the next: where in a ring of 512 KiB does the last of many end that goes furthest?
+/// Each message is answered before the next: where in a ring of 512
+/// KiB does the last of many end that goes furthest?
 #[cfg(not(any(feature = "fault_injection", miri)))]
 fn furthest(on_one_cpu: bool) -> u64 {
     let words = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();

@@ -36,9 +36,11 @@ fn folder(text: &str) -> Result<&str, Usage> {
     Ok(text)
 }
 
-/// One pod a node, none of which takes the place of another; a verdict that fails its node is a result, and its pod's failure ends no other. No
-/// shell is needed in the image. Each job has a folder of its own, where no older result can stand for a node that gave none; each pod has a
-/// file of its own, since one that was waiting for a free node may come to one that has been measured.
+/// One pod a node, none of which takes the place of another; a verdict that
+/// fails its node is a result, and its pod's failure ends no other. No shell is
+/// needed in the image. Each job has a folder of its own, where no older result
+/// can stand for a node that gave none; each pod has a file of its own, since
+/// one that was waiting for a free node may come to one that has been measured.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, image, claim, order } = args;
     let results = folder(&order.results)?;

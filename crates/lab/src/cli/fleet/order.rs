@@ -21,12 +21,14 @@ impl Order {
         self.measured.first().map_or("survey", |word| if word.starts_with('-') { "survey" } else { word })
     }
 
-    /// The command line, as a shell takes it, of a run whose name and file are the shell's words `name` and `file`.
+    /// The command line, as a shell takes it, of a run whose name and
+    /// file are the shell's words `name` and `file`.
     pub fn on_a_node(&self, name: &str, file: &str) -> Result<String, Usage> {
         Ok(format!("{} --quiet --name {name} --output {file}", command(&self.words()?)))
     }
 
-    /// The words of the command, to which those for name and file are added. What is wrong with them is said now, and not by a thousand nodes.
+    /// The words of the command, to which those for name and file are added. What is wrong with
+    /// them is said now, and not by a thousand nodes.
     pub fn words(&self) -> Result<Vec<String>, Usage> {
         let words = std::iter::once("doorbell").chain(self.measured.iter().map(String::as_str));
         let own = |word: &&String| {

@@ -31,7 +31,8 @@ pub struct Args {
     /// A file with the names of the nodes that were asked, one a line; -: standard input
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
-    /// A page of every node, not only of those that fail, are inconclusive or odd: some hundred kB each
+    /// A page of every node, not only of those that fail, are
+    /// inconclusive or odd: some hundred kB each
     #[arg(long)]
     all: bool,
 }

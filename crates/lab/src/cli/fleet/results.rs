@@ -20,8 +20,8 @@ pub fn latest_begin() -> u64 {
     u64::try_from((now + AHEAD).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The files that `named` means: of a folder those in it whose names end in `.json`, in their order. What else lies there is named on standard
-/// error: it may have been meant.
+/// The files that `named` means: of a folder those in it whose names end in `.json`, in their
+/// order. What else lies there is named on standard error: it may have been meant.
 pub fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in named {
@@ -50,7 +50,8 @@ pub fn files(named: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Hands each result to `take`, one in memory at a time, and says which files are none or were not taken.
+/// Hands each result to `take`, one in memory at a time, and says
+/// which files are none or were not taken.
 pub fn each(
     files: &[PathBuf],
     mut take: impl FnMut(&Path, &mut ResultFile) -> io::Result<Result<(), String>>,
@@ -68,8 +69,8 @@ pub fn each(
     Ok(left_out)
 }
 
-/// Makes the verdict of `result` anew of its figures: what stands in a file may be anybody's. That of a check stays, for its baseline is not
-/// at hand.
+/// Makes the verdict of `result` anew of its figures: what stands in a file may be anybody's. That
+/// of a check stays, for its baseline is not at hand.
 pub fn judge(result: &mut ResultFile) {
     if result.verdict.is_some() || result.plan.question.is_some() {
         result.verdict = Some(judgement::verdict(result, &[]));

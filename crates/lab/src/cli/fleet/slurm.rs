@@ -26,7 +26,8 @@ fn partition(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Whole nodes, and no binding: Slurm would bind a task that asks for no more to one CPU, where every wake-up is one on the same core.
+/// Whole nodes, and no binding: Slurm would bind a task that asks for no more to one CPU, where
+/// every wake-up is one on the same core.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, partition, order } = args;
     let line = order.on_a_node("\"$SLURMD_NODENAME\"", "\"$0/$SLURMD_NODENAME.json\"")?;

@@ -17,7 +17,8 @@ pub struct Args {
     /// How many at a time
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     at_once: u32,
-    /// How long a node may take, after which it has no result; one that no longer answers is given up after a minute
+    /// How long a node may take, after which it has no result; one
+    /// that no longer answers is given up after a minute
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1h")]
     at_most: Duration,
     #[command(flatten)]
@@ -39,8 +40,8 @@ fn node(text: &str) -> Result<String, String> {
 /// Stands for a node's name until the line is quoted: no word of a command line has this letter.
 const NAME: &str = "\u{0}";
 
-/// A file is there when it is whole; who could not be reached has none and is named, an older one's file is gone before the node is asked. The
-/// verdicts' own statuses, 3 and 4, are results.
+/// A file is there when it is whole; who could not be reached has none and is named, an older one's
+/// file is gone before the node is asked. The verdicts' own statuses, 3 and 4, are results.
 pub fn plan(args: &Args) -> Result<String, Usage> {
     let Args { nodes, at_once, at_most, order } = args;
     let mut seen = BTreeSet::new();

@@ -29,7 +29,8 @@ pub struct Args {
     /// Results, or folders of them
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// A file with the names of the nodes that were asked, one a line; -: standard input. Results of others are named and not counted
+    /// A file with the names of the nodes that were asked, one a line; -: standard input. Results
+    /// of others are named and not counted
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
     /// Every node that is named, and every file that was left out
@@ -68,8 +69,8 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Whether the file that a node's result was saved as, by whoever asked it, and the result itself are of one node. A node could else speak for
-/// another, and be heard last.
+/// Whether the file that a node's result was saved as, by whoever asked it, and the result itself
+/// are of one node. A node could else speak for another, and be heard last.
 fn of_its_node(file: &Path, result: &ResultFile, asked: &[String]) -> Result<(), String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     // A pod's is called by its number, too.
@@ -87,7 +88,8 @@ fn of_its_node(file: &Path, result: &ResultFile, asked: &[String]) -> Result<(),
 /// The longest list of nodes that is read, bytes.
 const LONGEST_LIST: u64 = 16 << 20;
 
-/// The words of `file`. Where there are none, whatever was to write them has failed: nobody asks no node.
+/// The words of `file`. Where there are none, whatever was to write
+/// them has failed: nobody asks no node.
 pub(super) fn names(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = doorbell_files::text(file, LONGEST_LIST).with_context(|| file.display().to_string())?;
     let names: Vec<String> = text.split_whitespace().map(str::to_owned).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks in a thread of its own, one at a time, so that a look that takes long keeps nobody from leaving, and those who ask meanwhile share it.
+//! Looks in a thread of its own, one at a time, so that a look that takes long keeps nobody from
+//! leaving, and those who ask meanwhile share it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,7 +32,8 @@ impl<T: Send + Sync + 'static> Looker<T> {
         Ok(Self(shared))
     }
 
-    /// What there is to see: of a look that goes on or else of one begun now; none if it has not ended within `limit`.
+    /// What there is to see: of a look that goes on or else of one
+    /// begun now; none if it has not ended within `limit`.
     pub(super) fn newest(&self, limit: Duration) -> Option<Arc<T>> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = if state.begun > state.ended { state.begun } else { state.begun + 1 };
@@ -80,7 +82,8 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::mpsc;
 
-    /// Each who asked while one look stood still began another, and after some dozens nobody was answered any more.
+    /// Each who asked while one look stood still began another, and
+    /// after some dozens nobody was answered any more.
     #[test]
     fn those_who_ask_while_a_look_stands_still_begin_no_other_and_are_answered_once_it_goes_on() {
         let (go_on, wait) = mpsc::channel::<()>();

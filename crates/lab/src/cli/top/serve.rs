@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell top --serve`: a page for a browser, and metrics for whoever scrapes.
 //!
-//! Nothing can be written through it: it knows GET and HEAD, and reads no body. Who asks must know the token. A page of elsewhere can
-//! neither guess that nor reach this by a name that it had rebound to this address: the host asked for must be an address, `localhost` or a name that
-//! was allowed. Each connection is one request, answered by a thread of its own; one that reads slowly is sent the newest look when it comes round,
-//! and keeps nobody else waiting. Those that have not shown the token have places of their own, and when these are taken the oldest of them is hung
-//! up on: whoever holds many open and says nothing keeps nobody out who asks at once.
+//! Nothing can be written through it: it knows GET and HEAD, and reads no body. Who asks must know
+//! the token. A page of elsewhere can neither guess that nor reach this by a name that it had
+//! rebound to this address: the host asked for must be an address, `localhost` or a name that
+//! was allowed. Each connection is one request, answered by a thread of its own; one that reads
+//! slowly is sent the newest look when it comes round, and keeps nobody else waiting. Those that
+//! have not shown the token have places of their own, and when these are taken the oldest of them
+//! is hung up on: whoever holds many open and says nothing keeps nobody out who asks at once.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -19,11 +21,13 @@ use doorbell_results::quantity::refused;
 
 use super::token::Token;
 
-/// Connections at once of those who have shown the token, and how many of them may be streams of looks.
+/// Connections at once of those who have shown the token, and how
+/// many of them may be streams of looks.
 const CONNECTIONS: usize = 64;
 const STREAMS: usize = 16;
 
-/// Connections at once of those who have not, and the threads that there may be of them: one that was hung up on needs a moment to end.
+/// Connections at once of those who have not, and the threads that there may be of them: one that
+/// was hung up on needs a moment to end.
 const STRANGERS: usize = 64;
 const THREADS: usize = 2 * STRANGERS;
 
@@ -261,7 +265,8 @@ fn parse(head: &[u8]) -> Result<Option<Request>, Status> {
                 request.openmetrics |= value.contains("application/openmetrics-text");
                 None
             }
-            // There is nothing that a body could be for, and what is behind a head must not be taken for another.
+            // There is nothing that a body could be for, and what is
+            // behind a head must not be taken for another.
             "content-length" if value != "0" => return Err(Status::Bad),
             "transfer-encoding" => return Err(Status::Bad),
             _ => None,
@@ -353,8 +358,9 @@ impl Admission {
         }
     }
 
-    /// Whether `host` is a name of this server that nobody else can have pointed here: an address says itself where it leads, any other name
-    /// is its owner's to point where he likes, whenever he likes.
+    /// Whether `host` is a name of this server that nobody else can have
+    /// pointed here: an address says itself where it leads, any other
+    /// name is its owner's to point where he likes, whenever he likes.
     fn is_ours(&self, host: &str, port: u16) -> bool {
         let (name, asked) = match host.rsplit_once(':') {
             Some((name, asked)) if !name.is_empty() && !asked.ends_with(']') => (name, asked.parse().ok()),
@@ -416,7 +422,8 @@ impl Shared {
         }
     }
 
-    /// Sends each look, or the newest where there were several since the last was taken, until the other side leaves.
+    /// Sends each look, or the newest where there were several since
+    /// the last was taken, until the other side leaves.
     fn stream(&self, stream: &mut TcpStream) -> io::Result<()> {
         stream.write_all(head(Status::Ok, "text/event-stream", "", None).as_bytes())?;
         // What was seen while somebody else watched may be hours old.
@@ -440,7 +447,8 @@ impl Shared {
     }
 }
 
-/// The head of an answer. None of them is to be kept by anybody, shown in another's page, or named to another.
+/// The head of an answer. None of them is to be kept by anybody,
+/// shown in another's page, or named to another.
 fn head(status: Status, content: &str, more: &str, length: Option<usize>) -> String {
     let length = length.map_or_else(String::new, |length| format!("Content-Length: {length}\r\n"));
     format!(
@@ -462,7 +470,8 @@ fn send(
     if !head_only {
         stream.write_all(body.as_bytes())?;
     }
-    // What the other side still sends would make the kernel throw away what it has not yet taken of this.
+    // What the other side still sends would make the kernel throw
+    // away what it has not yet taken of this.
     stream.shutdown(Shutdown::Write)?;
     let end = Instant::now() + FAREWELL;
     let mut rest = [0; 1024];
@@ -478,7 +487,8 @@ fn send(
     }
 }
 
-/// Where to listen: an address with a port, or a port alone, which is one of this machine for itself.
+/// Where to listen: an address with a port, or a port alone, which is
+/// one of this machine for itself.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));

@@ -42,7 +42,8 @@ impl Token {
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// The one in a file that nobody else may read; a new one is written there if there is no such file.
+    /// The one in a file that nobody else may read; a new one is
+    /// written there if there is no such file.
     pub(super) fn of_file(path: &Path) -> anyhow::Result<Self> {
         let said = || path.display().to_string();
         let path = &doorbell_files::resolved(path).with_context(said)?;

@@ -11,12 +11,12 @@ use doorbell_results::record::{Warning, read, warning, write};
 use crate::cli::kept::state_folder;
 use crate::cli::usage::Usage;
 
-/// Where a verb in the guest leaves its result with instructions as the clock, if the user named no place: always the same,
-/// for another name would be another run.
+/// Where a verb in the guest leaves its result with instructions as the clock, if the user named no
+/// place: always the same, for another name would be another run.
 pub(super) const RESULT: &str = "/root/result.json";
 
-/// Whether a verb can do in a guest what it is for; why not, else. Files of the host are not there, and files it writes
-/// are gone with the guest, except for the result of a verb that measures.
+/// Whether a verb can do in a guest what it is for; why not, else. Files of the host are not there,
+/// and files it writes are gone with the guest, except for the result of a verb that measures.
 pub(super) fn fits_a_guest(verb: &str, arguments: &ArgMatches) -> Result<(), &'static str> {
     match verb {
         "vm" => Err("would be a guest in a guest, which is not supported; give a verb that measures"),
@@ -76,7 +76,8 @@ pub(super) fn output(arguments: &ArgMatches) -> anyhow::Result<Output> {
     }
 }
 
-/// Saves the result the guest brought, with what its kernel complained of, which nobody in the guest knew.
+/// Saves the result the guest brought, with what its kernel
+/// complained of, which nobody in the guest knew.
 pub(super) fn keep(path: &Path, content: &[u8], complaints: &[String]) -> anyhow::Result<()> {
     let mut result = read::read_bytes(content.to_vec(), "the guest's result")?;
     if !complaints.is_empty() {

@@ -8,12 +8,13 @@ use super::state::WAITERS;
 pub enum Waiter {
     /// `read`, blocking: queued for the call, takes what it finds.
     Reads,
-    /// `poll`, `select`: queued for the call, looks, then reads without blocking. Level-triggered epoll looks as often.
+    /// `poll`, `select`: queued for the call, looks, then reads
+    /// without blocking. Level-triggered epoll looks as often.
     Polls,
     /// In the queue for good and woken alone: `EPOLLEXCLUSIVE`.
     Exclusive,
-    /// In the queue for good; looks once and then is told each time, looks no more and never reads: a multishot poll of
-    /// io_uring, edge-triggered epoll.
+    /// In the queue for good; looks once and then is told each time, looks no more and never reads:
+    /// a multishot poll of io_uring, edge-triggered epoll.
     Told,
 }
 
@@ -24,8 +25,8 @@ pub struct Config {
     pub name: &'static str,
     /// Who waits, and on which of two vectors.
     pub waiters: [Option<(Waiter, u8)>; WAITERS],
-    /// Number of senders, 1 or 2, and posts of each, 1 to 3. The n-th post of a sender goes to vector
-    /// `(sender + n) % vectors`.
+    /// Number of senders, 1 or 2, and posts of each, 1 to 3. The n-th post of a sender goes to
+    /// vector `(sender + n) % vectors`.
     pub senders: u8,
     /// Posts of each sender.
     pub posts: u8,

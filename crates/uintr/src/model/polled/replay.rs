@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Follows what the driver did with receivers that have no handler, by its trace events, through the model.
+//! Follows what the driver did with receivers that have no handler,
+//! by its trace events, through the model.
 //!
-//! The driver tells when it arms a receiver, notices requests, takes one for a reader, and puts it to rest. Posts it does not see.
+//! The driver tells when it arms a receiver, notices requests, takes one for a reader, and puts it
+//! to rest. Posts it does not see.
 
 use super::config::{Config, Waiter};
 use super::state::{At, Irq, State, VECTORS};
@@ -14,7 +16,8 @@ const EVENTS: [&str; 6] = ["arm", "notice", "take", "rest", "throttle", "unthrot
 
 type Line = trace::Line<&'static str>;
 
-/// Follows every receiver without a handler of a trace in the text form of the kernel's tracefs; other events are left alone.
+/// Follows every receiver without a handler of a trace in the text form of the kernel's tracefs;
+/// other events are left alone.
 ///
 /// ```
 /// use doorbell_uintr::model::polled::replay;
@@ -77,7 +80,8 @@ impl Follower {
         self.vectors.all().map(posted).collect()
     }
 
-    /// Whether the UPID's low half is the one that was seen. Before it is armed for the first time it names nobody.
+    /// Whether the UPID's low half is the one that was seen. Before
+    /// it is armed for the first time it names nobody.
     fn shows(state: &State, line: &Line) -> bool {
         let upid = UpidValue { low: line.low, pir: 0 };
         upid.on() == state.on && upid.sn() == state.sn && (state.sn || upid.nv() == WAKE)

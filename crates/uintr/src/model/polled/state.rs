@@ -5,8 +5,8 @@ pub(super) const WAITERS: usize = 2;
 pub(super) const SENDERS: usize = 2;
 pub(super) const VECTORS: usize = 2;
 
-/// Where a waiting thread is. Each waiter has a processor of its own; with [`At::Arm`] to [`At::See`] its interrupts
-/// are off.
+/// Where a waiting thread is. Each waiter has a processor of its own; with [`At::Arm`] to
+/// [`At::See`] its interrupts are off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum At {
     /// User code: about to wait.

@@ -54,7 +54,8 @@ impl Polled {
         State { sn: true, budget: self.config.limit, ..State::default() }
     }
 
-    // ---- what is possible -----------------------------------------------------------------------------------------
+    // ---- what is possible
+    // -----------------------------------------------------------------------------------------
 
     pub(super) fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for c in 0..2u8 {
@@ -160,7 +161,8 @@ impl Polled {
         }
     }
 
-    // ---- what it does ---------------------------------------------------------------------------------------------
+    // ---- what it does
+    // ---------------------------------------------------------------------------------------------
 
     pub(super) fn step(&self, before: &State, action: Action) -> State {
         let mut state = *before;
@@ -245,7 +247,8 @@ impl Polled {
         }
     }
 
-    /// The handler of the kernel's vector: notices, under the receiver's lock, and has the queues woken.
+    /// The handler of the kernel's vector: notices, under the
+    /// receiver's lock, and has the queues woken.
     pub(super) fn handle(&self, state: &mut State, c: usize) {
         let early = self.has(Hazard::P4);
         match state.cpus[c].irq {
@@ -358,7 +361,8 @@ impl Polled {
         }
     }
 
-    /// Wakes everybody in these vectors' queues, of those who are to be woken alone the first that sleeps.
+    /// Wakes everybody in these vectors' queues, of those who are to
+    /// be woken alone the first that sleeps.
     fn wake(&self, state: &mut State, bits: u8, but: Option<usize>) {
         let mut alone = [false; VECTORS];
         for w in (0..WAITERS).filter(|&w| Some(w) != but) {
@@ -509,7 +513,8 @@ impl Polled {
             }
             state.pir = 0;
         }
-        // A semaphore's read leaves the bit where there is a count, so that nothing is left in between that nobody was told of.
+        // A semaphore's read leaves the bit where there is a count,
+        // so that nothing is left in between that nobody was told of.
         let counted = if self.config.semaphore { state.counts[v].min(1) } else { state.counts[v] };
         let picked = u8::from(state.pir & bit != 0 && !(self.config.semaphore && counted == 1));
         state.counts[v] -= counted;
@@ -521,10 +526,12 @@ impl Polled {
         taken > 0
     }
 
-    // ---- what must hold -------------------------------------------------------------------------------------------
+    // ---- what must hold
+    // -------------------------------------------------------------------------------------------
 
     pub(super) fn broken_invariant(&self, state: &State) -> Option<Property> {
-        // Armed is on a list and not suppressed, unless it is throttled; all change together under the lock.
+        // Armed is on a list and not suppressed, unless it is
+        // throttled; all change together under the lock.
         let speaking = state.cpus.iter().any(|cpu| cpu.irq == Irq::Speaking);
         ((state.armed && !state.throttled) == state.sn && !speaking).then_some(UNREACHABLE)
     }

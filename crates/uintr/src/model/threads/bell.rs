@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The wake protocol of the library (`crates/core/src/wake.rs`), step by step: N1 to N6 and W1 to W6 are the names used
-//! there, and each hazard is one of the switches of its `Steps`
+//! The wake protocol of the library (`crates/core/src/wake.rs`), step by step: N1 to N6 and W1 to
+//! W6 are the names used there, and each hazard is one of the switches of its `Steps`
 //! (B8 apart, which is the caller's own mistake).
 //!
-//! There the Rust code itself is explored with loom; here the protocol is, with a chart for each mistake.
+//! There the Rust code itself is explored with loom; here the
+//! protocol is, with a chart for each mistake.
 
 use super::{Op, Thread, Threads, Value, Writer};
 use crate::model::Property;
@@ -143,7 +144,8 @@ impl Hazard {
     }
 }
 
-/// Two notifiers that ring once each, or one that rings twice, and one waiter that wants to see every ring.
+/// Two notifiers that ring once each, or one that rings twice, and
+/// one waiter that wants to see every ring.
 #[must_use]
 pub fn model(seat: Seat, notifiers: u8, rings: u8, hazard: Option<Hazard>) -> Threads {
     let mut threads = vec![waiter(seat, notifiers * rings, hazard)];

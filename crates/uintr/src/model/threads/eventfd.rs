@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A queue with an eventfd beside it: the consumer waits with epoll, and arms a flag so that a producer writes the
-//! eventfd only when somebody is going to sleep.
+//! A queue with an eventfd beside it: the consumer waits with epoll, and arms a flag so that a
+//! producer writes the eventfd only when somebody is going to sleep.
 
 use super::{Entry, Op, Thread, Threads, Value, Writer};
 use crate::model::Property;
@@ -81,8 +81,8 @@ const HAZARDS: [Entry<Hazard>; 6] = [
 
 super::named!(Hazard, HAZARDS);
 
-/// A producer of messages and a consumer; for E3, and for the protocol without a hazard when `both_ways` is set,
-/// two sides that answer each other.
+/// A producer of messages and a consumer; for E3, and for the protocol without a hazard when
+/// `both_ways` is set, two sides that answer each other.
 #[must_use]
 pub fn model(both_ways: bool, hazard: Option<Hazard>) -> Threads {
     if both_ways || hazard == Some(Hazard::E3) {

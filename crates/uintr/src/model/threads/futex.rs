@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A futex used as an event: a word that changes with every message, compared by the kernel before it lets a waiter
-//! sleep.
+//! A futex used as an event: a word that changes with every message,
+//! compared by the kernel before it lets a waiter sleep.
 
 use super::{Entry, Op, Thread, Threads, Value, Writer};
 use crate::model::Property;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Mach semaphores as notification: a sender that posts to its receivers and goes on when all have taken the post.
+//! Mach semaphores as notification: a sender that posts to its
+//! receivers and goes on when all have taken the post.
 //!
-//! As Apple documents them they obey Mesa semantics: a signal adds one to the count and makes a sleeper runnable, which then has to find the
-//! count above zero like anybody else. `semaphore_signal_all` is for those who sleep at that moment, and adds nothing where nobody does
-//! (mach/semaphore.h; Kernel Programming Guide, Synchronization Primitives). Nothing here was held against macOS.
+//! As Apple documents them they obey Mesa semantics: a signal adds one to the count
+//! and makes a sleeper runnable, which then has to find the count above zero like
+//! anybody else. `semaphore_signal_all` is for those who sleep at that moment, and
+//! adds nothing where nobody does (mach/semaphore.h; Kernel Programming Guide,
+//! Synchronization Primitives). Nothing here was held against macOS.
 
 use super::{Entry, Op, Thread, Threads, Writer};
 use crate::model::Property;

@@ -18,7 +18,8 @@ pub enum Resume {
 pub enum Patience {
     /// Blocks in the wait call.
     Waits,
-    /// Blocks in the wait call for a descriptor too, which somebody makes readable: the counterpart of pselect(2).
+    /// Blocks in the wait call for a descriptor too, which somebody
+    /// makes readable: the counterpart of pselect(2).
     WaitsWithDescriptor,
     /// Keeps running.
     Spins,
@@ -27,10 +28,11 @@ pub enum Patience {
 /// Where the kernel makes a receiver that sleeps reachable (§8.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sleep {
-    /// In the wait call, before it gives up its processor; other system calls are not left for a notification.
+    /// In the wait call, before it gives up its processor; other
+    /// system calls are not left for a notification.
     InWait,
-    /// On the way off the processor, in whatever system call: what `kernel/uintr` does. A last look that finds
-    /// something wakes the receiver again.
+    /// On the way off the processor, in whatever system call: what `kernel/uintr` does. A last look
+    /// that finds something wakes the receiver again.
     AtSwitch,
 }
 
@@ -50,7 +52,8 @@ pub enum Wake {
 /// What may be done to the tasks, at any moment and in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interference {
-    /// Preemption at every step; which processor goes on with the task is open, so this includes migration.
+    /// Preemption at every step; which processor goes on with the
+    /// task is open, so this includes migration.
     pub preempt: bool,
     /// A waiter's time-out fires.
     pub time_out: bool,
@@ -81,8 +84,8 @@ pub struct Config {
     pub receivers: u8,
     /// Number of senders, 0 to 2.
     pub senders: u8,
-    /// Posts per sender, 1 to 4. The posts of a sender alternate between receivers and between vectors, so that two
-    /// senders with two posts each cover all pairs of receiver and vector.
+    /// Posts per sender, 1 to 4. The posts of a sender alternate between receivers and between
+    /// vectors, so that two senders with two posts each cover all pairs of receiver and vector.
     pub posts: u8,
     /// What the receivers do when idle.
     pub patience: Patience,
@@ -133,8 +136,8 @@ impl Config {
         },
     };
 
-    /// Two processors, two receivers, two senders, two vectors, with preemption at every step, migration, blocking
-    /// and revocation.
+    /// Two processors, two receivers, two senders, two vectors, with preemption at every step,
+    /// migration, blocking and revocation.
     pub const FULL: Self = Self {
         name: "full",
         receivers: RECEIVERS as u8,
@@ -149,7 +152,8 @@ impl Config {
         ..Self::SMALLEST
     };
 
-    /// One receiver that blocks, two senders, any number of preemptions, time-outs and kernel FPU sections.
+    /// One receiver that blocks, two senders, any number of
+    /// preemptions, time-outs and kernel FPU sections.
     pub const BLOCKING: Self = Self {
         name: "blocking",
         senders: 2,
@@ -280,7 +284,8 @@ impl Config {
         ..Self::DRIVER
     };
 
-    /// Two receivers on one list of the driver's, whose interrupts meet, and one's notifications the other's UPID.
+    /// Two receivers on one list of the driver's, whose interrupts
+    /// meet, and one's notifications the other's UPID.
     pub const DRIVER_SHARED: Self = Self {
         name: "driver, shared",
         receivers: 2,

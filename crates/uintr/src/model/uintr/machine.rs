@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steps: what can happen next, and what it does. Sections are those of the architecture reference.
+//! The steps: what can happen next, and what it does. Sections are
+//! those of the architecture reference.
 //!
-//! Everything a processor does by itself goes through [`crate::cpu`]; what is here is the local APICs, the driver, the
-//! scheduler and the programs. Kernel work runs with interrupts off unless its state says otherwise. Steps that touch
-//! only registers of one core with its interrupts off are joined to the step before them, for nobody can look between.
+//! Everything a processor does by itself goes through [`crate::cpu`]; what is here is the local
+//! APICs, the driver, the scheduler and the programs. Kernel work runs with interrupts off unless
+//! its state says otherwise. Steps that touch only registers of one core with its interrupts off
+//! are joined to the step before them, for nobody can look between.
 
 use super::config::{Config, Patience, Resume, Sleep};
 use super::hazard::Hazard;
@@ -34,8 +36,8 @@ pub enum Action {
     Reuse(u8),
     /// The scheduler takes a processor away from its task.
     Preempt(u8),
-    /// The scheduler's tick takes a processor away from who would never give it up, for a sender that waits for one: what a
-    /// fair scheduler does sooner or later, and so no interference.
+    /// The scheduler's tick takes a processor away from who would never give it up, for a sender
+    /// that waits for one: what a fair scheduler does sooner or later, and so no interference.
     Tick(u8, u8),
     /// The time-out of a sleeping receiver.
     TimeOut(u8),
@@ -47,7 +49,8 @@ pub enum Action {
     EnterGuest(u8),
     /// The kernel needs the vector registers of a processor.
     Fpu(u8),
-    /// Somebody writes what a receiver waits for beside its interrupts, and then wakes who is in the queue.
+    /// Somebody writes what a receiver waits for beside its
+    /// interrupts, and then wakes who is in the queue.
     Write(u8),
     /// A page of a receiver's handler's stack is taken away.
     TakePage(u8),
@@ -84,7 +87,8 @@ pub enum Action {
     ComeBack(u8),
 }
 
-/// Which of the two interrupt vectors a message carries: the notification vector, or else the kernel's.
+/// Which of the two interrupt vectors a message carries: the
+/// notification vector, or else the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Vector {
     /// Whether it is the notification vector.
@@ -193,7 +197,8 @@ impl Machine {
         (if self.has(Hazard::H27) { id } else { self.config.apic.ndst(id) }) as u16
     }
 
-    // ---- what it does ---------------------------------------------------------------------------------------------
+    // ---- what it does
+    // ---------------------------------------------------------------------------------------------
 
     pub(super) fn step(&self, before: &State, action: Action) -> State {
         let mut state = *before;
@@ -583,7 +588,8 @@ impl Machine {
         };
     }
 
-    /// The wait call returns because the descriptor can be read; the program reads it before it looks again.
+    /// The wait call returns because the descriptor can be read; the
+    /// program reads it before it looks again.
     fn return_readable(&self, state: &mut State, core: usize, r: usize) {
         let receiver = &mut state.receivers[r];
         (receiver.listening, receiver.readable, receiver.interruptible) = (false, false, false);
@@ -739,7 +745,8 @@ impl Machine {
         self.switch_out(state, core);
     }
 
-    /// Signal entry (§8.8): UIF goes into the frame record and is cleared. Then the ordinary way back to user mode.
+    /// Signal entry (§8.8): UIF goes into the frame record and is
+    /// cleared. Then the ordinary way back to user mode.
     fn signal(&self, state: &mut State, core: usize) {
         let c = &mut state.cores[core];
         let Task::Receiver(r) = c.running else { return };
@@ -783,7 +790,8 @@ impl Machine {
         self.load_null(&mut state.cores[core]);
     }
 
-    /// A processor's list is given up: those on it are to be reached through the other, whatever was sent before.
+    /// A processor's list is given up: those on it are to be reached
+    /// through the other, whatever was sent before.
     fn close(&self, state: &mut State, core: usize) {
         let (here, there) = (self.ndst(core), self.ndst(1 - core));
         for receiver in state.receivers.iter_mut().filter(|receiver| receiver.queued && receiver.ndst == here)
@@ -794,7 +802,8 @@ impl Machine {
         (c.plug, c.at) = (Plug::Closed, At::LookAfterMove);
     }
 
-    /// Off the wait list, with SN set until the way back to user mode clears it; ON and PIR stay for that way to find.
+    /// Off the wait list, with SN set until the way back to user mode
+    /// clears it; ON and PIR stay for that way to find.
     pub(super) fn wake(&self, state: &mut State, core: usize, r: usize) {
         let receiver = &mut state.receivers[r];
         receiver.queued = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which steps are possible in a state, in the order in which the fixed schedule of the search prefers them.
+//! Which steps are possible in a state, in the order in which the
+//! fixed schedule of the search prefers them.
 
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
@@ -47,8 +48,8 @@ impl Machine {
         }
     }
 
-    /// The driver's revocation returns behind an interrupt to every CPU on which somebody may be sending: none is
-    /// taken in the middle of an instruction.
+    /// The driver's revocation returns behind an interrupt to every CPU on which somebody may be
+    /// sending: none is taken in the middle of an instruction.
     fn retirements(&self, state: &State, r: usize, actions: &mut Vec<Action>) {
         let receiver = &state.receivers[r];
         let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
@@ -166,7 +167,8 @@ impl Machine {
         }
     }
 
-    /// Those that want a processor: a sender registers with descriptors that the receivers hand out.
+    /// Those that want a processor: a sender registers with
+    /// descriptors that the receivers hand out.
     fn waiting_senders(&self, state: &State) -> impl Iterator<Item = u8> {
         let present = state.receivers.iter().take(self.config.receivers.into()).all(|r| r.registered());
         let senders = (0..).zip(state.senders);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tasks' own instructions do: the receiver's loop and handler, the sender and the moments of SENDUIPI.
+//! What the tasks' own instructions do: the receiver's loop and
+//! handler, the sender and the moments of SENDUIPI.
 
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a driver did, step by step, replayed through the machine: every step that it reports must be one that the machine
-//! could take, from a state that agrees with everything reported before.
+//! What a driver did, step by step, replayed through the machine: every step that it reports must
+//! be one that the machine could take, from a state that agrees with everything reported before.
 //!
-//! A trace has the driver's steps only. What senders, processors and programs do between two of them is open, so the
-//! replay keeps all states that are possible and lets each of those happen in every way the machine allows: a post, an
-//! interrupt of either vector (other receivers share both), a delivery, STUI and CLUI. A step that fits none of the
-//! states is one that the model does not allow.
+//! A trace has the driver's steps only. What senders, processors and programs do
+//! between two of them is open, so the replay keeps all states that are possible
+//! and lets each of those happen in every way the machine allows: a post, an
+//! interrupt of either vector (other receivers share both), a delivery, STUI and
+//! CLUI. A step that fits none of the states is one that the model does not allow.
 //!
-//! One receiver is followed at a time, on the model's two processors, with at most two user vectors.
+//! One receiver is followed at a time, on the model's two processors,
+//! with at most two user vectors.
 
 use super::config::{Config, Interference, Patience, Resume, Sleep, Wake};
 use super::machine::Machine;

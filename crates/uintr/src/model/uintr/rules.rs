@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold: outcomes in any state, the invariants I1 to I5, and what a machine at rest must have done.
+//! What must hold: outcomes in any state, the invariants I1 to I5,
+//! and what a machine at rest must have done.
 
 use super::machine::Machine;
 use super::state::{
@@ -152,7 +153,8 @@ impl Machine {
                 let pending =
                     receiver.on || receiver.pir != 0 || receiver.saved_uirr != 0 && live_uirr == 0 && asleep;
                 match () {
-                    // In another system call than the wait call it does not sleep for what its handler is told.
+                    // In another system call than the wait call it
+                    // does not sleep for what its handler is told.
                     () if asleep
                         && (due
                             || receiver.readable

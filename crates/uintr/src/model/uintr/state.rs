@@ -14,7 +14,8 @@ pub(super) const VECTORS: usize = 2;
 /// What a receiver's timer sends.
 pub(super) const TICK: usize = 1;
 
-/// The two ordinary interrupt vectors: 0xEC notifies a running receiver, 0xEB tells the kernel about a sleeping one.
+/// The two ordinary interrupt vectors: 0xEC notifies a running
+/// receiver, 0xEB tells the kernel about a sleeping one.
 pub(super) const NOTIFY: u8 = 0xEC;
 pub(super) const KERNEL: u8 = 0xEB;
 
@@ -45,7 +46,8 @@ pub(super) enum Task {
     Sender(u8),
 }
 
-/// What a processor is doing. All kernel work except the two states that say so runs with interrupts off.
+/// What a processor is doing. All kernel work except the two states
+/// that say so runs with interrupts off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum At {
     /// Halted, or choosing the next task.
@@ -79,11 +81,11 @@ pub(super) enum At {
     FpuSection,
     /// Kernel, on a processor that goes off-line: its sleepers name another; look at ON of each.
     LookAfterMove,
-    /// Kernel, in the wait call with a descriptor, interrupts on: in the descriptor's queue; look at it (under H32: the
-    /// other way round).
+    /// Kernel, in the wait call with a descriptor, interrupts on: in the descriptor's queue; look
+    /// at it (under H32: the other way round).
     LookAtDescriptor,
-    /// Kernel, there: it runs no more once it calls the scheduler; look at what was triggered (under H33: the other way
-    /// round).
+    /// Kernel, there: it runs no more once it calls the scheduler; look at what was triggered
+    /// (under H33: the other way round).
     LookAtTriggered,
     /// Kernel: a page of the handler's stack was not there when the processor delivered.
     PageFault,
@@ -152,11 +154,12 @@ pub(super) struct Core {
     /// In an interrupt that has taken these off the list, one bit each, and wakes them behind its
     /// lock.
     pub(super) waking: u8,
-    /// The local APIC holds a notification that this core sent to itself. It is accepted before the next instruction.
+    /// The local APIC holds a notification that this core sent to
+    /// itself. It is accepted before the next instruction.
     pub(super) self_ipi: bool,
-    /// By [`Irq`]: messages on their way, or held by the local APIC. How long each takes is open, so these two need
-    /// not be told apart: one that arrived and is held is like one that arrives when it can be accepted. Several that
-    /// are held together are accepted as one.
+    /// By [`Irq`]: messages on their way, or held by the local APIC. How long each takes is open,
+    /// so these two need not be told apart: one that arrived and is held is like one that
+    /// arrives when it can be accepted. Several that are held together are accepted as one.
     pub(super) in_flight: [u8; 2],
 }
 
@@ -207,9 +210,11 @@ pub(super) struct Receiver {
     pub(super) paging: bool,
     /// Under H37: its program has ended it, and nothing is behind its handler.
     pub(super) handler_gone: bool,
-    /// Taken off the list, or never left on it, and about to be woken: the driver wakes behind the list's lock.
+    /// Taken off the list, or never left on it, and about to be
+    /// woken: the driver wakes behind the list's lock.
     pub(super) waking: bool,
-    /// Of the descriptor it waits for as well: writes to come, twice, less one where its queue is yet to be woken.
+    /// Of the descriptor it waits for as well: writes to come, twice,
+    /// less one where its queue is yet to be woken.
     pub(super) writes: u8,
     /// There is something in it.
     pub(super) readable: bool,
@@ -288,7 +293,8 @@ impl Receiver {
     }
 }
 
-/// What the sender's program does next. `Fetch`, `Post` and `Notify` are the three moments of one SENDUIPI.
+/// What the sender's program does next. `Fetch`, `Post` and `Notify`
+/// are the three moments of one SENDUIPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Send {
     /// System call: become a sender.
@@ -400,7 +406,8 @@ impl Core {
     }
 }
 
-/// Writes small fields side by side into a few words; the state is hashed and compared in this form.
+/// Writes small fields side by side into a few words; the state is
+/// hashed and compared in this form.
 struct Packer {
     words: [u64; 4],
     bit: u32,
@@ -500,7 +507,8 @@ impl State {
         other
     }
 
-    /// Exchanges the two receivers and the two senders at once, which maps the senders' programs onto each other.
+    /// Exchanges the two receivers and the two senders at once, which
+    /// maps the senders' programs onto each other.
     pub(super) fn tasks_exchanged(&self) -> Self {
         let mut other = *self;
         other.receivers.swap(0, 1);
