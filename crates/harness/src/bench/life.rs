@@ -42,6 +42,10 @@ pub(super) const OVER: u32 = u32::MAX;
 /// After so long at the latest another class of configurations has its turn.
 const TURN: Duration = Duration::from_millis(250);
 
+/// A slice that is not recorded lasts this part of one that is: what a mechanism needs once, a
+/// system call's first page and a file's first wake-up, comes with its first rounds.
+const UNRECORDED: u64 = 3;
+
 /// A slice that lasts for a long gap counts as so many when turns share their time.
 const LONG: u64 = 4;
 
@@ -216,7 +220,7 @@ impl<'links> Life<'links> {
         let Lengths { slice, head } = lengths;
         let Member { side, resident, left, .. } = &mut self.members[member];
         let span = Span {
-            head: if at.is_some() { head } else { slice },
+            head: if at.is_some() { head } else { slice / UNRECORDED },
             recorded: at.map(|_| (slice - head).min(left.time)),
             longest: slice.saturating_mul(LONGEST.into()),
             fewest: FEWEST,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell check`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::common::{Exit, RunArgs, Terminal};
 use super::experiment::Experiment;
-use super::kept;
+use super::kept::{self, Named};
 use super::plan_file;
 use super::usage::Usage;
 use super::verdict::{Figures, Source};
@@ -21,7 +21,7 @@ use doorbell_results::record::{ResultFile, read};
     0  not worse: every condition was shown to be kept\n  3  worse: some condition was shown to be broken\n  \
     4  inconclusive, or this machine is unfit to measure\n\n\
     EXAMPLES\n  \
-    doorbell ping futex pipe --gap 0 --save-baseline main\n  \
+    doorbell ping futex pipe --gap 0 --save-baseline main       again later: it adds a run\n  \
     doorbell check --baseline main                              p50 more than 5 % longer?\n  \
     doorbell check --baseline main --format junit               the same for a build server\n  \
     doorbell check --baseline main --fail-if 'p99>+5%' --fail-if 'futex:p50>+2%' --fail-if 'lost>0'\n  \
@@ -30,9 +30,10 @@ use doorbell_results::record::{ResultFile, read};
     doorbell check --baseline a --baseline b --baseline c --baseline d --baseline e\n  \
                                                                 five runs show what differs from run to run")]
 pub struct Args {
-    /// The result whose plan is run again: a file, a name given with --save-baseline, or `-` for
-    /// standard input. Given again it names further runs of that plan on this machine, at other
-    /// times; five in all show what differs from run to run, which else is assumed
+    /// The result whose plan is run again: a file, `-` for standard input, or a name given with
+    /// --save-baseline, which stands for all runs kept under it. Given again it names further runs
+    /// of that plan on this machine, at other times; five in all show what differs from run to run,
+    /// which else is assumed
     #[arg(long, value_name = "RESULT", required = true)]
     pub(super) baseline: Vec<PathBuf>,
     /// When it fails: [MECHANISM:]p50>+5% or p99>+5% against the baseline, or p99.9>50us, max>1ms,
@@ -52,21 +53,24 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     if named.filter(|path| path.as_os_str() == "-").count() > 1 {
         return Err(Usage("standard input can be read only once; name the other file".to_owned()).into());
     }
-    let found = args.baseline.iter().map(|named| kept::find(named)).collect::<Result<Vec<_>, _>>()?;
-    let there = |path: &std::path::Path| path.canonicalize().ok();
+    let found = args.baseline.iter().map(|named| kept::find_runs(named)).collect::<Result<Vec<_>, _>>()?;
+    let found: Vec<Named> = found.into_iter().flatten().collect();
+    let there = |path: &Path| path.canonicalize().ok();
     let output = args.run.output.as_deref().and_then(there);
-    if let Some(baseline) = found.iter().find(|found| output.is_some() && output == there(found)) {
-        let named = baseline.display();
+    if let Some(baseline) = found.iter().find(|found| output.is_some() && output == there(&found.path)) {
+        let named = baseline.path.display();
         return Err(Usage(format!(
             "{named} is the baseline, which would be gone; name another file with --output"
         ))
         .into());
     }
     let (first, more) = found.split_first().ok_or_else(|| Usage("a check needs a --baseline".to_owned()))?;
+    let first = &first.path;
     let baseline = if from.is_some() { read::read(first)? } else { plan_file::of_a_result(first)? };
     concerned(&args.fail_if, &baseline)?;
-    let more: Vec<ResultFile> = more.iter().map(|path| read::read(path)).collect::<Result<_, _>>()?;
-    let question = question(&args, &baseline, &more)?;
+    let more: Vec<ResultFile> = more.iter().map(|run| read::read(&run.path)).collect::<Result<_, _>>()?;
+    let names = found.iter().map(|run| run.name.as_path());
+    let question = question(&args, names.zip(std::iter::once(&baseline).chain(&more)))?;
     let repeat = Repeat { args: &args, baseline: &baseline, question: &question };
     let mut candidate = match args.source.figures(&repeat, terminal)? {
         Figures::Of(result) => result,
@@ -76,8 +80,10 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     args.source.deliver(&args.run, terminal, &mut candidate, &question, &others)
 }
 
-fn question(args: &Args, baseline: &ResultFile, more: &[ResultFile]) -> Result<Question, Usage> {
-    let files = args.baseline.iter().zip(std::iter::once(baseline).chain(more));
+fn question<'run>(
+    args: &Args,
+    files: impl Iterator<Item = (&'run Path, &'run ResultFile)>,
+) -> Result<Question, Usage> {
     let mut runs: Vec<Baseline> = Vec::new();
     for (path, result) in files {
         if runs.iter().any(|run| run.is(result)) {

@@ -150,7 +150,7 @@ pub struct RunArgs {
     /// Print every table, warning and primitive cost below the answer
     #[arg(long)]
     pub details: bool,
-    /// Keep the result also as the baseline of this name, for `check
+    /// Keep the result also as a run of the baseline of this name, for `check
     /// --baseline NAME` and `compare NAME`
     #[arg(long, value_name = "NAME", value_parser = baseline_name)]
     pub save_baseline: Option<String>,
@@ -305,8 +305,10 @@ impl RunArgs {
         let mut kept = String::new();
         if let Some(name) = &self.save_baseline {
             if ended == Exit::Done {
-                save_baseline(name, result)?;
-                kept = format!(", kept as baseline {name}");
+                kept = match save_baseline(name, result)? {
+                    1 => format!(", kept as baseline {name}"),
+                    runs => format!(", kept as baseline {name}, which has {runs} runs"),
+                };
             } else {
                 // It may be all that later runs are held against.
                 aside!(

@@ -7,7 +7,9 @@ use super::usage::Usage;
 use doorbell_files::NotWritten;
 use doorbell_results::quantity::refused;
 use doorbell_results::record::ResultFile;
+use doorbell_results::record::read::read;
 use doorbell_results::record::write::write;
+use doorbell_verdict::identity;
 
 /// The folders for results that were given no other, as the environment names them (XDG Base
 /// Directory Specification).
@@ -70,16 +72,74 @@ fn baseline(name: &str) -> PathBuf {
     Path::new("baselines").join(format!("{name}.json"))
 }
 
-/// Keeps `result` as the baseline `name`.
-pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<PathBuf> {
+/// The most runs of one baseline: with twelve the quantile of t is within an eighth of what it is
+/// with any number, and older ones tell less of the machine as it is.
+const MOST_RUNS: usize = 12;
+
+/// Keeps `result` as a run of the baseline `name`; how many it has then. Runs of another plan or
+/// another machine that were kept under that name go.
+pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<usize> {
     let path = state_folder()?.join(baseline(name));
     // If it cannot be made, writing fails with the path and the cure.
     let _ = path.parent().map(doorbell_files::folder);
+    let mut before = earlier(&path);
+    if let Ok(newest) = read(&path) {
+        if is_of_one_baseline(&newest, result) {
+            let kept = earlier_folder(&path).join(format!("{:020}.json", newest.started_at_unix_ns));
+            let _ = kept.parent().map(doorbell_files::folder);
+            write(&newest, &kept)?;
+            before.insert(0, kept);
+        } else {
+            before.drain(..).try_for_each(std::fs::remove_file)?;
+        }
+    }
     write(result, &path)?;
-    Ok(path)
+    let kept = before.len().min(MOST_RUNS - 1);
+    before.drain(kept..).try_for_each(std::fs::remove_file)?;
+    Ok(1 + kept)
 }
 
-/// The file that `named` means: itself, or the baseline of that name.
+/// Whether the two are runs of one plan on one machine, in slices: of trials each run stands alone.
+fn is_of_one_baseline(one: &ResultFile, other: &ResultFile) -> bool {
+    one.plan.bench.is_some()
+        && other.plan.bench.is_some()
+        && one.plan.configurations == other.plan.configurations
+        && identity::alike(&one.machine, &other.machine)
+}
+
+/// Where the earlier runs of the baseline at `newest` lie.
+fn earlier_folder(newest: &Path) -> PathBuf {
+    let folder = newest.parent().unwrap_or(Path::new("")).join("earlier");
+    folder.join(newest.file_stem().unwrap_or_default())
+}
+
+/// The earlier runs of the baseline at `newest`, the latest first.
+fn earlier(newest: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(earlier_folder(newest)).into_iter().flatten();
+    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    runs.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    runs.sort_unstable_by(|one, other| other.cmp(one));
+    runs
+}
+
+/// A file, and what a reader calls it.
+#[derive(Debug)]
+pub struct Named {
+    pub name: PathBuf,
+    pub path: PathBuf,
+}
+
+/// The files that `named` means: itself, or all runs of the baseline of that name, the latest
+/// first.
+pub fn find_runs(named: &Path) -> Result<Vec<Named>, Usage> {
+    let newest = find(named)?;
+    let before = if newest == named { Vec::new() } else { earlier(&newest) };
+    let newest = Named { name: named.to_owned(), path: newest };
+    let before = before.into_iter().map(|path| Named { name: path.clone(), path });
+    Ok(std::iter::once(newest).chain(before).collect())
+}
+
+/// The file that `named` means: itself, or the latest run of the baseline of that name.
 pub fn find(named: &Path) -> Result<PathBuf, Usage> {
     if named.as_os_str() == "-" || named.exists() {
         return Ok(named.to_owned());

@@ -350,6 +350,36 @@ fn five_runs_of_a_baseline_show_what_a_check_may_call_worse() {
     assert!(complaint(&twice).contains("was named before"), "{}", complaint(&twice));
 }
 
+/// What is kept under one name are runs of one plan, and another plan begins anew.
+#[test]
+fn a_baseline_that_is_saved_again_has_one_run_more_and_a_check_is_held_against_all() {
+    let stage = Stage::new();
+    let file = stage.path().join("run.json").to_str().unwrap().to_owned();
+    let ping = |subjects: &str, more: &[&str]| {
+        let ping = format!("ping {subjects} --gap 0 --count 20 --blocks 2 -o {file}");
+        let made = run(&stage, &ping.split(' ').chain(more.iter().copied()).collect::<Vec<_>>());
+        assert!(made.status.success(), "{}", complaint(&made));
+        complaint(&made)
+    };
+    let save = |subjects: &str| ping(subjects, &["--save-baseline", "main"]);
+    assert!(save("futex pipe").contains("kept as baseline main\n"));
+    assert!(save("futex pipe").contains("kept as baseline main, which has 2 runs\n"));
+    let earlier = stage.path().join("doorbell/baselines/earlier/main");
+    let first = fs::read_dir(&earlier).unwrap().next().unwrap().unwrap().path();
+    let mut older = read::read(&first).unwrap();
+    for _ in 0..12 {
+        older.started_at_unix_ns -= 1_000_000_000;
+        fs::write(earlier.join(format!("{:020}.json", older.started_at_unix_ns)), to_json(&older)).unwrap();
+    }
+    assert!(save("futex pipe").contains("kept as baseline main, which has 12 runs\n"));
+    assert!(first.exists(), "the oldest go");
+    ping("futex pipe", &[]);
+    let checked = run(&stage, &["check", "--baseline", "main", "--from", &file, "--fail-if", "lost>0"]);
+    assert!(text(&checked).contains("main and 11 more runs"), "{}{}", text(&checked), complaint(&checked));
+    assert!(save("futex eventfd").contains("kept as baseline main\n"));
+    assert_eq!(fs::read_dir(&earlier).unwrap().count(), 0);
+}
+
 /// A check once repeated what the baseline said, and that may be to
 /// overwrite a device by a name that is another's now.
 #[test]
