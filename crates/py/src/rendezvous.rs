@@ -4,7 +4,7 @@
 use crate::bell::Bell;
 use crate::blocking::{self, Stretch};
 use crate::buffer::Buffer;
-use crate::error::{of_rendezvous, of_violation};
+use crate::error::{Error, of_rendezvous, of_violation};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::subscriber::Subscriber;
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Bells of one mapping, with bytes beside them.
@@ -211,7 +211,7 @@ pub(crate) struct Connection {
     segment: Arc<rendezvous::Segment>,
     /// `None` once closed.
     met: Mutex<Option<Arc<rendezvous::Connection>>>,
-    /// Held while a thread takes a log from the connection.
+    /// Held while a call takes a log from the connection.
     subscribing: Mutex<()>,
 }
 
@@ -253,12 +253,14 @@ impl Connection {
 
     fn subscribe(&self, py: Python<'_>, lane: u32) -> PyResult<Subscriber> {
         let connection = self.peers_connection()?;
-        // It waits for the publisher to admit this process, with nothing locked that a thread with the
-        // interpreter's lock waits for: that thread would stop all others.
-        blocking::meet(py, || {
-            let _turn = self.subscribing.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            Subscriber::of(channel::broadcast::Subscriber::join(&connection, lane))
-        })
+        // A signal handler that runs while this thread waits would wait for itself.
+        let alone = self.subscribing.try_lock();
+        if matches!(alone, Err(TryLockError::WouldBlock)) {
+            let message = "this connection waits to be admitted already; subscribe again when it is";
+            return Err(Error::new_err(message));
+        }
+        // It waits for the publisher to admit this process, with nothing locked that another thread waits for.
+        blocking::meet(py, || Subscriber::of(channel::broadcast::Subscriber::join(&connection, lane)))
     }
 
     fn bell(&self, index: u32) -> PyResult<Bell> {

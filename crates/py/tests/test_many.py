@@ -170,6 +170,42 @@ def test_a_connection_is_of_use_while_one_thread_waits_to_be_admitted(tmp_path: 
     assert subscribed[0].recv(FOREVER) == (b"admitted", 0)
 
 
+def test_a_signal_handler_cannot_subscribe_by_the_connection_whose_subscription_it_interrupts(tmp_path: Path) -> None:
+    """It waited for the call that it had interrupted."""
+    program = f"""
+import doorbell, os, signal, threading, time
+path, pid = {str(tmp_path / "meet")!r}, os.getpid()
+host, publisher, admit = doorbell.Host(path), doorbell.Publisher(4096), threading.Event()
+def meets():
+    connection = host.accept(doorbell.Segment(lanes=1, lane_capacity=256))
+    admit.wait()
+    publisher.admit(connection, 0)
+def interrupts():
+    # ppoll and poll of x86-64, ppoll of arm64.
+    while open(f"/proc/self/task/{{pid}}/syscall").read().split()[0] not in ("271", "7", "73"):
+        time.sleep(0.01)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+def heard(*_):
+    try:
+        connection.subscribe(0)
+    except doorbell.Error as error:
+        print(error)
+    admit.set()
+threading.Thread(target=meets, daemon=True).start()
+connection = doorbell.join(path)
+signal.signal(signal.SIGUSR1, heard)
+threading.Thread(target=interrupts, daemon=True).start()
+subscriber = connection.subscribe(0)
+publisher.publish(b"admitted")
+print(subscriber.recv())
+"""
+    told = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=FOREVER).stdout
+    assert told.splitlines() == [
+        "this connection waits to be admitted already; subscribe again when it is",
+        str((b"admitted", 0)),
+    ]
+
+
 def test_a_connection_is_of_use_while_one_thread_admits_its_peer(tmp_path: Path) -> None:
     """The admitting thread kept the connection and the interpreter locked, until the peer took logs from its socket."""
     lanes = max(400, int(Path("/proc/sys/net/core/wmem_default").read_text()) // 500)

@@ -188,6 +188,20 @@ def test_a_worker_that_dies_before_it_has_its_end_is_not_waited_for(start: str) 
     scheduler.close()
 
 
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_a_worker_that_dies_is_not_waited_for_though_one_before_could_not_be_started(start: str) -> None:
+    """The first one counted for ever as one that is being started."""
+    scheduler, steps = doorbell.broadcast(1)
+    context: Any = multiprocessing.get_context(start)
+    with pytest.raises(Exception, match="pickle") as failed:
+        context.Process(target=never, args=(steps[0], lambda: None)).start()
+    context.Process(target=never, args=(steps[0], DiesWhenItComes())).start()
+    del failed
+    assert scheduler.send(b"step", FOREVER)
+    assert scheduler.ended() == [(0, "never came")]
+    scheduler.close()
+
+
 def leave(scheduler: doorbell.BroadcastSender) -> None:
     scheduler.close()
 

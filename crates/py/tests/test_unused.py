@@ -136,6 +136,52 @@ def test_one_who_waits_already_hears_that_a_child_died_before_it_had_its_end(sta
     assert sender is not None
 
 
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_who_could_start_no_thread_for_a_child_hears_of_the_end_of_the_next(
+    start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first child counted for ever as one that is being started."""
+    sender, receiver = doorbell.channel()
+    assert receiver.try_recv() is None
+    context: Any = multiprocessing.get_context(start)
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="new thread"):
+        patched.setattr(threading.Thread, "start", no_thread)
+        context.Process(target=never, args=(sender,)).start()
+    context.Process(target=never, args=(sender,)).start()
+    assert messages(receiver) == []
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_an_end_that_was_for_a_child_that_could_not_be_started_is_of_use(start: str) -> None:
+    """It counted as given away."""
+    sender, receiver = doorbell.channel()
+    assert receiver.try_recv() is None
+    context: Any = multiprocessing.get_context(start)
+    with pytest.raises(Exception, match="pickle"):
+        context.Process(target=never, args=(sender, lambda: None)).start()
+    for thread in threading.enumerate():
+        if "_await_start" in thread.name:
+            thread.join(FOREVER)
+    process = context.Process(target=sender.send, args=(b"from the child",))
+    process.start()
+    assert messages(receiver) == [b"from the child"]
+
+
+def test_an_end_is_free_that_could_not_be_taken_for_want_of_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken, and did not hear that nobody was left at the other side."""
+    sender, receiver = doorbell.channel()
+    multiprocessing.get_context("fork").Process(target=os.getpid).start()
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="new thread"):
+        patched.setattr(doorbell.ChannelReceiver, "_hear", no_thread)
+        receiver.try_recv()
+    threading.Timer(0.05, sender.close).start()
+    assert messages(receiver) == []
+
+
 def test_a_forked_child_that_takes_an_end_hears_that_nobody_is_left() -> None:
     """What its parent had asked to be told, the parent was told."""
     sender, receiver = doorbell.channel()

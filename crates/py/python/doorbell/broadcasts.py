@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ._native import Closed, Host, Publisher, RendezvousError, Segment, Subscriber, join
+from .copies import Given, Life
 from .objects import load, parts
-from .words import _Life
 
 # How long a worker that was started may take until it is there.
 PATIENCE = 300.0
@@ -43,15 +43,14 @@ class _Expected:
         self.place = place
         self.host = Host(path)
         ours, theirs = socket.socketpair()
-        self.life = _Life(ours.detach())
-        self.receiver = BroadcastReceiver(path, _Life(theirs.detach()))
+        self.life = Life(ours.detach())
+        self.receiver = BroadcastReceiver(path, Life(theirs.detach()))
         # Nobody else keeps it: then its end is told.
         self.here = weakref.ref(self.receiver)
 
     def is_on_its_way(self) -> bool:
-        """Is a copy of its end on its way to a process that is being started?"""
         here = self.here()
-        return here is not None and here._still_given()
+        return here is not None and here._is_on_its_way()
 
 
 # How long a look for workers lasts while processes are being started, whose numbers nobody tells us.
@@ -168,12 +167,11 @@ class BroadcastReceiver:
     hundredths of a step.
     """
 
-    def __init__(self, path: str, life: _Life | None) -> None:
+    def __init__(self, path: str, life: Life | None) -> None:
         self._path = path
         self._life = life
         self._subscriber: Subscriber | None = None
-        # What was given a copy of this end by the process that starts it, until it runs.
-        self._given: list[Any] = []
+        self._given = Given()
 
     def __reduce__(self) -> tuple[Any, ...]:
         starting = context.get_spawning_popen()
@@ -181,16 +179,16 @@ class BroadcastReceiver:
             # Where it goes nobody knows: from now on its end is not told before it has come.
             _kept.append(self._life)
             return _adopt, (self._path, None)
-        self._given.append(starting)
+        self._given.to(starting)
         return _adopt, (self._path, None if self._life is None else reduction.DupFd(self._life.file))
 
-    def _still_given(self) -> bool:
-        """Is a copy of this end still on its way to a process that starts? When none is, who gave its only copy away does not count."""
-        if self._given and all(hasattr(start, "pid") for start in self._given):
-            self._given = []
-            if self._subscriber is None:
-                self._life = None
-        return bool(self._given)
+    def _is_on_its_way(self) -> bool:
+        """Is a copy of this end on its way to a process that is being started? When none is, who gave
+        its only copy away does not count."""
+        is_on_its_way = self._given.is_on_its_way()
+        if self._given.away and not is_on_its_way and self._subscriber is None:
+            self._life = None
+        return is_on_its_way
 
     def _native_end(self) -> Subscriber:
         if self._subscriber is None:
@@ -241,11 +239,11 @@ class BroadcastReceiver:
 
 
 # Of ends that were pickled to be sent somewhere.
-_kept: list[_Life | None] = []
+_kept: list[Life | None] = []
 
 
 def _adopt(path: str, life: Any) -> BroadcastReceiver:
-    return BroadcastReceiver(path, None if life is None else _Life(life.detach()))
+    return BroadcastReceiver(path, None if life is None else Life(life.detach()))
 
 
 def broadcast(workers: int, capacity: int = 1 << 22) -> tuple[BroadcastSender, list[BroadcastReceiver]]:

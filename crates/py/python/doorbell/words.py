@@ -2,7 +2,6 @@
 """The three words: a channel, a name that is a service, a connection to it."""
 
 import os
-import select
 import socket
 import threading
 import time
@@ -29,6 +28,7 @@ from ._native import (
     _Unopened,
 )
 from .aio import AsyncGather, AsyncReceiver, until
+from .copies import Given, Life
 from .objects import load, parts
 
 Users = Literal["same", "anyone"] | Sequence[int]
@@ -65,22 +65,6 @@ def _have_copies(ends: "list[_End]") -> None:
         end._watch()
 
 
-class _Life:
-    """One side's end of a pair of sockets, a copy of which each copy of a channel's end has: when the last copy is closed, or its
-    process has ended, the other side's hangs up."""
-
-    def __init__(self, file: int) -> None:
-        self.file = file
-
-    def other_side_is_gone(self) -> bool:
-        found = select.poll()
-        found.register(self.file, 0)
-        return bool(found.poll(0))
-
-    def __del__(self, close: Any = os.close) -> None:
-        close(self.file)
-
-
 class _End:
     """One end of a channel. A process that has a copy of it, forked or pickled, takes the end itself when it first uses
     it: an end that another process uses is refused, until that process closes it or ends."""
@@ -88,7 +72,7 @@ class _End:
     # Are the ends at the other side those of senders?
     _others_send = False
 
-    def __init__(self, segment: Segment, lanes: int, life: _Life | None) -> None:
+    def __init__(self, segment: Segment, lanes: int, life: Life | None) -> None:
         self._segment = segment
         self._lanes = lanes
         self._life = life
@@ -100,9 +84,7 @@ class _End:
         # Has another process a copy of an end of the channel, or will it?
         self._shared = False
         self._watched: Any = None
-        # Was a copy given to another process? How many are being started that will have one?
-        self._given = False
-        self._starting = 0
+        self._given = Given()
         _ends.add(self)
 
     def _take(self) -> Any:
@@ -116,12 +98,13 @@ class _End:
                 if self._closed:
                     raise ValueError("this end of the channel was closed")
                 if self._process != os.getpid():
+                    # Before it is taken: where that fails, for want of a thread, the end stays free.
+                    self._hear()
                     # What a forked child has of its parent's end is a copy, and no end.
                     self._end = self._take()
                     self._process = os.getpid()
                     # A process of multiprocessing ends without collecting its objects.
                     util.Finalize(self, _close_at_exit, args=(weakref.ref(self),), exitpriority=10)
-                    self._watch()
                     for partner in list(self._partners):
                         partner._leave_if_given()
                 end = self._end
@@ -131,8 +114,12 @@ class _End:
         return end
 
     def _watch(self) -> None:
+        if self._process == os.getpid():
+            self._hear()
+
+    def _hear(self) -> None:
         """Hears from now on that nobody is left who could use the other side."""
-        if self._process != os.getpid() or self._life is None:
+        if self._life is None:
             return
         if self._shared and self._watched is None:
             self._watched = self._segment._leave_unused_after(self._life.file, self._others_send)
@@ -145,12 +132,15 @@ class _End:
         for partner in list(self._partners):
             partner._watch()
 
-    def _leave_if_given(self) -> None:
-        """Who gave its only copy away and uses the other side does not count itself any more."""
+    def _leave_if_given(self) -> bool:
+        """Who gave its only copy away and uses the other side does not count itself any more. Is a copy
+        still on its way?"""
         with _taking:
-            is_left = self._lanes == 1 and self._given and not self._starting and not self._process
+            is_on_its_way = self._given.is_on_its_way()
+            is_left = self._lanes == 1 and self._given.away and not is_on_its_way and not self._process
             if is_left and any(partner._process == os.getpid() for partner in list(self._partners)):
                 self._let_go()
+            return is_on_its_way
 
     def close(self) -> None:
         """Leaves the end to others, if this process has used it; else it has one copy less. When no copy is left, and nobody came who
@@ -196,26 +186,21 @@ class _End:
         files = [reduction.DupFd(number) for number in self._segment._descriptors()]
         life = None if self._life is None else reduction.DupFd(self._life.file)
         start = context.get_spawning_popen()
-        self._given = True
         if start is None:
+            self._given.away = True
             self._leave_if_given()
         else:
             with _taking:
-                self._starting += 1
+                self._given.to(start)
             # Nobody tells when it has started, and whoever uses the other side may wait already.
-            threading.Thread(target=_await_start, args=(weakref.ref(start), weakref.ref(self)), daemon=True).start()
+            threading.Thread(target=_await_start, args=(weakref.ref(self),), daemon=True).start()
         return _adopt, (type(self), files, self._lanes, life)
 
 
-def _await_start(start: "weakref.ref[Any]", end: "weakref.ref[_End]") -> None:
-    """Until then the copies that it is to have are this process's own."""
-    while (starting := start()) is not None and not hasattr(starting, "pid"):
-        del starting
+def _await_start(end: "weakref.ref[_End]") -> None:
+    while (given := end()) is not None and given._leave_if_given():
+        del given
         time.sleep(0.005)
-    if (given := end()) is not None:
-        with _taking:
-            given._starting -= 1
-            given._leave_if_given()
 
 
 def _close_at_exit(end: "weakref.ref[_End]") -> None:
@@ -230,7 +215,7 @@ def _close_at_exit(end: "weakref.ref[_End]") -> None:
 
 def _adopt(kind: type[_End], files: list[Any], lanes: int, life: Any) -> _End:
     segment = Segment._adopt([file.detach() for file in files])
-    end = kind(segment, lanes, None if life is None else _Life(life.detach()))
+    end = kind(segment, lanes, None if life is None else Life(life.detach()))
     end._shared = True
     return end
 
@@ -371,8 +356,8 @@ def channel(capacity: int = 65536, *, senders: int = 1) -> tuple[ChannelSender, 
         raise ValueError(f"a channel has at least one sender, and not {senders}")
     segment = Segment._to_be_adopted(senders, capacity)
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    sender = ChannelSender(segment, senders, _Life(one.detach()))
-    receiver = ChannelReceiver(segment, senders, _Life(other.detach()))
+    sender = ChannelSender(segment, senders, Life(one.detach()))
+    receiver = ChannelReceiver(segment, senders, Life(other.detach()))
     sender._partners.add(receiver)
     receiver._partners.add(sender)
     return sender, receiver

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Who has a copy of an end, or is about to have one."""
+
+import os
+import select
+import weakref
+from typing import Any
+
+
+class Life:
+    """One side's end of a pair of sockets, a copy of which each copy of an end has: when the last copy
+    is closed, or its process has ended, the other side's hangs up."""
+
+    def __init__(self, file: int) -> None:
+        self.file = file
+
+    def other_side_is_gone(self) -> bool:
+        found = select.poll()
+        found.register(self.file, 0)
+        return bool(found.poll(0))
+
+    def __del__(self, close: Any = os.close) -> None:
+        close(self.file)
+
+
+class Given:
+    """The copies of one end that this process gave to processes which it starts. Until one is started,
+    its copy is this process's own; if it cannot be started, it never had one."""
+
+    def __init__(self) -> None:
+        # What starts each, and its attributes: those stay when it is collected.
+        self._starting: list[tuple[weakref.ref[Any], dict[str, Any]]] = []
+        # Does another process have a copy?
+        self.away = False
+
+    def to(self, start: Any) -> None:
+        self._starting.append((weakref.ref(start), vars(start)))
+
+    def is_on_its_way(self) -> bool:
+        """Is one given to a process that is being started?"""
+        starting = []
+        for start, attributes in self._starting:
+            # First: it may be collected as soon as it has a number.
+            alive = start() is not None
+            if "pid" in attributes:
+                self.away = True
+            elif alive:
+                starting.append((start, attributes))
+        self._starting = starting
+        return bool(starting)
