@@ -16,6 +16,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketT
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -569,8 +570,11 @@ fn who_waits_for_a_stopped_service_is_told_so_when_its_time_is_up() {
 /// Ctrl-C was not heard while somebody connected.
 #[test]
 fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
-    extern "C" fn heard(_: libc::c_int) {}
-    // SAFETY: the handler does nothing.
+    static HEARD: AtomicBool = AtomicBool::new(false);
+    extern "C" fn heard(_: libc::c_int) {
+        HEARD.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the handler only stores.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = heard as *const () as usize;
@@ -586,8 +590,8 @@ fn a_signal_ends_the_wait_for_a_service_where_that_was_asked_for() {
         move || {
             // SAFETY: names the calling thread.
             told.send(unsafe { libc::pthread_self() } as usize).unwrap();
-            let join = Join::default().interruptible(true);
-            doorbell::service::connect_by_timeout(path, &join, FOREVER).map(drop)
+            let connect = || doorbell::service::connect_by_timeout(path, &Join::default(), FOREVER).map(drop);
+            Arc::new(Interrupt::asking(|| HEARD.load(Ordering::Relaxed))).during(connect)
         }
     });
     let thread = tells.recv().unwrap();

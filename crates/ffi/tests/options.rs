@@ -39,10 +39,7 @@ const ALL: &[Options] = &[
         cpp: "join_options",
         python: &[(STUB, "def join("), (WORDS, "def connect(")],
         renamed: &[("host", "users")],
-        only_rust: &[(
-            "interruptible",
-            "Python hears signals while it waits, and C says until when it waits",
-        )],
+        only_rust: &[],
     },
     Options {
         rust: ("doorbell/src/rendezvous/mod.rs", "Offer"),

@@ -41,8 +41,7 @@ pub enum RendezvousError {
         /// How long it was waited for.
         after: Duration,
     },
-    /// A signal handler ran in the thread that waited, and had asked to be told
-    /// ([`Join::interruptible`](super::Join::interruptible)).
+    /// The thread's [`Interrupt`](crate::wait::Interrupt) ended the wait.
     Interrupted,
     /// As many clients are there as the service takes.
     Full {
@@ -209,7 +208,7 @@ impl fmt::Display for RendezvousError {
                 f,
                 "the other side did not answer within {after:?}: it is busy, stopped, or serves no callers now; wait longer, or look at it with `doorbell list-services`"
             ),
-            Self::Interrupted => f.write_str("a signal came; connect again to go on"),
+            Self::Interrupted => f.write_str("the wait was interrupted; connect again to go on"),
             Self::Full { most } => {
                 write!(f, "{most} clients are there, as many as this service takes (`ListenOptions::most_clients`)")
             }

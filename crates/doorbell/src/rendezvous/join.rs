@@ -43,7 +43,6 @@ pub struct Join<T: Trust = Untrusted> {
     most_memory: u64,
     most_eventfds: u32,
     patience: Duration,
-    interruptible: bool,
     host: Users,
     trust: PhantomData<T>,
 }
@@ -84,7 +83,6 @@ impl<T: Trust> Join<T> {
             most_memory: most_memory::<T>(),
             most_eventfds: most_eventfds::<T>(),
             patience: JOIN_PATIENCE,
-            interruptible: false,
             host: Users::Same,
             trust: PhantomData,
         }
@@ -106,21 +104,11 @@ impl<T: Trust> Join<T> {
 
     /// Waits up to `patience`, in all: for room in the host's queue, and for its offer.
     /// [`at`](Self::at) comes again, as long as that is not over, if the host gave its place to
-    /// others or hung up because it was late: something may have held this process up.
+    /// others or hung up because it was late: something may have held this process up. An
+    /// [`Interrupt`](crate::wait::Interrupt) ends the wait.
     #[must_use]
     pub fn patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
-    }
-
-    /// Whether a signal that this thread handles ends the wait ([`RendezvousError::Interrupted`]).
-    /// It does not if this is not called.
-    ///
-    /// A signal that comes just before a system call does not end that. An
-    /// [`Interrupt`](crate::wait::Interrupt) that [asks](crate::wait::Interrupt::asking) ends
-    /// the wait all the same, within a second.
-    #[must_use]
-    pub fn interruptible(self, interruptible: bool) -> Self {
-        Self { interruptible, ..self }
     }
 
     /// Joins a host of these users only. Asked for [`at`](Self::at) alone: of a socket pair the
@@ -137,11 +125,7 @@ impl<T: Trust> Join<T> {
     /// somebody else's process does; [`RendezvousError::TimedOut`] if it does not come to us in
     /// time; [`RendezvousError::Refused`] if it does not let us in; else [`RendezvousError`].
     pub fn at(&self, path: impl AsRef<Path>) -> Result<Connection<T>, RendezvousError> {
-        self.within(path.as_ref(), &self.patience_of(self.patience))
-    }
-
-    pub(super) fn patience_of(&self, whole: Duration) -> Patience<'static> {
-        Patience::of(whole).interruptible(self.interruptible)
+        self.within(path.as_ref(), &Patience::of(self.patience))
     }
 
     fn within(&self, path: &Path, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
@@ -193,7 +177,7 @@ impl<T: Trust> Join<T> {
     /// # Errors
     /// [`RendezvousError`].
     pub fn over(&self, socket: OwnedFd) -> Result<Connection<T>, RendezvousError> {
-        self.after(Greeted::over(socket), &self.patience_of(self.patience))
+        self.after(Greeted::over(socket), &Patience::of(self.patience))
     }
 
     fn after(&self, mut greeted: Greeted, patience: &Patience<'_>) -> Result<Connection<T>, RendezvousError> {
@@ -213,7 +197,7 @@ impl<T: Trust> Join<T> {
         greeted: Greeted,
         offer: Offered,
     ) -> Result<Connection<T>, RendezvousError> {
-        self.take(greeted, offer, &self.patience_of(JOIN_PATIENCE))
+        self.take(greeted, offer, &Patience::of(JOIN_PATIENCE))
     }
 
     /// Takes what was offered.
@@ -305,7 +289,7 @@ pub(crate) fn join_one_of<T: Trust>(
     paths: impl Fn() -> Result<Vec<PathBuf>, RendezvousError>,
     whole: Option<Duration>,
 ) -> Result<Connection<T>, RendezvousError> {
-    let patience = join.patience_of(whole.unwrap_or(join.patience));
+    let patience = Patience::of(whole.unwrap_or(join.patience));
     loop {
         let paths = paths()?;
         for path in &paths {
@@ -365,7 +349,7 @@ pub(super) fn connect(path: &Path, patience: &Patience<'_>) -> Result<OwnedFd, R
 /// As `connect`, with the patience of `join`.
 #[cfg(feature = "tokio")]
 pub(crate) fn connect_by<T: Trust>(join: &Join<T>, path: &Path) -> Result<OwnedFd, RendezvousError> {
-    connect(path, &join.patience_of(join.patience))
+    connect(path, &Patience::of(join.patience))
 }
 
 /// As `connect`, but does not wait. `None` if there is no room.

@@ -22,8 +22,6 @@ pub const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Patience<'a> {
     whole: Duration,
     deadline: Deadline,
-    /// Does a signal that this thread handles end it?
-    interruptible: bool,
     /// When this thread's [`Interrupt`](crate::wait::Interrupt) was last asked.
     asked: Cell<Instant>,
     /// What this thread must do lest it wait for itself, again and again.
@@ -40,17 +38,13 @@ const ASKED_EVERY: Duration = Duration::from_secs(1);
 impl Patience<'_> {
     pub(super) fn of(whole: Duration) -> Self {
         let asked = Cell::new(Instant::now());
-        Self { whole, deadline: Deadline::after(whole), interruptible: false, asked, meanwhile: None }
-    }
-
-    pub(super) fn interruptible(self, interruptible: bool) -> Self {
-        Self { interruptible, ..self }
+        Self { whole, deadline: Deadline::after(whole), asked, meanwhile: None }
     }
 
     /// The same, until the same moment.
     pub(super) fn with<'b>(&self, meanwhile: &'b dyn Fn()) -> Patience<'b> {
-        let Self { whole, deadline, interruptible, .. } = *self;
-        Patience { whole, deadline, interruptible, asked: self.asked.clone(), meanwhile: Some(meanwhile) }
+        let Self { whole, deadline, .. } = *self;
+        Patience { whole, deadline, asked: self.asked.clone(), meanwhile: Some(meanwhile) }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -77,7 +71,7 @@ impl Patience<'_> {
         if ask {
             self.asked.set(Instant::now());
         }
-        if (signal && self.interruptible) || (ask && interrupt::asked()) {
+        if ask && interrupt::asked() {
             return Err(RendezvousError::Interrupted);
         }
         Ok(())
