@@ -196,9 +196,10 @@ def test_a_worker_that_dies_is_not_waited_for_though_one_before_could_not_be_sta
     with pytest.raises(Exception, match="pickle") as failed:
         context.Process(target=never, args=(steps[0], lambda: None)).start()
     context.Process(target=never, args=(steps[0], DiesWhenItComes())).start()
-    del failed
     assert scheduler.send(b"step", FOREVER)
     assert scheduler.ended() == [(0, "never came")]
+    # What was to start the first is in the traceback.
+    assert failed.tb is not None
     scheduler.close()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Ends of channels that nobody ever uses."""
 
+import gc
 import multiprocessing
 import os
 import threading
@@ -148,11 +149,13 @@ def test_who_could_start_no_thread_for_a_child_hears_of_the_end_of_the_next(
     sender, receiver = doorbell.channel()
     assert receiver.try_recv() is None
     context: Any = multiprocessing.get_context(start)
-    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="new thread"):
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="new thread") as failed:
         patched.setattr(threading.Thread, "start", no_thread)
         context.Process(target=never, args=(sender,)).start()
     context.Process(target=never, args=(sender,)).start()
     assert messages(receiver) == []
+    # What was to start the first is in the traceback.
+    assert failed.tb is not None
 
 
 @pytest.mark.parametrize("start", ["spawn", "forkserver"])
@@ -161,8 +164,10 @@ def test_an_end_that_was_for_a_child_that_could_not_be_started_is_of_use(start: 
     sender, receiver = doorbell.channel()
     assert receiver.try_recv() is None
     context: Any = multiprocessing.get_context(start)
-    with pytest.raises(Exception, match="pickle"):
+    with pytest.raises(Exception, match="pickle") as failed:
         context.Process(target=never, args=(sender, lambda: None)).start()
+    del failed
+    gc.collect()
     for thread in threading.enumerate():
         if "_await_start" in thread.name:
             thread.join(FOREVER)

@@ -3,6 +3,7 @@
 
 import os
 import select
+import threading
 import weakref
 from typing import Any
 
@@ -28,23 +29,25 @@ class Given:
     its copy is this process's own; if it cannot be started, it never had one."""
 
     def __init__(self) -> None:
-        # What starts each, and its attributes: those stay when it is collected.
-        self._starting: list[tuple[weakref.ref[Any], dict[str, Any]]] = []
+        # By the thread that starts one: what starts it, and the attributes of that, which outlive it.
+        self._starting: dict[int, tuple[weakref.ref[Any], dict[str, Any]]] = {}
         # Does another process have a copy?
         self.away = False
 
     def to(self, start: Any) -> None:
-        self._starting.append((weakref.ref(start), vars(start)))
+        # A thread starts one process at a time: whatever it started before has been started, or never will be.
+        self.is_on_its_way()
+        self._starting[threading.get_ident()] = weakref.ref(start), vars(start)
 
     def is_on_its_way(self) -> bool:
         """Is one given to a process that is being started?"""
-        starting = []
-        for start, attributes in self._starting:
+        starting = {}
+        for thread, (start, attributes) in self._starting.items():
             # First: it may be collected as soon as it has a number.
             alive = start() is not None
             if "pid" in attributes:
                 self.away = True
             elif alive:
-                starting.append((start, attributes))
+                starting[thread] = start, attributes
         self._starting = starting
         return bool(starting)
