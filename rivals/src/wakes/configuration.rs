@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_waiter_that_rearms_before_it_consumes_is_found_and_nothing_wakes_it() {
         for place in [Place::Threads, Place::Processes] {
-            let outcome = run_until_found("planted: re-variants before it consumes", place, 3);
+            let outcome = run_until_found("planted: re-arms before it consumes", place, 3);
             let [found] = &outcome.unwoken[..] else { panic!("{outcome:?}") };
             assert_eq!(found.ending, Ending::ByHand, "{found:?}");
             assert_eq!(

@@ -13,55 +13,67 @@ use doorbell::wait::{Adaptive, Futex, Wait};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One lane for each direction.
-fn lanes<const S: usize>() -> Result<Lanes, String> {
+/// `lanes` lanes from one to `receivers`.
+pub(super) fn lanes<const S: usize>(lanes: usize, receivers: u32) -> Result<Lanes, String> {
     // Three eighths of a ring must take the message, and all of it `depth` of them.
     let bytes = ((S + 16) * depth(S)).max((S + 64) * 3);
-    Lanes::new(2, 2, bytes as u64).ok_or_else(|| format!("no lanes of {bytes} bytes"))
+    let laid_out = Lanes::new(lanes as u32, receivers, bytes as u64);
+    laid_out.ok_or_else(|| format!("no {lanes} lanes of {bytes} bytes"))
 }
 
 /// How the bytes of a message are read.
-trait Reading<T: Trust, const S: usize>: Default {
-    fn read(&mut self, message: &Message<'_, T>, read: impl FnOnce(&[u8; S]));
+pub(super) trait Reading<const S: usize>: Trust + Sized {
+    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S]));
 }
 
-#[derive(Default)]
-struct InPlace;
-
-impl<const S: usize> Reading<Trusted, S> for InPlace {
+impl<const S: usize> Reading<S> for Trusted {
     #[inline(always)]
-    fn read(&mut self, message: &Message<'_, Trusted>, read: impl FnOnce(&[u8; S])) {
+    fn read(message: &Message<'_, Self>, _: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
         read((&**message).try_into().expect("the size sent"));
     }
 }
 
-struct Copied<const S: usize>(Box<[u8; S]>);
-
-impl<const S: usize> Default for Copied<S> {
-    fn default() -> Self {
-        Self(vec![0; S].try_into().expect("S bytes"))
+impl<const S: usize> Reading<S> for Untrusted {
+    #[inline(always)]
+    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
+        assert_eq!(message.copy_to(buffer), S, "the size sent");
+        read(buffer);
     }
 }
 
-impl<const S: usize> Reading<Untrusted, S> for Copied<S> {
-    #[inline(always)]
-    fn read(&mut self, message: &Message<'_, Untrusted>, read: impl FnOnce(&[u8; S])) {
-        assert_eq!(message.copy_to(self.0.as_mut_slice()), S, "the size sent");
-        read(&self.0);
+pub(super) fn buffer<const S: usize>() -> Box<[u8; S]> {
+    vec![0; S].try_into().expect("S bytes")
+}
+
+/// Both ends of one side.
+struct Pair<T: Trust, W: Wait, const S: usize> {
+    sender: Sender<T, W>,
+    receiver: Receiver<T, W>,
+    buffer: Box<[u8; S]>,
+}
+
+impl<W: Wait + Default, const S: usize> Pair<Trusted, W, S> {
+    fn at(segment: &Segment, out: u32, back: u32) -> Self {
+        let sender = Sender::at_waiting_by(segment, out).expect("free");
+        Self { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), buffer: buffer() }
+    }
+}
+
+impl<T: Trust, W: Wait + Default, const S: usize> Pair<T, W, S> {
+    fn attach(connection: &Connection<T>, out: u32, back: u32) -> Self {
+        let sender = Sender::attach_waiting_by(connection, out).expect("free");
+        let receiver = Receiver::attach_waiting_by(connection, back).expect("free");
+        Self { sender, receiver, buffer: buffer() }
     }
 }
 
 /// Looks again and again, and never rings.
-struct Polled<T: Trust, R> {
-    sender: Sender<T>,
-    receiver: Receiver<T>,
-    reading: R,
-}
+struct Polled<T: Trust, const S: usize>(Pair<T, Adaptive, S>);
 
-impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
+impl<T: Reading<S>, const S: usize> End<S> for Polled<T, S> {
     #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
-        poll(|| match self.sender.push(message) {
+        poll(|| match self.0.sender.push(message) {
             Ok(()) => Some(()),
             Err(SendError::Full) => None,
             Err(error) => panic!("{error}"),
@@ -71,17 +83,17 @@ impl<T: Trust, R: Reading<T, S>, const S: usize> End<S> for Polled<T, R> {
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
         let mut read = Some(read);
         poll(|| {
-            let message = self.receiver.try_recv().expect("the partner lives")?;
-            self.reading.read(&message, read.take()?);
+            let message = self.0.receiver.try_recv().expect("the partner lives")?;
+            T::read(&message, &mut self.0.buffer, read.take()?);
             Some(())
         });
     }
 }
 
 /// As [`Polled`], but a stream goes in batches, each with one ring, and comes in runs.
-struct Batched<T: Trust>(Polled<T, InPlace>);
+struct Batched<const S: usize>(Polled<Trusted, S>);
 
-impl<const S: usize> End<S> for Batched<Trusted> {
+impl<const S: usize> End<S> for Batched<S> {
     #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
         self.0.send(message);
@@ -92,7 +104,7 @@ impl<const S: usize> End<S> for Batched<Trusted> {
     }
     #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
-        let mut batch = self.0.sender.batch();
+        let mut batch = self.0.0.sender.batch();
         for number in numbers {
             let message = letter.stamp(number);
             poll(|| match batch.push(message) {
@@ -106,7 +118,8 @@ impl<const S: usize> End<S> for Batched<Trusted> {
     fn receive_run(&mut self, most: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
         poll(|| {
             let mut received = 0;
-            for message in self.0.receiver.try_recv_batch().expect("the partner lives").take(most as usize) {
+            let messages = self.0.0.receiver.try_recv_batch().expect("the partner lives");
+            for message in messages.take(most as usize) {
                 read((*message).try_into().expect("the size sent"));
                 received += 1;
             }
@@ -116,12 +129,12 @@ impl<const S: usize> End<S> for Batched<Trusted> {
 }
 
 /// As [`Polled`], but rings for every message: what that costs who sends to one who never sleeps.
-struct Ringing<T: Trust>(Polled<T, InPlace>);
+struct Ringing<const S: usize>(Polled<Trusted, S>);
 
-impl<const S: usize> End<S> for Ringing<Trusted> {
+impl<const S: usize> End<S> for Ringing<S> {
     #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
-        self.0.sender.send(message).expect("the partner lives");
+        self.0.0.sender.send(message).expect("the partner lives");
     }
     #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
@@ -136,7 +149,7 @@ struct Values<const S: usize> {
 }
 
 impl<const S: usize> Values<S> {
-    fn over(Polled { sender, receiver, .. }: Polled<Trusted, InPlace>) -> Self {
+    fn over(Pair { sender, receiver, .. }: Pair<Trusted, Adaptive, S>) -> Self {
         Self { sender: TypedSender::new(sender), receiver: TypedReceiver::new(receiver) }
     }
 }
@@ -176,21 +189,17 @@ impl<const S: usize> End<S> for Values<S> {
 }
 
 /// Rings for every message, and waits by `W`.
-struct Waiting<T: Trust, W: Wait, R> {
-    sender: Sender<T, W>,
-    receiver: Receiver<T, W>,
-    reading: R,
-}
+struct Waiting<T: Trust, W: Wait, const S: usize>(Pair<T, W, S>);
 
-impl<T: Trust, W: Wait, R: Reading<T, S>, const S: usize> End<S> for Waiting<T, W, R> {
+impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Waiting<T, W, S> {
     #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
-        self.sender.send(message).expect("the partner lives");
+        self.0.sender.send(message).expect("the partner lives");
     }
     #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
-        let message = self.receiver.recv().expect("the partner lives");
-        self.reading.read(&message, read);
+        let message = self.0.receiver.recv().expect("the partner lives");
+        T::read(&message, &mut self.0.buffer, read);
     }
 }
 
@@ -225,7 +234,8 @@ impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
 fn threads<const S: usize, E: End<S> + Send + 'static>(
     end: fn(&Segment, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
-    let segment = Segment::for_threads(&Offer::of_lanes(lanes::<S>()?)).map_err(|error| error.to_string())?;
+    let segment =
+        Segment::for_threads(&Offer::of_lanes(lanes::<S>(2, 2)?)).map_err(|error| error.to_string())?;
     let ours = Arc::new(segment);
     let theirs = Arc::clone(&ours);
     link::<S, _, _>(Place::Threads, move || end(&ours, 0, 1), move || end(&theirs, 1, 0))
@@ -235,7 +245,7 @@ fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
     end: fn(&Connection<T>, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
     let (ours, theirs) = socket::pair().map_err(|error| error.to_string())?;
-    let lanes = lanes::<S>()?;
+    let lanes = lanes::<S>(2, 2)?;
     let host = move || {
         let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"));
         let connection = unsafe { socket::host_over_as::<T>(ours, &segment) }.expect("the partner joins");
@@ -249,98 +259,61 @@ fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
     link::<S, _, _>(Place::Processes, host, join)
 }
 
-fn polled<T: Trust, R: Reading<T, S>, const S: usize>(
-    connection: &Connection<T>,
-    out: u32,
-    back: u32,
-) -> Polled<T, R> {
-    let sender = Sender::attach_waiting_by(connection, out).expect("free");
-    Polled {
-        sender,
-        receiver: Receiver::attach_waiting_by(connection, back).expect("free"),
-        reading: R::default(),
-    }
-}
-
-fn waiting<T: Trust, W: Wait + Default, R: Reading<T, S>, const S: usize>(
-    connection: &Connection<T>,
-    out: u32,
-    back: u32,
-) -> Waiting<T, W, R> {
-    let sender = Sender::attach_waiting_by(connection, out).expect("free");
-    Waiting {
-        sender,
-        receiver: Receiver::attach_waiting_by(connection, back).expect("free"),
-        reading: R::default(),
-    }
-}
-
 pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Polled<Trusted, InPlace>>(|segment, out, back| {
-        let sender = Sender::at_waiting_by(segment, out).expect("free");
-        Polled { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), reading: InPlace }
-    })
+    threads::<S, _>(|segment, out, back| Polled(Pair::<Trusted, _, S>::at(segment, out, back)))
 }
 
 pub fn threads_ringing<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Ringing<Trusted>>(|segment, out, back| {
-        let sender = Sender::at_waiting_by(segment, out).expect("free");
-        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
-        Ringing(Polled { sender, receiver, reading: InPlace })
-    })
+    threads::<S, _>(|segment, out, back| Ringing(Polled(Pair::<_, _, S>::at(segment, out, back))))
 }
 
 pub fn threads_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Batched<Trusted>>(|segment, out, back| {
-        let sender = Sender::at_waiting_by(segment, out).expect("free");
-        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
-        Batched(Polled { sender, receiver, reading: InPlace })
-    })
+    threads::<S, _>(|segment, out, back| Batched(Polled(Pair::<_, _, S>::at(segment, out, back))))
 }
 
 pub fn processes_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, _>(|connection, out, back| {
-        Batched(polled::<Trusted, InPlace, S>(connection, out, back))
+    processes::<S, _, _>(|connection, out, back| {
+        Batched(Polled(Pair::<_, _, S>::attach(connection, out, back)))
     })
 }
 
 pub fn threads_values<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Values<S>>(|segment, out, back| {
-        let sender = Sender::at_waiting_by(segment, out).expect("free");
-        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
-        Values::over(Polled { sender, receiver, reading: InPlace })
-    })
+    threads::<S, _>(|segment, out, back| Values::<S>::over(Pair::at(segment, out, back)))
 }
 
 pub fn processes_values<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, _>(|connection, out, back| {
-        Values::over(polled::<Trusted, InPlace, S>(connection, out, back))
-    })
+    processes::<S, _, _>(|connection, out, back| Values::<S>::over(Pair::attach(connection, out, back)))
 }
 
 pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Waiting<Trusted, Adaptive, InPlace>>(|segment, out, back| {
-        let sender = Sender::at_waiting_by(segment, out).expect("free");
-        Waiting { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), reading: InPlace }
-    })
+    threads::<S, _>(|segment, out, back| Waiting(Pair::<_, Adaptive, S>::at(segment, out, back)))
+}
+
+fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
+    processes::<S, T, _>(|connection, out, back| Polled(Pair::attach(connection, out, back)))
+}
+
+fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
+-> Result<Box<dyn Link>, String> {
+    processes::<S, T, _>(|connection, out, back| Waiting(Pair::<_, W, S>::attach(connection, out, back)))
 }
 
 pub fn processes_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, _>(polled::<Trusted, InPlace, S>)
+    polled::<S, Trusted>()
 }
 
 pub fn processes_futex<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, _>(waiting::<Trusted, Futex, InPlace, S>)
+    waiting::<S, Trusted, Futex>()
 }
 
 pub fn processes_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, _>(waiting::<Trusted, Adaptive, InPlace, S>)
+    waiting::<S, Trusted, Adaptive>()
 }
 
 pub fn untrusted_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Untrusted, _>(polled::<Untrusted, Copied<S>, S>)
+    polled::<S, Untrusted>()
 }
 
 pub fn untrusted_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Untrusted, _>(waiting::<Untrusted, Adaptive, Copied<S>, S>)
+    waiting::<S, Untrusted, Adaptive>()
 }

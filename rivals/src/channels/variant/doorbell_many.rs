@@ -2,42 +2,15 @@
 //! This project's `Gather`: a lane for each sender. Senders who trust each other share a segment;
 //! the others have one each.
 
-use super::depth;
+use super::doorbell::{Reading, buffer, lanes};
 use crate::channels::idle::poll;
 use crate::channels::link::{End, Link, Place};
 use crate::channels::many::{SENDERS, gather};
-use doorbell::channel::{Gather, Lanes, Message, SendError, Sender};
+use doorbell::channel::{Gather, SendError, Sender};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, socket};
 use doorbell::wait::{Adaptive, Futex, Wait};
 use std::sync::Arc;
-
-/// `lanes` lanes to one receiver.
-fn lanes<const S: usize>(lanes: usize) -> Result<Lanes, String> {
-    // Three eighths of a ring must take the message, and all of it `depth` of them.
-    let bytes = ((S + 16) * depth(S)).max((S + 64) * 3);
-    Lanes::new(lanes as u32, 1, bytes as u64).ok_or_else(|| format!("no {lanes} lanes of {bytes} bytes"))
-}
-
-/// How the bytes of a message are read.
-trait Reading<const S: usize>: Trust + Sized {
-    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S]));
-}
-
-impl<const S: usize> Reading<S> for Trusted {
-    #[inline(always)]
-    fn read(message: &Message<'_, Self>, _: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
-        read((&**message).try_into().expect("the size sent"));
-    }
-}
-
-impl<const S: usize> Reading<S> for Untrusted {
-    #[inline(always)]
-    fn read(message: &Message<'_, Self>, buffer: &mut [u8; S], read: impl FnOnce(&[u8; S])) {
-        assert_eq!(message.copy_to(buffer), S, "the size sent");
-        read(buffer);
-    }
-}
 
 /// One of the senders.
 struct Sends<T: Trust, W: Wait> {
@@ -92,17 +65,9 @@ impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
     }
 }
 
-fn receives<T: Trust, W: Wait, const S: usize>(
-    gather: Gather<T, W>,
-    polls: bool,
-    kept: Vec<Connection<T>>,
-) -> Receives<T, W, S> {
-    Receives { gather, polls, buffer: vec![0; S].try_into().expect("S bytes"), _kept: kept }
-}
-
 fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<Box<dyn Link>, String> {
     let segment =
-        Segment::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS)?)).map_err(|error| error.to_string())?;
+        Segment::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS, 1)?)).map_err(|error| error.to_string())?;
     let segment = Arc::new(segment);
     let theirs = (0..SENDERS as u32)
         .map(|lane| {
@@ -113,8 +78,10 @@ fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<B
             }
         })
         .collect();
-    let ours =
-        move || receives(Gather::<Trusted, W>::at_waiting_by(&segment, 0).expect("free"), polls, Vec::new());
+    let ours = move || {
+        let gather = Gather::<Trusted, W>::at_waiting_by(&segment, 0).expect("free");
+        Receives { gather, polls, buffer: buffer(), _kept: Vec::new() }
+    };
     gather::<S, Receives<Trusted, W, S>, _>(Place::Threads, ours, theirs)
 }
 
@@ -123,7 +90,7 @@ fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
     segments: usize,
     polls: bool,
 ) -> Result<Box<dyn Link>, String> {
-    let lanes = lanes::<S>(SENDERS / segments)?;
+    let lanes = lanes::<S>(SENDERS / segments, 1)?;
     let pairs = (0..SENDERS).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
     let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
     let theirs = theirs
@@ -148,7 +115,7 @@ fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
         for (number, connection) in connections.iter().enumerate() {
             gather.add(connection, (number / segments.len()) as u32).expect("free");
         }
-        receives(gather, polls, connections)
+        Receives { gather, polls, buffer: buffer(), _kept: connections }
     };
     gather::<S, Receives<T, W, S>, _>(Place::Processes, ours, theirs)
 }

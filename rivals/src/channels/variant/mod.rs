@@ -2,8 +2,6 @@
 //! The rivals, one file each. Each opens a link of both directions with room for at least [`depth`]
 //! messages, where one can choose.
 
-mod aeron;
-mod boost;
 mod doorbell;
 mod doorbell_many;
 mod hand_over;
@@ -92,8 +90,6 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             ours("doorbell, untrusted", Polls, doorbell::untrusted_polled::<S>),
             #[cfg(feature = "iceoryx2")]
             theirs("iceoryx2", Polls, iceoryx2::polled::<S>),
-            theirs("Aeron IPC", Polls, aeron::polled::<S>),
-            theirs("Boost message_queue", Polls, boost::polled::<S>),
             ours("doorbell, futex", Sleeps, doorbell::processes_futex::<S>),
             ours("doorbell, adaptive", Sleeps, doorbell::processes_adaptive::<S>),
             ours("doorbell, untrusted, adaptive", Sleeps, doorbell::untrusted_adaptive::<S>),
@@ -106,7 +102,6 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             theirs("Unix seqpacket", Sleeps, unix::seqpacket::<S>),
             theirs("pipe", Sleeps, pipe::blocking::<S>),
             theirs("POSIX mq", Sleeps, mq::blocking::<S>),
-            theirs("Boost message_queue", Sleeps, boost::blocking::<S>),
             many(ours("doorbell", Polls, doorbell_many::processes_polled::<S>)),
             many(ours("doorbell, untrusted", Polls, doorbell_many::untrusted_polled::<S>)),
             #[cfg(feature = "iceoryx2")]

@@ -91,7 +91,7 @@ pub fn variants() -> Vec<Variant> {
     let threads = |kind, name, open| Variant { name, kind, places: &[Place::Threads], open };
     let processes = |kind, name, open| Variant { name, kind, places: &[Place::Processes], open };
     vec![
-        anywhere(Planted, "planted: re-variants before it consumes", planted::rearms_first),
+        anywhere(Planted, "planted: re-arms before it consumes", planted::rearms_first),
         anywhere(Planted, "planted: forgets one wake-up of 500", planted::forgets),
         anywhere(Planted, "planted: a call that does not return", planted::stays),
         anywhere(Ours, "doorbell, adaptive", doorbell::adaptive),
