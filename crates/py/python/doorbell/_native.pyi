@@ -84,6 +84,13 @@ class Counts(TypedDict):
     slept: int
     woken: int
 
+@type_check_only
+class _Context:
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
 @final
 class Bell:
     """A handle of a bell. All handles of one bell hear every ring; each remembers by itself which it has heard.
@@ -207,7 +214,7 @@ class Segment:
         """Copies bytes out, once."""
 
 @final
-class Sender:
+class Sender(_Context):
     """The sending end of a lane. When it is closed or collected, the receiver gets all messages and is then told."""
 
     def send(self, message: Buffer, timeout: float | None = None) -> bool:
@@ -238,13 +245,9 @@ class Sender:
 
     def close(self) -> None: ...
     def _close_at_exit(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Receiver:
+class Receiver(_Context):
     """The receiving end of a lane. `for` and `async for` run over its messages until the sender leaves.
 
     When the sender has left, calls raise Closed; when it died or hung up without leaving, PeerGone: both after all that
@@ -279,13 +282,9 @@ class Receiver:
     def __iter__(self) -> Self: ...
     def __next__(self) -> bytes: ...
     def __aiter__(self) -> AsyncReceiver: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Slot:
+class Slot(_Context):
     """Room for a message: `memoryview(slot)` and `numpy.frombuffer(slot, dtype)` write there, until it is sent or given back. Then
     BufferError is raised while one of them is there.
 
@@ -300,13 +299,9 @@ class Slot:
 
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class View:
+class View(_Context):
     """A message where it lies in the ring: `memoryview(view)` reads it, until it is released.
 
     The sender cannot use its place before. Releasing fails with BufferError while memoryviews of it are there.
@@ -315,13 +310,9 @@ class View:
     def release(self) -> None: ...
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Gather:
+class Gather(_Context):
     """The receiving ends of many lanes: several senders, one receiver. Lanes are asked in turn, and messages of one sender
     come in order.
 
@@ -361,13 +352,9 @@ class Gather:
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[int, bytes]: ...
     def __aiter__(self) -> AsyncGather: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Publisher:
+class Publisher(_Context):
     """The publishing end of a broadcast: every subscriber sees every message from its admission on.
 
     What happens to one that is too slow is chosen for each: "hold back" makes the publisher wait for it, "drop" ends its
@@ -399,13 +386,9 @@ class Publisher:
     @property
     def longest(self) -> int: ...
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Subscriber:
+class Subscriber(_Context):
     """One subscription to a broadcast. `for` and `async for` run over its messages, each with how many were missed directly
     before it, until the publisher leaves. Dropped is raised when it was too slow.
     """
@@ -432,10 +415,6 @@ class Subscriber:
     def __iter__(self) -> Self: ...
     def __next__(self) -> tuple[bytes, int]: ...
     def __aiter__(self) -> AsyncSubscriber: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
 class Peer:
@@ -451,7 +430,7 @@ class Peer:
     def gid(self) -> int: ...
 
 @final
-class Connection:
+class Connection(_Context):
     """One peer met, and the segment shared with it. Closing it hangs up, once the ends of its lanes are gone too."""
 
     def bell(self, index: int) -> Bell: ...
@@ -472,13 +451,9 @@ class Connection:
         """None once closed."""
 
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
-class Host:
+class Host(_Context):
     """A path at which processes can meet this one: a Unix socket."""
 
     def __new__(
@@ -495,10 +470,6 @@ class Host:
         """Readable when a process wants to meet."""
 
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
 
 @final
 class Pending:
@@ -528,7 +499,7 @@ def inherit(*, most_memory: int = 1 << 30, most_eventfds: int = ..., patience: f
     """The child's part of a rendezvous with its parent, with limits as `join` has. Works once."""
 
 @disjoint_base
-class Service:
+class Service(_Context):
     """A name, and the clients that came to it. What is wrong with a client ends that client, and no other."""
 
     def __new__(
@@ -567,10 +538,6 @@ class Service:
         """A file that is readable when there may be something, once a call that does not wait has found nothing."""
 
     def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
     def _accept(self, timeout: float | None = None) -> tuple[Sender, Receiver, int, _Ends] | None: ...
     def _ends(self, client: int) -> _Ends: ...
     def _watch(self) -> list[int]:

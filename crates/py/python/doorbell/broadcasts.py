@@ -8,14 +8,12 @@ import socket
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
 from multiprocessing import context, reduction
-from types import TracebackType
 from typing import Any, Self
 
 from ._native import Closed, Host, Publisher, RendezvousError, Segment, Subscriber, join
-from .copies import Given, Life
-from .objects import load, parts
+from .ends import Closes, Given, Life, Receives
+from .objects import parts
 
 # How long a worker that was started may take until it is there.
 PATIENCE = 300.0
@@ -57,7 +55,7 @@ class _Expected:
 GLANCE = 0.05
 
 
-class BroadcastSender:
+class BroadcastSender(Closes):
     """Sends each message to all workers. Waits for one that is slow, and for none that has gone."""
 
     def __init__(self, capacity: int, workers: int) -> None:
@@ -151,16 +149,8 @@ class BroadcastSender:
         self._stop_listening()
         self._publisher.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
-
-
-class BroadcastReceiver:
+class BroadcastReceiver(Receives):
     """One worker's end, of the process that first uses it. `for` runs over its messages until the sender leaves.
 
     Sleeps between steps, but for a short while in which the next message is due, as the last ones say: it spins for at most eight
@@ -207,35 +197,11 @@ class BroadcastReceiver:
         came = self._native_end().recv(timeout)
         return came and came[0]
 
-    def recv_object(self, timeout: float | None = None) -> Any:
-        """The next object; its large buffers cannot be written to. TimeoutError if `timeout` seconds went by first."""
-        message = self.recv(timeout)
-        if message is None:
-            raise TimeoutError("no object came in time")
-        return load(message)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while True:
-            try:
-                message = self.recv()
-            except Closed:
-                return
-            if message is not None:
-                yield message
-
     def close(self) -> None:
         """Leaves: the sender does not wait for this worker any more."""
         self._life = None
         if self._subscriber is not None:
             self._subscriber.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
 
 
 # Of ends that were pickled to be sent somewhere.

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Who has a copy of an end, or is about to have one."""
+"""What ends of channels and of broadcasts have in common."""
 
 import os
 import select
 import threading
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+from ._native import Closed
+from .objects import load
 
 
 class Life:
@@ -51,3 +56,43 @@ class Given:
                 starting[thread] = start, attributes
         self._starting = starting
         return bool(starting)
+
+
+class Closes:
+    """Is closed behind a `with`."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+
+class Receives(Closes):
+    """What `recv` gives."""
+
+    def recv(self, timeout: float | None = None) -> bytes | None:
+        """A copy of the next message. None if `timeout` seconds went by first."""
+        raise NotImplementedError
+
+    def recv_object(self, timeout: float | None = None) -> Any:
+        """The next object that was sent by `send_object`; its large buffers cannot be written to. TimeoutError if
+        `timeout` seconds went by first. Unpickling runs what the sender chose: ends are in no stranger's hands."""
+        message = self.recv(timeout)
+        if message is None:
+            raise TimeoutError("no object came in time")
+        return load(message)
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            try:
+                message = self.recv()
+            except Closed:
+                return
+            if message is not None:
+                yield message

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from multiprocessing import context, reduction, util
 from os import PathLike
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from ._native import (
@@ -28,8 +27,8 @@ from ._native import (
     _Unopened,
 )
 from .aio import AsyncGather, AsyncReceiver, until
-from .copies import Given, Life
-from .objects import load, parts
+from .ends import Closes, Given, Life, Receives
+from .objects import parts
 
 Users = Literal["same", "anyone"] | Sequence[int]
 """With whose processes memory is shared: this process's user and root, anyone whom the socket file's rights let through, or users by
@@ -65,7 +64,7 @@ def _have_copies(ends: "list[_End]") -> None:
         end._watch()
 
 
-class _End:
+class _End(Closes):
     """One end of a channel. A process that has a copy of it, forked or pickled, takes the end itself when it first uses
     it: an end that another process uses is refused, until that process closes it or ends."""
 
@@ -173,14 +172,6 @@ class _End:
                 partner._partners.add(copy)
             return copy
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         _have_copies([self, *self._partners])
         files = [reduction.DupFd(number) for number in self._segment._descriptors()]
@@ -263,7 +254,7 @@ class ChannelSender(_End):
         return True
 
 
-class ChannelReceiver(_End):
+class ChannelReceiver(_End, Receives):
     """The receiving end of a channel. `for` and `async for` run over its messages until all senders that came have left, and, if there
     is a place for another, nobody is left who could come."""
 
@@ -286,23 +277,6 @@ class ChannelReceiver(_End):
         """A copy of the next message, if there is one."""
         message: bytes | None = self._ours().try_recv()
         return message
-
-    def recv_object(self, timeout: float | None = None) -> Any:
-        """The next object that was sent by `send_object`; its large buffers cannot be written to. TimeoutError if `timeout` seconds went
-        by first. Unpickling runs what the sender chose: an end of `channel` is in no stranger's hands."""
-        message = self.recv(timeout)
-        if message is None:
-            raise TimeoutError("no object came in time")
-        return load(message)
-
-    def __iter__(self) -> Iterator[bytes]:
-        while True:
-            try:
-                message = self.recv()
-            except Closed:
-                return
-            if message is not None:
-                yield message
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         end = self._ours()
@@ -363,7 +337,7 @@ def channel(capacity: int = 65536, *, senders: int = 1) -> tuple[ChannelSender, 
     return sender, receiver
 
 
-class Duplex:
+class Duplex(Closes):
     """Both directions to one process: what `connect` gives, and `Service.accept`. `for` and `async for` run over its messages
     until the other process has left or died."""
 
@@ -419,14 +393,6 @@ class Duplex:
         self.sender.close()
         self.receiver.close()
         self._ends.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
 
 
 class UnopenedEnd:
