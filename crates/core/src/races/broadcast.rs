@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of a publisher that overwrites with a subscriber that copies.
 
-use super::platform::{caught, explore_bounded};
+use super::platform::{caught, explore_bounded, without};
 use crate::channel::broadcast::{Complete, Log, Next, Publisher, Steps, Subscriber};
 use crate::index::Capacity;
 use loom::sync::Arc;
@@ -114,30 +114,14 @@ fn publish_and_copy() {
     explore_bounded(|| publish_twice_and_copy::<Complete>(2));
 }
 
-struct WriteBeforeFloor;
-impl Steps for WriteBeforeFloor {
-    const FLOOR_BEFORE_WRITE: bool = false;
-}
-
-/// A subscriber jumped to the floor and found a tail behind it: this model's own find.
-struct NoReleaseOfFloor;
-impl Steps for NoReleaseOfFloor {
-    const RELEASE_FLOOR: bool = false;
-}
-
-struct NoFenceAfterFloor;
-impl Steps for NoFenceAfterFloor {
-    const FENCE_AFTER_FLOOR: bool = false;
-}
-
-struct NoFenceBeforeCheck;
-impl Steps for NoFenceBeforeCheck {
-    const FENCE_BEFORE_CHECK: bool = false;
-}
-
-struct NoReleaseOfTail;
-impl Steps for NoReleaseOfTail {
-    const RELEASE_TAIL: bool = false;
+without! {
+    Steps:
+    WriteBeforeFloor: FLOOR_BEFORE_WRITE;
+    /// A subscriber jumped to the floor and found a tail behind it: this model's own find.
+    NoReleaseOfFloor: RELEASE_FLOOR;
+    NoFenceAfterFloor: FENCE_AFTER_FLOOR;
+    NoFenceBeforeCheck: FENCE_BEFORE_CHECK;
+    NoReleaseOfTail: RELEASE_TAIL;
 }
 
 /// What the subscriber says to nonsense, or this test to a wrong copy: both end in a panic here.

@@ -2,7 +2,7 @@
 //! The protocol with one step left out or moved: each time the model
 //! checker must report the lost wake-up.
 
-use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explore_bounded};
+use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, caught, explore_bounded, without};
 use crate::wake::broken::{
     announce, announce_with_load_and_store, clear_shared_bit, count_and_announce, wait_until,
 };
@@ -66,44 +66,16 @@ fn publish_twice_and_token_wait_twice<N: Steps + 'static, W: Steps + 'static>() 
     notifier.join().unwrap();
 }
 
-struct NoFenceInAnnounce;
-impl Steps for NoFenceInAnnounce {
-    const FENCE_IN_ANNOUNCE: bool = false;
-}
-
-struct NoFenceInListen;
-impl Steps for NoFenceInListen {
-    const FENCE_IN_LISTEN: bool = false;
-}
-
-struct NoNewEpoch;
-impl Steps for NoNewEpoch {
-    const NEW_EPOCH: bool = false;
-}
-
-struct NoArm;
-impl Steps for NoArm {
-    const ARM: bool = false;
-}
-
-struct NoCheckAfterArm;
-impl Steps for NoCheckAfterArm {
-    const CHECK_AFTER_ARM: bool = false;
-}
-
-struct ArmBeforeConsume;
-impl Steps for ArmBeforeConsume {
-    const CONSUME_BEFORE_ARM: bool = false;
-}
-
-struct ArmBeforeTicket;
-impl Steps for ArmBeforeTicket {
-    const TICKET_BEFORE_ARM: bool = false;
-}
-
-struct EpochBeforeTaking;
-impl Steps for EpochBeforeTaking {
-    const TAKE_BEFORE_EPOCH: bool = false;
+without! {
+    Steps:
+    NoFenceInAnnounce: FENCE_IN_ANNOUNCE;
+    NoFenceInListen: FENCE_IN_LISTEN;
+    NoNewEpoch: NEW_EPOCH;
+    NoArm: ARM;
+    NoCheckAfterArm: CHECK_AFTER_ARM;
+    ArmBeforeConsume: CONSUME_BEFORE_ARM;
+    ArmBeforeTicket: TICKET_BEFORE_ARM;
+    EpochBeforeTaking: TAKE_BEFORE_EPOCH;
 }
 
 /// The control: with every step in its place the same races end well.

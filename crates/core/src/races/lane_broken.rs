@@ -2,7 +2,7 @@
 //! The lane with one step left out or moved: each time the model checker must report it.
 
 use super::lane::{Lane, half_used, sending};
-use super::platform::{Futex, caught, explore_bounded};
+use super::platform::{Futex, caught, explore_bounded, without};
 use crate::channel::lane::{Complete, Steps};
 use crate::wake::{self, Waiter, WaiterSlot, wait_until};
 use loom::sync::atomic::Ordering;
@@ -11,29 +11,13 @@ const DATA_RACE: &str = "Causality violation";
 const LOST_WAKE_UP: &str = "deadlock";
 const WRONG_MESSAGE: &str = "assertion `left == right` failed";
 
-struct NoReleaseInPublish;
-impl Steps for NoReleaseInPublish {
-    const RELEASE_IN_PUBLISH: bool = false;
-}
-
-struct NoAcquireInNext;
-impl Steps for NoAcquireInNext {
-    const ACQUIRE_IN_NEXT: bool = false;
-}
-
-struct ClearAfterPublish;
-impl Steps for ClearAfterPublish {
-    const CLEAR_BEFORE_PUBLISH: bool = false;
-}
-
-struct NoReleaseInRelease;
-impl Steps for NoReleaseInRelease {
-    const RELEASE_IN_RELEASE: bool = false;
-}
-
-struct NoHurdle;
-impl Steps for NoHurdle {
-    const KEEP_HURDLE: bool = false;
+without! {
+    Steps:
+    NoReleaseInPublish: RELEASE_IN_PUBLISH;
+    NoAcquireInNext: ACQUIRE_IN_NEXT;
+    ClearAfterPublish: CLEAR_BEFORE_PUBLISH;
+    NoReleaseInRelease: RELEASE_IN_RELEASE;
+    NoHurdle: KEEP_HURDLE;
 }
 
 /// Four messages went before, so that the ring holds their words.
@@ -131,9 +115,9 @@ fn writing_over_the_skip_that_began_the_ring_again_is_caught() {
     caught(LOST_WAKE_UP, begin_again_and_send_twice::<NoHurdle>);
 }
 
-struct NoFenceInAnnounce;
-impl wake::Steps for NoFenceInAnnounce {
-    const FENCE_IN_ANNOUNCE: bool = false;
+without! {
+    wake::Steps:
+    NoFenceInAnnounce: FENCE_IN_ANNOUNCE;
 }
 
 #[test]

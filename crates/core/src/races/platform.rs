@@ -7,6 +7,17 @@ use loom::sync::{Condvar, Mutex};
 use std::process::Command;
 use std::string::String;
 
+/// The protocol without one step each: a type, and the step that it leaves out or moves.
+macro_rules! without {
+    ($steps:path: $($(#[$doc:meta])* $broken:ident: $step:ident;)+) => {
+        $($(#[$doc])* struct $broken;
+        impl $steps for $broken {
+            const $step: bool = false;
+        })+
+    };
+}
+pub(super) use without;
+
 /// A bell with a futex queue, two eventfds, and a count as the thing one waits for.
 pub(super) struct Bell {
     pub(super) words: WakeWords,

@@ -3,7 +3,7 @@
 //! and remembers that it was readable until the task says that it has seen that. The task may be
 //! dropped in the middle of a wait.
 
-use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded};
+use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded, without};
 use crate::wake::broken::listen;
 use crate::wake::{Complete, Steps, Waiter, WaiterSlot, wait_until};
 use loom::sync::atomic::Ordering;
@@ -124,9 +124,10 @@ fn forgetting_that_the_file_was_readable_after_listening_is_caught() {
     caught("deadlock", || publish_twice_and_await_twice::<Complete>(0, Forget::AfterListening));
 }
 
-struct ArmBeforeConsume;
-impl Steps for ArmBeforeConsume {
-    const CONSUME_BEFORE_ARM: bool = false;
+without! {
+    Steps:
+    ArmBeforeConsume: CONSUME_BEFORE_ARM;
+    NoCheckAfterArm: CHECK_AFTER_ARM;
 }
 
 #[test]
@@ -134,11 +135,6 @@ fn arming_before_consuming_the_token_is_caught_where_a_task_awaits() {
     caught("deadlock", || {
         publish_twice_and_await_twice::<ArmBeforeConsume>(0, Forget::BeforeListening);
     });
-}
-
-struct NoCheckAfterArm;
-impl Steps for NoCheckAfterArm {
-    const CHECK_AFTER_ARM: bool = false;
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! The barrier of the kernel is a lock here (`platform`): the model
 //! checker has none that one thread runs in another.
 
-use super::platform::{Bell, Futex, caught, explore_bounded};
+use super::platform::{Bell, Futex, caught, explore_bounded, without};
 use crate::wake::{Complete, Steps, Waiter, WaiterSlot, broken};
 use loom::sync::Arc;
 use loom::thread;
@@ -59,19 +59,15 @@ fn publish_unfenced_and_end_and_publish_and_wait_for_one_and_for_both() {
     explore_bounded(race::<Complete>(2, begin_and_publish_and_end_and_publish));
 }
 
-struct NoBarrier;
-impl Steps for NoBarrier {
-    const BARRIER: bool = false;
+without! {
+    Steps:
+    NoBarrier: BARRIER;
+    NoFenceInBegin: FENCE_IN_BEGIN;
 }
 
 #[test]
 fn waiting_without_the_barrier_that_an_unfenced_notifier_needs_is_caught() {
     caught(LOST_WAKE_UP, race::<NoBarrier>(1, begin_and_publish));
-}
-
-struct NoFenceInBegin;
-impl Steps for NoFenceInBegin {
-    const FENCE_IN_BEGIN: bool = false;
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters of whom one is woken.
 
-use super::platform::{caught, explore, explore_within};
+use super::platform::{caught, explore, explore_within, without};
 use crate::wake_one::{Complete, SleepOne, Steps, WakeOne};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -113,9 +113,12 @@ fn a_put_each_of_two_and_two_takes() {
     });
 }
 
-struct NoFenceInAnnounce;
-impl Steps for NoFenceInAnnounce {
-    const FENCE_IN_ANNOUNCE: bool = false;
+without! {
+    Steps:
+    NoFenceInAnnounce: FENCE_IN_ANNOUNCE;
+    NoFenceInTake: FENCE_IN_TAKE;
+    NoNewEpoch: NEW_EPOCH;
+    TicketAfterLook: TICKET_BEFORE_LOOK;
 }
 
 #[test]
@@ -123,29 +126,14 @@ fn without_the_fence_of_the_notifier_a_wake_up_is_lost() {
     caught("deadlock", put_and_take::<NoFenceInAnnounce, Complete>);
 }
 
-struct NoFenceInTake;
-impl Steps for NoFenceInTake {
-    const FENCE_IN_TAKE: bool = false;
-}
-
 #[test]
 fn without_the_fence_of_the_waiter_a_wake_up_is_lost() {
     caught("deadlock", put_and_take::<Complete, NoFenceInTake>);
 }
 
-struct NoNewEpoch;
-impl Steps for NoNewEpoch {
-    const NEW_EPOCH: bool = false;
-}
-
 #[test]
 fn without_a_new_epoch_a_waiter_sleeps_through_its_wake() {
     caught("deadlock", put_and_take::<NoNewEpoch, Complete>);
-}
-
-struct TicketAfterLook;
-impl Steps for TicketAfterLook {
-    const TICKET_BEFORE_LOOK: bool = false;
 }
 
 #[test]
