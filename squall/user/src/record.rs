@@ -75,6 +75,11 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// What was done in one space, in memory that was there.
+    pub(crate) fn of(subject: &'static str, tasks: usize, turns: usize, done: usize) -> Self {
+        Self { subject, tasks, turns, done, space_changes: Some(0), bytes: 0, moves: 0 }
+    }
+
     /// Prints it; ends the program if what was done is not what was to be done.
     pub(crate) fn print(&self, counted: Counted) {
         let (changes, flushes) = (counted[SPACE_CHANGES], counted[FLUSHES]);

@@ -31,15 +31,6 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
     }
     let end = Reading::end();
     let bytes = bytes_each(&before, tasks);
-    let record = Record {
-        subject: "call",
-        tasks,
-        turns,
-        done: turn::taken(),
-        space_changes: Some(0),
-        bytes,
-        moves: 0,
-    };
-    record.print(begin.until(&end));
+    Record { bytes, ..Record::of("call", tasks, turns, turn::taken()) }.print(begin.until(&end));
     true
 }

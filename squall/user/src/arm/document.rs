@@ -103,9 +103,7 @@ pub(crate) fn coroutines(tasks: usize, used: usize, queue: Queue, whole: bool) -
         (true, Queue::Rotating) => "document-life",
         (true, Queue::Head) => "document-life-head",
     };
-    let record =
-        Record { subject, tasks, turns: 0, done: turn::taken(), space_changes: Some(0), bytes: 0, moves };
-    record.print(begin.until(&end));
+    Record { moves, ..Record::of(subject, tasks, 0, turn::taken()) }.print(begin.until(&end));
     true
 }
 
@@ -176,8 +174,7 @@ pub(crate) fn side(tasks: usize, what: usize, me: usize, parent: usize) -> ! {
         call(Call::Yield, [0; 4]);
         let subject = if queue == Queue::Rotating { "document-process" } else { "document-process-head" };
         let (done, moves) = (all_done.load(Relaxed) as usize, all_moves.load(Relaxed) as usize);
-        let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes: 0, moves };
-        record.print(begin.until(&end));
+        Record { space_changes: None, moves, ..Record::of(subject, tasks, 0, done) }.print(begin.until(&end));
         over.store(1, Release);
     }
     // The end of a process is no switch: neither may come before the last reading.

@@ -22,8 +22,7 @@ pub(crate) enum Child {
 pub(crate) fn run(subject: &'static str, tasks: usize, child: Child) -> bool {
     let measured = lives(tasks, child).and_then(|_| lives(tasks, child));
     let Some((done, bytes, counted)) = measured else { return false };
-    let record = Record { subject, tasks, turns: 0, done, space_changes: None, bytes, moves: 0 };
-    record.print(counted);
+    Record { space_changes: None, bytes, ..Record::of(subject, tasks, 0, done) }.print(counted);
     true
 }
 

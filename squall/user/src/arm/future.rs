@@ -42,16 +42,7 @@ async fn body(index: usize, turns: usize) {
     if let Some(begin) = begin {
         let end = Reading::end();
         let (tasks, bytes) = (TASKS.load(Relaxed), BYTES.load(Relaxed));
-        let record = Record {
-            subject: "future",
-            tasks,
-            turns,
-            done: turn::taken(),
-            space_changes: Some(0),
-            bytes,
-            moves: 0,
-        };
-        record.print(begin.until(&end));
+        Record { bytes, ..Record::of("future", tasks, turns, turn::taken()) }.print(begin.until(&end));
     }
 }
 
@@ -69,8 +60,6 @@ pub(crate) fn lives(tasks: usize) -> bool {
     let done = run_all(first);
     let end = Reading::end();
     let bytes = bytes_each(&before, tasks);
-    let record =
-        Record { subject: "life-future", tasks, turns: 0, done, space_changes: Some(0), bytes, moves: 0 };
-    record.print(begin.until(&end));
+    Record { bytes, ..Record::of("life-future", tasks, 0, done) }.print(begin.until(&end));
     true
 }

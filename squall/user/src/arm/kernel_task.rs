@@ -15,15 +15,7 @@ pub(crate) fn run(tasks: usize, turns: usize) -> bool {
     if done < 0 {
         return false;
     }
-    let record = Record {
-        subject: "kernel-task",
-        tasks,
-        turns,
-        done: done as usize,
-        space_changes: Some(0),
-        bytes: 4096,
-        moves: 0,
-    };
+    let record = Record { bytes: 4096, ..Record::of("kernel-task", tasks, turns, done as usize) };
     // As the kernel counted between two points of its own.
     let mut counted = begin.until(&end);
     counted[INSTRUCTIONS] = instructions;

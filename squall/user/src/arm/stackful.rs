@@ -52,14 +52,6 @@ extern "C" fn measure<const KEPT: usize>(_: usize) {
     turn::take_all::<KEPT>(turns, yield_now);
     let end = Reading::end();
     let bytes = BYTES.load(Relaxed);
-    let record = Record {
-        subject: if KEPT == 0 { "stackful" } else { "stackful-keeping-12" },
-        tasks,
-        turns,
-        done: turn::taken(),
-        space_changes: Some(0),
-        bytes,
-        moves: 0,
-    };
-    record.print(begin.until(&end));
+    let subject = if KEPT == 0 { "stackful" } else { "stackful-keeping-12" };
+    Record { bytes, ..Record::of(subject, tasks, turns, turn::taken()) }.print(begin.until(&end));
 }
