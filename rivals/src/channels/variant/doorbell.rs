@@ -9,7 +9,7 @@ use crate::channels::link::{End, Link, Place, link};
 use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender, TypedReceiver, TypedSender};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Offer, Segment, socket};
-use doorbell::wait::{Adaptive, Futex, Wait};
+use doorbell::wait::{Adaptive, Wait};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -289,31 +289,11 @@ pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
     threads::<S, _>(|segment, out, back| Waiting(Pair::<_, Adaptive, S>::at(segment, out, back)))
 }
 
-fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
+pub fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
     processes::<S, T, _>(|connection, out, back| Polled(Pair::attach(connection, out, back)))
 }
 
-fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
+pub fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
 -> Result<Box<dyn Link>, String> {
     processes::<S, T, _>(|connection, out, back| Waiting(Pair::<_, W, S>::attach(connection, out, back)))
-}
-
-pub fn processes_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    polled::<S, Trusted>()
-}
-
-pub fn processes_futex<const S: usize>() -> Result<Box<dyn Link>, String> {
-    waiting::<S, Trusted, Futex>()
-}
-
-pub fn processes_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    waiting::<S, Trusted, Adaptive>()
-}
-
-pub fn untrusted_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    polled::<S, Untrusted>()
-}
-
-pub fn untrusted_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    waiting::<S, Untrusted, Adaptive>()
 }

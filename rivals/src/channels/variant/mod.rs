@@ -17,6 +17,8 @@ mod values;
 
 use crate::channels::link::{Kind, Link, Place};
 use crate::library::{Crossbeam, CrossfireMany, CrossfirePair, Flume, Kanal};
+use ::doorbell::peer::{Trusted, Untrusted};
+use ::doorbell::wait::{Adaptive, Futex};
 
 /// How a side waits. Only what waits alike is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -86,13 +88,13 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
             many(theirs("flume", SpinsThenSleeps, values::many_blocking::<S, Flume>)),
         ],
         Place::Processes => vec![
-            ours("doorbell", Polls, doorbell::processes_polled::<S>),
-            ours("doorbell, untrusted", Polls, doorbell::untrusted_polled::<S>),
+            ours("doorbell", Polls, doorbell::polled::<S, Trusted>),
+            ours("doorbell, untrusted", Polls, doorbell::polled::<S, Untrusted>),
             #[cfg(feature = "iceoryx2")]
             theirs("iceoryx2", Polls, iceoryx2::polled::<S>),
-            ours("doorbell, futex", Sleeps, doorbell::processes_futex::<S>),
-            ours("doorbell, adaptive", Sleeps, doorbell::processes_adaptive::<S>),
-            ours("doorbell, untrusted, adaptive", Sleeps, doorbell::untrusted_adaptive::<S>),
+            ours("doorbell, futex", Sleeps, doorbell::waiting::<S, Trusted, Futex>),
+            ours("doorbell, adaptive", Sleeps, doorbell::waiting::<S, Trusted, Adaptive>),
+            ours("doorbell, untrusted, adaptive", Sleeps, doorbell::waiting::<S, Untrusted, Adaptive>),
             theirs("futex, by hand", Sleeps, hand_over::blocking::<S>),
             #[cfg(feature = "iceoryx2")]
             theirs("iceoryx2 with event", Sleeps, iceoryx2::event::<S>),
@@ -133,11 +135,11 @@ pub fn streams<const S: usize>() -> Vec<Rival> {
         ours("send, recv", Threads, SpinsThenSleeps, doorbell::threads_adaptive::<S>),
         ours("batches", Threads, Polls, doorbell::threads_batched::<S>),
         ours("values, in batches", Threads, Polls, doorbell::threads_values::<S>),
-        ours("push, try_recv", Processes, Polls, doorbell::processes_polled::<S>),
-        ours("send, recv", Processes, SpinsThenSleeps, doorbell::processes_adaptive::<S>),
+        ours("push, try_recv", Processes, Polls, doorbell::polled::<S, Trusted>),
+        ours("send, recv", Processes, SpinsThenSleeps, doorbell::waiting::<S, Trusted, Adaptive>),
         ours("batches", Processes, Polls, doorbell::processes_batched::<S>),
         ours("values, in batches", Processes, Polls, doorbell::processes_values::<S>),
-        ours("untrusted: push, try_recv", Processes, Polls, doorbell::untrusted_polled::<S>),
+        ours("untrusted: push, try_recv", Processes, Polls, doorbell::polled::<S, Untrusted>),
     ]
 }
 

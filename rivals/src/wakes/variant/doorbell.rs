@@ -6,7 +6,7 @@ use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use doorbell::peer::Trusted;
 use doorbell::rendezvous::{Offer, Segment, socket};
-use doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Spin, Wait, Yield};
+use doorbell::wait::{Futex, Wait};
 use doorbell::{Bell, BellFd, WaitError};
 use rustix::event::epoll;
 use std::num::NonZeroU32;
@@ -96,7 +96,7 @@ fn open<W: Waiter + 'static>(
     Ok(Opened { notifiers: theirs.into_iter().map(join).collect(), watch })
 }
 
-fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result<Opened, String> {
+pub fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result<Opened, String> {
     open(place, notifiers, |segment| ByBell::<W>(segment.bell_waiting_by(0).expect("one bell")))
 }
 
@@ -106,30 +106,6 @@ fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String
         let more = if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
         ByEpoll { epoll: Epoll::new(&file, more), file, edge }
     })
-}
-
-pub fn adaptive(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Adaptive>(place, notifiers)
-}
-
-pub fn futex(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Futex>(place, notifiers)
-}
-
-pub fn eventfd(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Eventfd>(place, notifiers)
-}
-
-pub fn io_uring(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<IoUring>(place, notifiers)
-}
-
-pub fn yielding(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Yield>(place, notifiers)
-}
-
-pub fn spin(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by::<Spin>(place, notifiers)
 }
 
 pub fn epoll_level(place: Place, notifiers: usize) -> Result<Opened, String> {

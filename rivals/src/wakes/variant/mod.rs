@@ -20,6 +20,7 @@ mod tokio;
 use crate::library::{Crossbeam, CrossfireMany, Flume, Kanal, StdMpsc, Thingbuf};
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
+use ::doorbell::wait::{Adaptive, Eventfd, Futex, IoUring, Spin, Yield};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use serde::{Deserialize, Serialize};
@@ -94,12 +95,12 @@ pub fn variants() -> Vec<Variant> {
         anywhere(Planted, "planted: re-arms before it consumes", planted::rearms_first),
         anywhere(Planted, "planted: forgets one wake-up of 500", planted::forgets),
         anywhere(Planted, "planted: a call that does not return", planted::stays),
-        anywhere(Ours, "doorbell, adaptive", doorbell::adaptive),
-        anywhere(Ours, "doorbell, futex", doorbell::futex),
-        anywhere(Ours, "doorbell, eventfd", doorbell::eventfd),
-        anywhere(Ours, "doorbell, io_uring", doorbell::io_uring),
-        anywhere(Ours, "doorbell, yield", doorbell::yielding),
-        anywhere(Ours, "doorbell, spin", doorbell::spin),
+        anywhere(Ours, "doorbell, adaptive", doorbell::by::<Adaptive>),
+        anywhere(Ours, "doorbell, futex", doorbell::by::<Futex>),
+        anywhere(Ours, "doorbell, eventfd", doorbell::by::<Eventfd>),
+        anywhere(Ours, "doorbell, io_uring", doorbell::by::<IoUring>),
+        anywhere(Ours, "doorbell, yield", doorbell::by::<Yield>),
+        anywhere(Ours, "doorbell, spin", doorbell::by::<Spin>),
         anywhere(Ours, "doorbell, epoll", doorbell::epoll_level),
         anywhere(Ours, "doorbell, epoll edge", doorbell::epoll_edge),
         anywhere(Ours, "doorbell channels, adaptive", doorbell_channel::adaptive),
