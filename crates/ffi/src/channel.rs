@@ -629,21 +629,35 @@ pub unsafe extern "C" fn doorbell_receiver_copy(
             return Ok(came(None::<()>, |()| {}));
         };
         out.put(length);
-        if length > size {
-            return Err(Failure::too_long(length, size));
-        }
-        if length > 0 {
-            // SAFETY: `size` bytes are valid for writes (contract),
-            // and `length` is not more; zeroed, so initialised.
-            let to = unsafe {
-                to.write_bytes(0, length);
-                std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
-            };
-            receiver.copy(to);
-        }
+        // SAFETY: the header's contract.
+        unsafe { copy(to, size, length, |to| receiver.copy(to)) }?;
         receiver.release();
         Ok(came(Some(()), |()| {}))
     })
+}
+
+/// Has `copy` copy the `length` bytes of a message to `to`, if they fit the `size` bytes there.
+///
+/// # Safety
+/// So many bytes are valid for writes.
+pub(crate) unsafe fn copy(
+    to: *mut c_void,
+    size: usize,
+    length: usize,
+    copy: impl FnOnce(&mut [u8]) -> usize,
+) -> Result<(), Failure> {
+    if length > size {
+        return Err(Failure::too_long(length, size));
+    }
+    if length > 0 {
+        // SAFETY: by contract, and `length` is not more; zeroed, so initialised.
+        let to = unsafe {
+            to.write_bytes(0, length);
+            std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
+        };
+        copy(to);
+    }
+    Ok(())
 }
 
 /// A file for poll(), epoll and event loops. It is readable when there is something to receive,

@@ -2,6 +2,7 @@
 //! Many senders, one receiver.
 
 use crate::bell::at;
+use crate::channel::copy;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
 use crate::pointer::{Out, free, lent};
@@ -375,18 +376,8 @@ pub unsafe extern "C" fn doorbell_gather_copy(
             }
         };
         out.put(length);
-        if length > size {
-            return Err(Failure::too_long(length, size));
-        }
-        if length > 0 {
-            // SAFETY: `size` bytes are valid for writes (contract),
-            // and `length` is not more; zeroed, so initialised.
-            let to = unsafe {
-                to.write_bytes(0, length);
-                std::slice::from_raw_parts_mut(to.cast::<u8>(), length)
-            };
-            gather.copy(to);
-        }
+        // SAFETY: the header's contract.
+        unsafe { copy(to, size, length, |to| gather.copy(to)) }?;
         gather.release();
         Ok(came(Some(()), |()| {}))
     })

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on an eventfd that only this waiter takes tokens from.
 
-use super::{Asleep, MADE, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, MADE, Wait, WaitEntry, after_signal, interruptible, sleep_by, woken};
 use crate::bell_state::BellState;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use std::cell::Cell;
@@ -50,14 +50,8 @@ pub(crate) fn sleep(
         entry.listener.slots.take_eventfd()?;
     }
     let file_is_ready = Cell::new(false);
-    let waited = with_waiters(entries, slot, |waiters| {
-        let mut sleeper = Sleeper { entries, files, file_is_ready: &file_is_ready, deadline };
-        wait_until(waiters, &mut sleeper, || file_is_ready.get() || ready())
-    })?;
-    for entry in entries {
-        entry.listener.counters.slept(waited);
-    }
-    Ok(waited.ready)
+    let sleeper = Sleeper { entries, files, file_is_ready: &file_is_ready, deadline };
+    sleep_by(entries, slot, sleeper, || file_is_ready.get() || ready())
 }
 
 fn slot(entry: &WaitEntry<'_>) -> WaiterSlot {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word, at once.
 
-use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, sleep_by, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot};
 use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::ClockId;
@@ -39,15 +39,7 @@ pub(crate) fn sleep(
     ready: impl FnMut() -> bool,
     deadline: Option<Deadline>,
 ) -> Result<bool, WaitError> {
-    let waited = with_waiters(
-        entries,
-        |_| WaiterSlot::FUTEX,
-        |waiters| wait_until(waiters, &mut Sleeper { entries, deadline }, ready),
-    )?;
-    for entry in entries {
-        entry.listener.counters.slept(waited);
-    }
-    Ok(waited.ready)
+    sleep_by(entries, |_| WaiterSlot::FUTEX, Sleeper { entries, deadline }, ready)
 }
 
 struct Sleeper<'a, 'b> {

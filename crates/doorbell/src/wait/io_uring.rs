@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sleeping on the futex word through io_uring (Linux 6.7).
 
-use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, with_waiters, woken};
+use super::{Asleep, Wait, WaitEntry, after_signal, interruptible, sleep_by, woken};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot};
 use io_uring::{opcode, types};
 use rustix::io::Errno;
 use rustix::thread::futex::{Flags, WaitFlags};
@@ -43,15 +43,7 @@ impl Wait for IoUring {
                 errno: Errno::from_io_error(&error).unwrap_or(Errno::NOSYS),
             })?),
         };
-        let waited = with_waiters(
-            entries,
-            |_| WaiterSlot::FUTEX,
-            |waiters| wait_until(waiters, &mut Sleeper { ring, entries, deadline }, ready),
-        )?;
-        for entry in entries {
-            entry.listener.counters.slept(waited);
-        }
-        Ok(waited.ready)
+        sleep_by(entries, |_| WaiterSlot::FUTEX, Sleeper { ring, entries, deadline }, ready)
     }
 }
 

@@ -44,7 +44,7 @@ use crate::bell_state::BellState;
 use crate::counters::Counters;
 use crate::deadline::Deadline;
 use crate::error::WaitError;
-use doorbell_core::wake::{Slept, Waiter, WaiterSlot};
+use doorbell_core::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 pub(crate) use waiter_slot::MADE;
@@ -164,17 +164,51 @@ fn woken(deadline: Option<Deadline>) -> Slept {
     if deadline.is_some_and(|deadline| deadline.passed()) { Slept::TimedOut } else { Slept::Woken }
 }
 
-/// Runs `run` with one protocol waiter for each wait entry, all on waiter slots that `slot` names.
-fn with_waiters<R>(
+/// Looks until `ready`, after a `pause` each time, and at the clock after so many looks.
+#[inline]
+fn look(
+    entries: &[WaitEntry<'_>],
+    mut ready: impl FnMut() -> bool,
+    deadline: Option<Deadline>,
+    looks_per_glance: u32,
+    pause: impl Fn(),
+) -> Result<bool, WaitError> {
+    if ready() {
+        return Ok(true);
+    }
+    loop {
+        for _ in 0..looks_per_glance {
+            pause();
+            if ready() {
+                entries.iter().for_each(|entry| entry.listener.counters.spun_and_hit());
+                return Ok(true);
+            }
+        }
+        if deadline.is_some_and(|deadline| deadline.passed()) {
+            return Ok(ready());
+        }
+    }
+}
+
+/// Sleeps by the protocol until `ready`, with one protocol waiter for each wait entry, all on waiter
+/// slots that `slot` names.
+fn sleep_by(
     entries: &[WaitEntry<'_>],
     slot: impl Fn(&WaitEntry<'_>) -> WaiterSlot,
-    run: impl FnOnce(&mut [Waiter<'_>]) -> R,
-) -> R {
-    // One bell is the case whose cost counts: no allocation.
-    if let [entry] = entries {
-        return run(&mut [Waiter::new(&entry.state.record().wake, slot(entry))]);
+    mut sleeper: impl Sleep<Error = WaitError>,
+    ready: impl FnMut() -> bool,
+) -> Result<bool, WaitError> {
+    fn waiter<'a>(entry: &'a WaitEntry<'_>, slot: WaiterSlot) -> Waiter<'a> {
+        Waiter::new(&entry.state.record().wake, slot)
     }
-    let mut waiters: Vec<_> =
-        entries.iter().map(|entry| Waiter::new(&entry.state.record().wake, slot(entry))).collect();
-    run(&mut waiters)
+    let waited = match entries {
+        // The case whose cost counts: no allocation.
+        [entry] => wait_until(&mut [waiter(entry, slot(entry))], &mut sleeper, ready),
+        _ => {
+            let mut waiters: Vec<_> = entries.iter().map(|entry| waiter(entry, slot(entry))).collect();
+            wait_until(&mut waiters, &mut sleeper, ready)
+        }
+    }?;
+    entries.iter().for_each(|entry| entry.listener.counters.slept(waited));
+    Ok(waited.ready)
 }

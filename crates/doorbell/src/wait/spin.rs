@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Spinning: the processor waits.
 
-use super::{Wait, WaitEntry};
+use super::{Wait, WaitEntry, look};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
@@ -23,25 +23,9 @@ impl Wait for Spin {
     fn wait(
         &mut self,
         entries: &mut [WaitEntry<'_>],
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
-        if ready() {
-            return Ok(true);
-        }
-        loop {
-            for _ in 0..LOOKS_PER_GLANCE {
-                std::hint::spin_loop();
-                if ready() {
-                    for entry in entries {
-                        entry.listener.counters.spun_and_hit();
-                    }
-                    return Ok(true);
-                }
-            }
-            if deadline.is_some_and(|deadline| deadline.passed()) {
-                return Ok(ready());
-            }
-        }
+        look(entries, ready, deadline, LOOKS_PER_GLANCE, std::hint::spin_loop)
     }
 }

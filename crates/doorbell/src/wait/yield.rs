@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Yielding: the processor waits, but lets others go first.
 
-use super::{Wait, WaitEntry};
+use super::{Wait, WaitEntry, look};
 use crate::deadline::Deadline;
 use crate::error::WaitError;
 
@@ -17,24 +17,10 @@ impl Wait for Yield {
     fn wait(
         &mut self,
         entries: &mut [WaitEntry<'_>],
-        mut ready: impl FnMut() -> bool,
+        ready: impl FnMut() -> bool,
         deadline: Option<Deadline>,
     ) -> Result<bool, WaitError> {
-        if ready() {
-            return Ok(true);
-        }
-        loop {
-            rustix::thread::sched_yield();
-            if ready() {
-                for entry in entries {
-                    entry.listener.counters.spun_and_hit();
-                }
-                return Ok(true);
-            }
-            // A yield costs ten times as much as a glance at the clock.
-            if deadline.is_some_and(|deadline| deadline.passed()) {
-                return Ok(ready());
-            }
-        }
+        // A yield costs ten times as much as a glance at the clock.
+        look(entries, ready, deadline, 1, rustix::thread::sched_yield)
     }
 }
