@@ -441,8 +441,8 @@ class Connection(_Context):
         """Takes the receiving end of a lane. The connection may be closed: the end keeps the connection."""
 
     def subscribe(self, lane: int) -> Subscriber:
-        """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that for up to 30 seconds. The
-        connection may be closed."""
+        """Subscribes at the peer, which calls `Publisher.admit` with the same lane; waits for that for up to 30 seconds, one call
+        at a time. The connection may be closed."""
 
     @property
     def segment(self) -> Segment: ...
