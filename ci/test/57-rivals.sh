@@ -3,7 +3,7 @@
 # The contests' own tests, one round of the bell's, some seconds of the stress for lost wake-ups, and the programs in C that other
 # tools' figures are held to. That both sides of every bar get through is the test, and that the stress finds what is planted and
 # nothing else. What they measure on a busy machine is printed, not judged.
-# Inputs: rivals/Cargo.toml rivals/Cargo.lock rivals/build.rs rivals/src rivals/bell rivals/channels
+# Inputs: rivals/Cargo.toml rivals/Cargo.lock rivals/build.rs rivals/src rivals/peers
 # Inputs: crate:doorbell crate:doorbell-verdict
 # Long: another workspace, and every rival in turn.
 set -euo pipefail
