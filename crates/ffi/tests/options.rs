@@ -29,7 +29,7 @@ const ALL: &[Options] = &[
         rust: ("doorbell/src/service/mod.rs", "ListenOptions"),
         c: "doorbell_listen_options",
         cpp: "listen_options",
-        python: &[(STUB, "class Service:"), (WORDS, "def listen(")],
+        python: &[(STUB, "class Service(_Context):"), (WORDS, "def listen(")],
         renamed: &[],
         only_rust: &[],
     },
