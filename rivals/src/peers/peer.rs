@@ -112,11 +112,8 @@ pub fn all(setup: &Setup) -> Vec<Comparison> {
     let command = format!("core-to-core-latency 5000 300 -c {one},{other} --csv");
     let line = theirs(&program(setup, &command), |text| {
         // The matrix as CSV: its one configuration that holds a number.
-        let cells = text.lines().filter(|line| line.contains(',')).flat_map(|line| line.split(','));
-        cells
-            .filter_map(|cell| cell.trim().parse().ok())
-            .next()
-            .with_context(|| format!("no figure in: {text}"))
+        let mut cells = text.lines().filter(|line| line.contains(',')).flat_map(|line| line.split(','));
+        cells.find_map(|cell| cell.trim().parse().ok()).with_context(|| format!("no figure in: {text}"))
     });
     let ours = format!(
         "switch line-cas --contexts threads --cpus {one},{other} --placement two-cores --batch 5000 --count 1500000"

@@ -289,11 +289,11 @@ pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
     threads::<S, _>(|segment, out, back| Waiting(Pair::<_, Adaptive, S>::at(segment, out, back)))
 }
 
-pub fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
+pub(super) fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
     processes::<S, T, _>(|connection, out, back| Polled(Pair::attach(connection, out, back)))
 }
 
-pub fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
+pub(super) fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
 -> Result<Box<dyn Link>, String> {
     processes::<S, T, _>(|connection, out, back| Waiting(Pair::<_, W, S>::attach(connection, out, back)))
 }
