@@ -41,7 +41,8 @@ impl Sender {
         Ok(Self { index: index.unsigned_abs(), process: std::process::id(), _open: open })
     }
 
-    /// Connects to all of `descriptors`, in their order, or to none. A set of receivers is a slice of what this gives:
+    /// Connects to all of `descriptors`, in their order, or to none. A set of receivers is a slice
+    /// of what this gives:
     ///
     /// ```
     /// use user_interrupts::{Backend, Receiver, Sender, start};
@@ -61,7 +62,9 @@ impl Sender {
     /// # Errors
     ///
     /// As [`Sender::connect`], of the first that could not be connected to.
-    pub fn connect_all<'d, D: AsFd + 'd>(descriptors: impl IntoIterator<Item = &'d D>) -> io::Result<Vec<Self>> {
+    pub fn connect_all<'d, D: AsFd + 'd>(
+        descriptors: impl IntoIterator<Item = &'d D>,
+    ) -> io::Result<Vec<Self>> {
         descriptors.into_iter().map(Self::connect).collect()
     }
 

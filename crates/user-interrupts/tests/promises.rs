@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use user_interrupts::{Backend, CONNECTIONS, Calls, Pending, Polled, Receiver, Sender, StartError, Style, VECTORS};
+use user_interrupts::{
+    Backend, CONNECTIONS, Calls, Pending, Polled, Receiver, Sender, StartError, Style, VECTORS,
+};
 
 /// Long enough for anything that comes at all.
 const NEVER: Duration = Duration::from_secs(30);

@@ -98,7 +98,7 @@ static void in_child(void)
 
 static int cannot_follow_forks;
 
-/* Before anything is chosen: another thread may be choosing when this one forks, and the child may choose, too. */
+/* Before anything is chosen: when a thread forks another may be choosing, as the child may. */
 __attribute__((constructor)) static void follows_forks(void)
 {
 	cannot_follow_forks = pthread_atfork(before_fork, in_parent, in_child);

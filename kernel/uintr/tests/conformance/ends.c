@@ -267,7 +267,10 @@ static void forks_itself(unsigned int number, void *argument)
 	handler(number, argument);
 }
 
-/* Before the library does: what is called in the parent is called in this order, and the library's locks are held yet. */
+/*
+ * Before the library does: what is called in the parent is called in this order, and the library's
+ * locks are held yet.
+ */
 __attribute__((constructor(101))) static void sends_in_forks(void)
 {
 	CHECK(!pthread_atfork(NULL, sends_behind_the_making_of_a_child, NULL));

@@ -89,7 +89,10 @@ static void was_written_before(void)
 	CHECK(handled == 1);
 }
 
-/* By signals a thread sends, which may be late, but not out of order: behind @mark's vector there is nothing more of before. */
+/*
+ * By signals a thread sends, which may be late, but not out of order: behind @mark's vector there
+ * is nothing more of before.
+ */
 static void has_heard_all_before(int mark)
 {
 	last_vector = -1;

@@ -47,7 +47,7 @@ static unsigned long throttled(void)
 	return all;
 }
 
-/* CPU 1 has its tick and gets on with its work, whatever is sent there from CPU 2, until the flood ends. */
+/* CPU 1 has its tick and gets on with its work, whatever is sent there from CPU 2. */
 static void gets_on_in_a_flood(void)
 {
 	uint64_t before;
@@ -129,8 +129,8 @@ static void *sleeps_over_and_over(void *number)
 	return NULL;
 }
 
-/* One interrupt for each sleep, which its thread comes back to by the scheduler's leave: it has its tick, too. */
-static void a_flood_of_sleepers_leaves_the_cpu_its_tick(void)
+/* One interrupt for each sleep, to which a thread comes back by the scheduler's leave alone. */
+static void a_flood_of_sleepers_does_too(void)
 {
 	uint64_t before;
 
@@ -153,7 +153,7 @@ static void a_flood_of_sleepers_leaves_the_cpu_its_tick(void)
 }
 
 const struct life polled_floods[] = {
-	{ .name = "a flood of sleepers leaves the CPU its tick", .run = a_flood_of_sleepers_leaves_the_cpu_its_tick },
+	{ .name = "a flood of sleepers leaves the CPU its tick", .run = a_flood_of_sleepers_does_too },
 	{ .name = "a flood leaves the CPU its tick", .run = a_flood_leaves_the_cpu_its_tick },
 	{ 0 },
 };
