@@ -64,17 +64,16 @@ if [ ! -e /dev/uintr ]; then
     says "200 knocks answered (signals: emulated"
 fi
 
-step "6.12: the driver that vm loads: bells whose waiters are woken by SENDUIPI; user interrupts beside a futex, none lost"
+step "6.12: the driver that vm loads: the Rust crate's promises; bells whose waiters are woken by SENDUIPI; user interrupts beside a futex, none lost"
 "$doorbell" vm build --accel uintr --kernel 6.12 --driver >/dev/null 2>&1
-bells=$(cargo test --quiet --locked --workspace --all-features --test user_interrupts --no-run --message-format json | python3 -c '
+cargo test --quiet --locked --workspace --all-features --test user_interrupts --test promises --no-run --message-format json | python3 -c '
 import json, sys
 for each in map(json.loads, sys.stdin):
-    if each.get("executable") and each["target"]["name"] == "user_interrupts":
-        print(each["executable"])')
-objcopy --strip-debug "$bells" "$scratch/bells"
+    if each.get("executable") and each["target"]["name"] in ["user_interrupts", "promises"]:
+        print(each["executable"], each["target"]["name"])' | while read -r program name; do objcopy --strip-debug "$program" "$scratch/$name"; done
 objcopy --strip-debug "$(dirname "$doorbell")/examples/turns" "$scratch/turns"
-"$doorbell" vm shell --accel uintr --kernel 6.12 --driver --cpus 2 --carry "$scratch/bells" --carry "$scratch/turns" \
-    -c "$scratch/bells --test-threads 1 --nocapture && $scratch/turns 5 2000" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
+"$doorbell" vm shell --accel uintr --kernel 6.12 --driver --cpus 2 --carry "$scratch/promises" --carry "$scratch/user_interrupts" --carry "$scratch/turns" \
+    -c "$scratch/promises && $scratch/user_interrupts --test-threads 1 --nocapture && $scratch/turns 5 2000" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
 says "hardware: the CPU's own"
 says "turns, all registers kept (hardware: "
 says "test result: ok. 7 passed"
@@ -186,7 +185,7 @@ guest --kernel 7.3 --cpus 4 --define UINTR_DELAYS '
 '
 ! grep '^not ok' "$scratch/said" || fail "$(cat "$scratch/said")"
 [ "$(grep -c "none lost$" "$scratch/said")" = 5 ] && [ "$(grep -c "none lost, in 16 shapes" "$scratch/said")" = 4 ] || fail "$(cat "$scratch/said")"
-for case in "a flood leaves the CPU its tick" "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR" \
+for case in "a flood leaves the CPU its tick" "a flood of sleepers leaves the CPU its tick" "waiting in a time namespace" "who is frozen sleeps on" "a core is dumped to its end" "io_uring_enter(2) ends with EINTR" \
     "io_uring polls for good"; do
     grep -qx "ok [0-9]* - $case" "$scratch/said" || fail "'$case' was not tried"
 done

@@ -13,7 +13,7 @@
 //! | let this thread be interrupted | [`Receiver`] |
 //! | name a vector to others | [`Receiver::vector`], a descriptor to be passed or inherited |
 //! | be told in an event loop, without a handler | [`Polled`] |
-//! | interrupt | [`Sender`] |
+//! | interrupt one, or a set | [`Sender`], [`Sender::send_all`] |
 //! | be interrupted by a timer, or by what is written to an eventfd | [`Receiver::timer`], [`Receiver::eventfd`] |
 //! | hold interrupts off, and sleep until one comes | [`Receiver::mask`], [`Receiver::wait`] |
 //!

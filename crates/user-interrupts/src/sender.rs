@@ -41,6 +41,39 @@ impl Sender {
         Ok(Self { index: index.unsigned_abs(), process: std::process::id(), _open: open })
     }
 
+    /// Connects to all of `descriptors`, in their order, or to none. A set of receivers is a slice
+    /// of what this gives:
+    ///
+    /// ```
+    /// use user_interrupts::{Backend, Receiver, Sender, start};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # start(&[Backend::Hardware, Backend::Signals]).map_err(std::io::Error::other)?;
+    /// let receiver = Receiver::counting()?;
+    /// let vectors = (0..8).map(|n| receiver.vector(n)).collect::<Result<Vec<_>, _>>()?;
+    /// let senders = Sender::connect_all(&vectors)?;
+    /// Sender::send_all(&senders[2..5]);
+    /// receiver.unmask();
+    /// assert_eq!(receiver.take(), 1 << 2 | 1 << 3 | 1 << 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Sender::connect`], of the first that could not be connected to.
+    pub fn connect_all<'d, D: AsFd + 'd>(
+        descriptors: impl IntoIterator<Item = &'d D>,
+    ) -> io::Result<Vec<Self>> {
+        descriptors.into_iter().map(Self::connect).collect()
+    }
+
+    /// [Sends](Sender::send) to each, in their order.
+    #[inline]
+    pub fn send_all<'s>(senders: impl IntoIterator<Item = &'s Self>) {
+        senders.into_iter().for_each(Self::send);
+    }
+
     /// Sends: one instruction behind one test, with hardware. Nothing, if the receiver has ended. A vector that was
     /// [revoked](crate::Receiver::revoke) is SIGSEGV, by signals as well.
     #[inline]

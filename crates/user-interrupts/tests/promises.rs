@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use user_interrupts::{Backend, Calls, Pending, Polled, Receiver, Sender, StartError, Style, VECTORS};
+use user_interrupts::{
+    Backend, CONNECTIONS, Calls, Pending, Polled, Receiver, Sender, StartError, Style, VECTORS,
+};
 
 /// Long enough for anything that comes at all.
 const NEVER: Duration = Duration::from_secs(30);
@@ -299,6 +301,25 @@ fn what_cannot_be_is_refused_with_the_errors_of_the_manual() {
     // The thread may be another receiver once the first has ended.
     drop(own);
     drop(receiver());
+}
+
+#[test]
+fn many_are_connected_to_at_once_or_none_and_a_set_of_them_is_sent_to() {
+    let receiver = receiver();
+    let mut vectors: Vec<OwnedFd> = (0..VECTORS).map(|n| receiver.vector(n).unwrap()).collect();
+    let senders = Sender::connect_all(&vectors).unwrap();
+    Sender::send_all(&senders[10..60]);
+    Sender::send_all(senders.iter().step_by(63));
+    receiver.unmask();
+    assert_eq!(receiver.take(), ((1 << 50) - 1) << 10 | 1 | 1 << 63);
+    receiver.mask();
+    drop(senders);
+    // More than a process may be connected to, were those before the wrong one kept.
+    vectors.push(std::fs::File::open("/dev/null").unwrap().into());
+    for _ in 0..=CONNECTIONS / usize::from(VECTORS) {
+        let error = Sender::connect_all(&vectors).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP));
+    }
 }
 
 #[test]

@@ -353,21 +353,8 @@ static void *waits(void *number)
 static void await(int r, int s, unsigned long number)
 {
 	struct lane *lane = &shared->lanes[r][s];
-	int64_t deadline = 0;
-	unsigned long spins = 0;
-
-	while (atomic_load_explicit(&lane->seen, memory_order_acquire) < number) {
-		if (++spins % 256)
-			continue;
-		if (s % 2)
-			sched_yield();
-		else
-			usleep(lot(100));
-		if (!deadline)
-			deadline = now() + want.lost_after * 1000000000ll;
-		else if (now() > deadline)
-			fail("LOST: %s, sender %d: %lu sent, %lu seen", shape_of[r]->name, s, number, lane->seen);
-	}
+	if (!comes_to(&lane->seen, number, s % 2, want.lost_after))
+		fail("LOST: %s, sender %d: %lu sent, %lu seen", shape_of[r]->name, s, number, lane->seen);
 }
 
 static atomic_long senders_left;

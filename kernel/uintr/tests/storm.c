@@ -202,22 +202,8 @@ static void *receive(void *number)
 
 static void await(struct lane *lane, unsigned long number, int r, int s, int l)
 {
-	int64_t deadline = 0;
-	unsigned long spins = 0;
-
-	while (atomic_load_explicit(&lane->seen, memory_order_acquire) < number) {
-		if (++spins % 256)
-			continue;
-		/* Half of them leave the CPU to whom they wait for. */
-		if (s % 2)
-			sched_yield();
-		else
-			usleep(lot(100));
-		if (!deadline)
-			deadline = now() + want.lost_after * 1000000000ll;
-		else if (now() > deadline)
-			fail("LOST: receiver %d, sender %d, lane %d: %lu sent, %lu seen", r, s, l, number, lane->seen);
-	}
+	if (!comes_to(&lane->seen, number, s % 2, want.lost_after))
+		fail("LOST: receiver %d, sender %d, lane %d: %lu sent, %lu seen", r, s, l, number, lane->seen);
 }
 
 static void *sender(void *argument)

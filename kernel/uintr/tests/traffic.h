@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +78,33 @@ static inline bool move(int tid)
 	}
 	/* A CPU may be off-line, and a thread gone. */
 	return !sched_setaffinity(tid, sizeof(set), &set);
+}
+
+/*
+ * Until @seen is @number. False: it was waited for in vain for so many seconds, of which those do
+ * not count in which the machine stood still: a look counts for 10 ms at most.
+ */
+static inline bool comes_to(const atomic_ulong *seen, unsigned long number, bool yields, long seconds)
+{
+	int64_t last = now(), waited = 0;
+
+	for (unsigned long spins = 1; atomic_load_explicit(seen, memory_order_acquire) < number; spins++) {
+		int64_t gap;
+
+		if (spins % 256)
+			continue;
+		/* Half of them leave the CPU to whom they wait for. */
+		if (yields)
+			sched_yield();
+		else
+			usleep(lot(100));
+		gap = now() - last;
+		last += gap;
+		waited += gap < 10000000 ? gap : 10000000;
+		if (waited > seconds * 1000000000ll)
+			return atomic_load_explicit(seen, memory_order_acquire) >= number;
+	}
+	return true;
 }
 
 /* A fifth of a CPU, in pieces of up to 1 ms. */

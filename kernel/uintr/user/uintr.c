@@ -69,9 +69,10 @@ static void before_fork(void)
 {
 	struct held held;
 
-	uintr_holds_off(&held);
+	uintr_locks(&choosing, &held);
 	uintr_ipi_before_fork();
-	chosen()->before_fork();
+	if (chosen())
+		chosen()->before_fork();
 	forking = held;
 }
 
@@ -79,18 +80,28 @@ static void in_parent(void)
 {
 	struct held held = forking;
 
-	chosen()->in_parent();
+	if (chosen())
+		chosen()->in_parent();
 	uintr_ipi_in_parent();
-	uintr_lets_come(&held);
+	uintr_unlocks(&choosing, &held);
 }
 
 static void in_child(void)
 {
-	chosen()->in_child();
+	if (chosen())
+		chosen()->in_child();
 	uintr_ipi_in_child();
 	/* It is no receiver. */
 	forking.open = 0;
-	uintr_lets_come(&forking);
+	uintr_unlocks(&choosing, &forking);
+}
+
+static int cannot_follow_forks;
+
+/* Before anything is chosen: when a thread forks another may be choosing, as the child may. */
+__attribute__((constructor)) static void follows_forks(void)
+{
+	cannot_follow_forks = pthread_atfork(before_fork, in_parent, in_child);
 }
 
 static void end_of_thread(void *receives)
@@ -102,10 +113,10 @@ static void end_of_thread(void *receives)
 /* Under @choosing. */
 static int begin(int which, const char *why)
 {
-	int error = pthread_key_create(&thread_ends, end_of_thread);
+	int error = cannot_follow_forks;
 
 	if (!error)
-		error = pthread_atfork(before_fork, in_parent, in_child);
+		error = pthread_key_create(&thread_ends, end_of_thread);
 	if (error) {
 		snprintf(reason, sizeof(reason), "neither: %s", strerror(error));
 		return refuse(error);
@@ -141,18 +152,21 @@ static int choose(unsigned int backends, int begins)
 
 static int starts(unsigned int backends, int begins)
 {
-	int result;
+	struct held held;
+	int result, error;
 
 	if (backends & ~(UINTR_HARDWARE | UINTR_SIGNALS))
 		return refuse(EINVAL);
 	if (!backends)
 		backends = UINTR_HARDWARE | UINTR_SIGNALS;
-	pthread_mutex_lock(&choosing);
+	uintr_locks(&choosing, &held);
 	if (!uintr_chosen)
 		result = choose(backends, begins);
 	else
 		result = backends & uintr_chosen ? uintr_chosen : refuse(EBUSY);
-	pthread_mutex_unlock(&choosing);
+	error = errno;
+	uintr_unlocks(&choosing, &held);
+	errno = error;
 	return result;
 }
 
@@ -173,6 +187,7 @@ static const struct backend *started(void)
 	const struct backend *already = chosen();
 	const char *asked;
 	unsigned int backends = UINTR_HARDWARE;
+	struct held held;
 
 	if (already)
 		return already;
@@ -181,9 +196,9 @@ static const struct backend *started(void)
 		for (backends = 1; backends < 4 && strcmp(asked, words[backends]); backends++)
 			;
 		if (backends == 4) {
-			pthread_mutex_lock(&choosing);
+			uintr_locks(&choosing, &held);
 			snprintf(reason, sizeof(reason), "neither: UINTR_BACKEND is %.40s, and not hardware, signals or any", asked);
-			pthread_mutex_unlock(&choosing);
+			uintr_unlocks(&choosing, &held);
 			errno = EINVAL;
 			return NULL;
 		}

@@ -267,10 +267,18 @@ static void forks_itself(unsigned int number, void *argument)
 	handler(number, argument);
 }
 
+/*
+ * Before the library does: what is called in the parent is called in this order, and the library's
+ * locks are held yet.
+ */
+__attribute__((constructor(101))) static void sends_in_forks(void)
+{
+	CHECK(!pthread_atfork(NULL, sends_behind_the_making_of_a_child, NULL));
+}
+
 /* A handler that forks waits for no lock that the fork holds which it interrupted. */
 static void forks_in_a_handler_that_came_in_a_fork(void)
 {
-	CHECK(!pthread_atfork(NULL, sends_behind_the_making_of_a_child, NULL));
 	begins();
 	CHECK(uintr_handle(forks_itself, NULL, 0) == 0);
 	own_index = uintr_register_self(5, 0);
@@ -288,6 +296,24 @@ static void forks_in_a_handler_that_came_in_a_fork(void)
 		CHECK(uintr_unmasked());
 	}
 	CHECK(handled == 20);
+}
+
+static void *asks_what_it_could_start(void *nothing)
+{
+	while (!enough)
+		CHECK(uintr_can_start(backend) == (int)backend);
+	return nothing;
+}
+
+/* No child is left with a lock that a thread held which it does not have. */
+static void forks_while_another_thread_asks(void)
+{
+	pthread_t asking = on_thread(asks_what_it_could_start, NULL);
+
+	for (int i = 0; i < 100; i++)
+		CHECK(ends_well(on_child(begins)));
+	enough = true;
+	CHECK(!pthread_join(asking, NULL));
 }
 
 static volatile uint64_t *turns;
@@ -355,6 +381,7 @@ const struct item ends[] = {
 	{ "a receiver ends though a child of its process lives on", ends_though_a_child_lives_on, 0 },
 	{ "a receiver ends though a child has yet to execute", ends_though_a_child_has_yet_to_execute, 0 },
 	{ "a handler that comes in the middle of a fork may fork", forks_in_a_handler_that_came_in_a_fork, 0 },
+	{ "a child begins that was made while another thread asked", forks_while_another_thread_asks, 0 },
 	{ "a thread is cancelled while it unregisters", is_cancelled_while_it_unregisters, 0 },
 	{ "senders are killed anywhere", survives_killed_senders, 0 },
 	{ 0 },

@@ -158,7 +158,9 @@ static void sleeps_on_while_masked(void)
 	CHECK(read(pipe_ends[0], &byte, 1) == 1);
 	CHECK(handled == 0);
 	uintr_unmask();
-	await(1);
+	/* Asleep: who sends may not have seen it so yet. */
+	while (handled < 1)
+		usleep(1000);
 }
 
 static int two[2];

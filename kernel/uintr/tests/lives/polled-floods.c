@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What senders can take of the CPU of a loop. */
+/* What senders can take of the CPU of a loop, and of those that sleep with a handler. */
 #include "polled.h"
 
 #define FLOODED		64
@@ -47,6 +47,23 @@ static unsigned long throttled(void)
 	return all;
 }
 
+/* CPU 1 has its tick and gets on with its work, whatever is sent there from CPU 2. */
+static void gets_on_in_a_flood(void)
+{
+	uint64_t before;
+	long ticks;
+
+	runs_on(0);
+	on_thread(works, (void *)1);
+	on_thread(floods, (void *)2);
+	while (flooded < 1000)
+		sched_yield();
+	ticks = interrupts_of("LOC:", 1);
+	before = worked;
+	while (flooded < 5000 || interrupts_of("LOC:", 1) < ticks + 100 || worked == before)
+		sched_yield();
+}
+
 /*
  * A sender needs one instruction for each interrupt, whose vector comes before the
  * timer's: the CPU whose loop it keeps busy goes on, and none that it sends last is lost.
@@ -55,8 +72,7 @@ static void a_flood_leaves_the_cpu_its_tick(void)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLET }, told[FLOODED];
 	int loop = epoll_create1(0), files[FLOODED], seen = 0;
-	uint64_t before, number;
-	long ticks;
+	uint64_t number;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
 		skip("there are fewer than three CPUs");
@@ -71,14 +87,8 @@ static void a_flood_leaves_the_cpu_its_tick(void)
 		event.data.fd = i;
 		CHECK(!epoll_ctl(loop, EPOLL_CTL_ADD, files[i], &event));
 	}
-	runs_on(0);
-	on_thread(works, (void *)1);
-	on_thread(floods, (void *)2);
-	while (flooded < 1000)
-		sched_yield();
-	ticks = interrupts_of("LOC:", 1);
-	before = worked;
-	while (flooded < 5000 || interrupts_of("LOC:", 1) < ticks + 100 || worked == before || !throttled())
+	gets_on_in_a_flood();
+	while (!throttled())
 		sched_yield();
 	flood_ends = true;
 	/* Everything that was sent was noticed before this is over, or is noticed now. */
@@ -98,7 +108,52 @@ static void a_flood_leaves_the_cpu_its_tick(void)
 	}
 }
 
+static volatile int vector_of[FLOODED];
+static volatile uint64_t woken[FLOODED];
+
+static void *sleeps_over_and_over(void *number)
+{
+	long own = (long)number, file;
+
+	runs_on(1);
+	file = receive(0);
+	CHECK(file >= 0);
+	vector_of[own] = call(file, UINTR_VECTOR, 5);
+	CHECK(vector_of[own] > 0);
+	for (;;) {
+		_clui();
+		CHECK(wait_until(file, -1) == 0);
+		_stui();
+		woken[own]++;
+	}
+	return NULL;
+}
+
+/* One interrupt for each sleep, to which a thread comes back by the scheduler's leave alone. */
+static void a_flood_of_sleepers_does_too(void)
+{
+	uint64_t before;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 3)
+		skip("there are fewer than three CPUs");
+	for (long i = 0; i < FLOODED; i++) {
+		on_thread(sleeps_over_and_over, (void *)i);
+		while (!vector_of[i])
+			sched_yield();
+		CHECK(call(vector_of[i], UINTR_CONNECT, 0) == i);
+	}
+	gets_on_in_a_flood();
+	flood_ends = true;
+	for (int i = 0; i < FLOODED; i++) {
+		before = woken[i];
+		_senduipi(i);
+		while (woken[i] == before)
+			sched_yield();
+	}
+}
+
 const struct life polled_floods[] = {
+	{ .name = "a flood of sleepers leaves the CPU its tick", .run = a_flood_of_sleepers_does_too },
 	{ .name = "a flood leaves the CPU its tick", .run = a_flood_leaves_the_cpu_its_tick },
 	{ 0 },
 };
