@@ -53,7 +53,6 @@ pub mod section;
 pub mod sections;
 pub mod sentence;
 pub mod spin;
-pub mod study;
 pub mod style;
 pub mod subsection;
 pub mod summary;

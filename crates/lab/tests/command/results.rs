@@ -238,33 +238,3 @@ fn a_comparison_with_a_run_of_something_else_compares_nothing_and_says_so() {
     let found = told["verdict"]["findings"].as_array().unwrap();
     assert!(found.len() >= 2 && found.iter().all(|found| found["value"].is_null()), "{told}");
 }
-
-#[test]
-fn a_study_counts_verdicts_and_goes_on_where_its_file_ends() {
-    let stage = Stage::new();
-    let file = stage.path().join("study.json");
-    let arguments = [
-        "study",
-        "eventfd",
-        "--gap",
-        "0",
-        "--count",
-        "50",
-        "--blocks",
-        "4",
-        "--placement",
-        "unpinned",
-        "-q",
-        "--rounds",
-        "1",
-        "--file",
-        file.to_str().unwrap(),
-    ];
-    for rounds in 1..=2 {
-        doorbell(&stage, &arguments).assert().success();
-        let study: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        assert_eq!(study["rounds"].as_array().unwrap().len(), rounds);
-        assert_eq!(study["rounds"][0]["same"].as_array().unwrap().len(), 1);
-    }
-    doorbell(&stage, &[arguments.as_slice(), &["--slowdown", "7%"]].concat()).assert().code(2);
-}
