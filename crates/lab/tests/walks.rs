@@ -12,11 +12,11 @@ use std::time::Instant;
 
 use clap::ValueEnum as _;
 use doorbell_report::html::{Source, report};
-use doorbell_report::live::{Format, Look, metrics};
 use doorbell_report::picture::{Name, draw};
 use doorbell_report::result_text::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
+use doorbell_report::waiter_metrics::metrics;
 use doorbell_report::{comparison, export, judgement, top};
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use doorbell_results::record::{ResultFile, write};
@@ -248,13 +248,9 @@ fn no_look_at_processes_lets_their_names_be_obeyed() {
         let text = top::top(&now, None, &style);
         assert_eq!(obeyed(&text, &[]), None, "{text}");
     }
-    for format in [Format::Prometheus, Format::Openmetrics] {
-        let text = metrics(&now, &[], format);
-        assert!(text.contains("4711") && text.lines().all(|line| line.starts_with(['#', 'd'])), "{text}");
-        let comments = ["# "];
-        assert_eq!(obeyed(&text, &comments), None, "{text}");
-    }
-    for text in [json(&now).unwrap(), json(&Look::of(&now, None, &[])).unwrap()] {
-        assert_eq!(obeyed(&text, &[]), None, "{text}");
-    }
+    let text = metrics(&now);
+    assert!(text.contains("4711") && text.lines().all(|line| line.starts_with(['#', 'd'])), "{text}");
+    assert_eq!(obeyed(&text, &["# "]), None, "{text}");
+    let text = json(&now).unwrap();
+    assert_eq!(obeyed(&text, &[]), None, "{text}");
 }
