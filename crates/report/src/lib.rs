@@ -35,7 +35,6 @@ pub mod long_table;
 pub mod machines;
 pub mod matrices;
 pub mod net;
-pub mod not_built;
 pub mod notifications;
 pub mod pairs;
 pub mod pick;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::export::openmetrics::escape;
+use super::export::prometheus::escape;
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 
 /// A look as metrics, in Prometheus's text format.

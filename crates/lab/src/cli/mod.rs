@@ -214,7 +214,7 @@ verbs! {
     Claims of claims,
     /// Write a result in another tool's format
     ///
-    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus, parquet, or for github-action-benchmark, Bencher and benchstat.
+    /// csv, csv-bins, markdown, hgrm, hlog, classic, prometheus.
     Export of export,
     /// Print the JSON Schema of result files
     Schema of schema,

@@ -182,7 +182,6 @@ fn what_the_command_writes_goes_through_no_link_that_another_user_planted() {
         &["export", "csv", DATA, "-o", link],
         &["ping", "null", "--save-plan", link],
         &["ping", "null", "--count", "10", "--blocks", "1", "-o", link],
-        &["fleet", "merge", DATA, "-o", link],
         &["model", "futex", "--hazard", "lost-wake", "--svg", link],
     ] {
         let output = ended(&stage, args);
