@@ -58,7 +58,6 @@ const WRITERS: &[&str] = &[
     "show DATA/ping.json --format json",
     "compare DATA/ping.json DATA/ping-again.json",
     "compare DATA/ping.json DATA/ping-again.json --format junit",
-    "compare --machines DATA/ping.json DATA/ping-again.json",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if max>1ns",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if lost>0",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if max>1ns --format github",
