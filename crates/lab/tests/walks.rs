@@ -113,20 +113,6 @@ fn a_reader_who_left_changes_no_exit_status_and_is_not_mentioned() {
     );
 }
 
-/// What is measured and not read is not lost: it is where it would
-/// have gone without being asked for.
-#[test]
-fn a_result_that_nobody_read_is_the_last_one() {
-    let folder = tempfile::tempdir().unwrap();
-    run(
-        "ping null --gap 0 --count 5 --blocks 1 --placement unpinned --output -",
-        folder.path(),
-        [true, false],
-    );
-    let shown = run("show", folder.path(), [false, false]);
-    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-}
-
 /// Ends lines, turns text round, is a command of a terminal, of a build server and of Markdown.
 const HOSTILE: &str = "::error::x\r\u{1b}[31m\u{7f}\u{9b}\u{202e}a::b\n::set-output name=x::y\n##[error]`|* <b> a ##vso[x] \u{2028}";
 
