@@ -39,16 +39,10 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// The columns that say which run a line is from, so that tables of many machines can be read as one.
-pub const RUN: [&str; 7] = [
-    "experiment",
-    "started_at_unix_ns",
-    "tool_version",
-    "kernel",
-    "processor",
-    "product",
-    "hypervisor",
-];
+/// The columns that say which run a line is from, so that tables of many machines can be read as
+/// one.
+pub const RUN: [&str; 7] =
+    ["experiment", "started_at_unix_ns", "tool_version", "kernel", "processor", "product", "hypervisor"];
 
 /// The columns behind [`RUN`] that say which trial a line is from.
 pub const TRIAL: [&str; 32] = [
@@ -87,14 +81,10 @@ pub const TRIAL: [&str; 32] = [
 ];
 
 /// The columns behind [`TRIAL`] in the table of figures.
-pub const FIGURE: [&str; 4] = [
-    "quantity",
-    "statistic",
-    "value",
-    "unit",
-];
+pub const FIGURE: [&str; 4] = ["quantity", "statistic", "value", "unit"];
 
-/// The columns behind [`TRIAL`] in the table of bins: samples from `low_ns` to `high_ns`, both included.
+/// The columns behind [`TRIAL`] in the table of bins: samples from `low_ns` to `high_ns`, both
+/// included.
 pub const BIN: [&str; 5] = ["quantity", "low_ns", "high_ns", "count", "unit"];
 
 /// What the result is called: its name, or where it has none when it began.
@@ -249,42 +239,42 @@ fn run(result: &ResultFile) -> Vec<Value> {
 
 /// Every line of the table of bins: [`RUN`], [`TRIAL`], then [`BIN`].
 pub fn bins(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
-        let run = run(result);
-        let name: Rc<str> = name(result).into();
-        let unit = Value::text(&result.mark().map_or_else(|| "ns".to_owned(), |mark| format!("ns {mark}")));
-        let usable = |record: &doorbell_results::record::Record| {
-            // Figures of an implausible record never reach a table.
-            matches!(record.outcome, Outcome::Done | Outcome::Partial)
-        };
-        let records = result.records.iter().enumerate().filter(move |(_, record)| usable(record));
-        records.flat_map(move |(index, record)| {
-            let head = [run.clone(), trial(&name, index, record)].concat();
-            let unit = unit.clone();
-            record.series.iter().flat_map(move |(quantity, series)| {
-                let quantity = Value::text(quantity.name());
-                let bins: Vec<[Value; 3]> = series.decode().map_or_else(
-                    |_| Vec::new(),
-                    |histogram| {
-                        let ns = |ps: u64| Value::Real(ps as f64 / 1000.0);
-                        let bins = histogram.inner().iter_recorded().map(|bin| {
-                            let inner = histogram.inner();
-                            let ps = bin.value_iterated_to();
-                            let [low, high] = [inner.lowest_equivalent(ps), inner.highest_equivalent(ps)];
-                            [ns(low), ns(high), Value::Whole(bin.count_at_value())]
-                        });
-                        bins.collect()
-                    },
-                );
-                let (head, unit) = (head.clone(), unit.clone());
-                bins.into_iter().map(move |bin| {
-                    let mut line = head.clone();
-                    line.push(quantity.clone());
-                    line.extend(bin);
-                    line.push(unit.clone());
-                    line
-                })
+    let run = run(result);
+    let name: Rc<str> = name(result).into();
+    let unit = Value::text(&result.mark().map_or_else(|| "ns".to_owned(), |mark| format!("ns {mark}")));
+    let usable = |record: &doorbell_results::record::Record| {
+        // Figures of an implausible record never reach a table.
+        matches!(record.outcome, Outcome::Done | Outcome::Partial)
+    };
+    let records = result.records.iter().enumerate().filter(move |(_, record)| usable(record));
+    records.flat_map(move |(index, record)| {
+        let head = [run.clone(), trial(&name, index, record)].concat();
+        let unit = unit.clone();
+        record.series.iter().flat_map(move |(quantity, series)| {
+            let quantity = Value::text(quantity.name());
+            let bins: Vec<[Value; 3]> = series.decode().map_or_else(
+                |_| Vec::new(),
+                |histogram| {
+                    let ns = |ps: u64| Value::Real(ps as f64 / 1000.0);
+                    let bins = histogram.inner().iter_recorded().map(|bin| {
+                        let inner = histogram.inner();
+                        let ps = bin.value_iterated_to();
+                        let [low, high] = [inner.lowest_equivalent(ps), inner.highest_equivalent(ps)];
+                        [ns(low), ns(high), Value::Whole(bin.count_at_value())]
+                    });
+                    bins.collect()
+                },
+            );
+            let (head, unit) = (head.clone(), unit.clone());
+            bins.into_iter().map(move |bin| {
+                let mut line = head.clone();
+                line.push(quantity.clone());
+                line.extend(bin);
+                line.push(unit.clone());
+                line
             })
         })
+    })
 }
 
 /// Every line of the table of figures: [`RUN`], [`TRIAL`], then [`FIGURE`].

@@ -85,7 +85,10 @@ mod tests {
         for name in ["=HYPERLINK(\"http://x\")", "+1", "-1", "@SUM(A1)", "\t=1"] {
             let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
             result.name = Some(name.to_owned());
-            assert_eq!(rows(&Csv, &result)[0][column("result", &FIGURE)], format!("'{}", name.replace('\t', " ")));
+            assert_eq!(
+                rows(&Csv, &result)[0][column("result", &FIGURE)],
+                format!("'{}", name.replace('\t', " "))
+            );
         }
         assert_eq!(cell(&Value::Real(-1.5)), "-1.5");
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics as text, one a configuration, over all its blocks: in Prometheus's own format, which the node exporter's
-//! textfile collector, push gateways and promtool read. These take no OpenMetrics.
+//! Metrics as text, one a configuration, over all its blocks: in Prometheus's own format, which the
+//! node exporter's textfile collector, push gateways and promtool read. These take no OpenMetrics.
 //!
-//! No sample has a time of its own: who collects files (the node exporter's textfile collector, a push gateway) refuses
-//! those. When the run ended is a metric.
+//! No sample has a time of its own: who collects files (the node exporter's textfile collector, a
+//! push gateway) refuses those. When the run ended is a metric.
 
 use std::io::{self, Write};
 
@@ -18,12 +18,13 @@ use doorbell_verdict::answer::trusted;
 #[derive(Debug, Clone, Copy)]
 pub struct Prometheus;
 
-/// Upper bounds of the histogram's buckets: 1, 2 and 5 of every decade from 100 ns to 1 s. The same in every export, so that
-/// buckets of any number of runs and machines may be added up.
+/// Upper bounds of the histogram's buckets: 1, 2 and 5 of every decade from 100 ns to 1 s. The same
+/// in every export, so that buckets of any number of runs and machines may be added up.
 const DECADES_NS: std::ops::Range<i32> = 2..9;
 
-/// The columns that are no labels. All others tell one configuration from another, whatever the run: without one of them two series of a run
-/// would have one name, which whoever reads the text refuses.
+/// The columns that are no labels. All others tell one configuration from another, whatever the
+/// run: without one of them two series of a run would have one name, which whoever reads the text
+/// refuses.
 const NO_LABELS: [&str; 4] = ["result", "record", "block", "attempts"];
 
 impl Export for Prometheus {
@@ -127,7 +128,8 @@ fn family(out: &mut dyn Write, name: &str, kind: &str, help: &str) -> io::Result
     writeln!(out, "# HELP {name} {}", escape(help))
 }
 
-/// The label that says which run; an emulator's times carry a mark, or a dashboard would take them for a machine's.
+/// The label that says which run; an emulator's times carry a mark, or a dashboard would take them
+/// for a machine's.
 fn run(result: &ResultFile) -> String {
     let mark = result.mark().map_or_else(String::new, |mark| format!(",clock=\"{mark}\""));
     format!("run=\"{}\"{mark}", escape(&name(result)))
@@ -266,7 +268,8 @@ mod tests {
         assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
     }
 
-    /// p99 of two samples stood in a dashboard, and nothing of a run in which others had interfered with every trial, or that was cut.
+    /// p99 of two samples stood in a dashboard, and nothing of a run in which others had interfered
+    /// with every trial, or that was cut.
     #[test]
     fn what_the_count_does_not_support_is_left_out_and_how_the_run_went_is_told() {
         let mut result = sample::result(&[sample::configuration("futex")], 2, |_, _| 16_000.0);
