@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Each target is a line or two; what it does is in the script it names.
 
-.PHONY: run install install-c check test test-all tools soak peers study
+.PHONY: run install install-c check test test-all tools soak peers
 
 run:            ## build and run the survey
 	cargo run --release
@@ -29,6 +29,3 @@ soak: tools     ## what is long by nature: hours of stress, sanitizers, fuzzing
 
 peers:          ## install other tools from Debian and compare with them on this machine
 	ci/peers
-
-study:          ## how often a comparison of two runs is right on this machine
-	cargo run --release -- study futex eventfd pipe --gap 0 --placement same-core --rounds 34

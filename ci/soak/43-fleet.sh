@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# How the cost of `fleet merge`, `verdict` and `report` grows: simulated results of 1,000 to 100,000 hosts, each of some 27 kB (four records drawn from
+# How the cost of `fleet verdict` and `report` grows: simulated results of 1,000 to 100,000 hosts, each of some 27 kB (four records drawn from
 # those of two real runs), read by an optimised build; CPU time and the most memory held, by wait4(2). The files take 3 GB and are deleted.
 #   ci/soak/43-fleet.sh [HOSTS...]      [1000 10000 100000]; BUILT, if set, is an optimised program to use
 set -euo pipefail
@@ -30,14 +30,13 @@ for count in map(int, filter(None, hosts)) if any(hosts) else (1000, 10000, 1000
         with open(f"{out}/results/node{written:06}.json", "w") as file:
             size += file.write(text)
         written += 1
-    for verb, more in [("verdict", []), ("merge", ["-o", f"{out}/fleet"]), ("report", ["-o", f"{out}/pages", "--quiet"])]:
+    for verb, more in [("verdict", []), ("report", ["-o", f"{out}/pages", "--quiet"])]:
         with subprocess.Popen([doorbell, "fleet", verb, f"{out}/results", *more], stdout=subprocess.PIPE, text=True) as process:
             said = process.stdout.read()
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         # Some fail, which is a result.
         assert process.returncode in (0, 3), (verb, process.returncode, said[-500:])
-        made = "".join(f", {name} {os.path.getsize(f'{out}/fleet.{name}.parquet') / 1e6:.1f} MB" for name in ("figures", "bins")) if verb == "merge" else ""
         print(f"43-fleet: {count:,} results of {size / written / 1000:.1f} kB: {verb} {used.ru_utime + used.ru_stime:.1f} s of CPU time, "
-              f"{used.ru_maxrss / 1024:.0f} MB{made}", flush=True)
+              f"{used.ru_maxrss / 1024:.0f} MB", flush=True)
 PY

@@ -12,9 +12,9 @@ trap 'rm -rf "$out"' EXIT
 results=crates/lab/tests/data
 for name in ping ping-again survey; do
     cp "$results/$name.json" "$out/"
-    "$doorbell" export openmetrics "$out/$name.json" -o "$out/$name.prom"
-    "$doorbell" export parquet "$out/$name.json" -o "$out/$name.figures.parquet"
-    "$doorbell" export parquet-bins "$out/$name.json" -o "$out/$name.bins.parquet"
+    "$doorbell" export prometheus "$out/$name.json" -o "$out/$name.prom"
+    "$doorbell" export csv "$out/$name.json" -o "$out/$name.figures.csv"
+    "$doorbell" export csv-bins "$out/$name.json" -o "$out/$name.bins.csv"
 done
 "$(ci/readers)/bin/python" ci/readers.py "$out" book/queries.md
 

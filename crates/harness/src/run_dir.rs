@@ -156,23 +156,6 @@ fn parent() -> PathBuf {
     }
 }
 
-/// The folders of this user's runs whose first process is there.
-/// Nothing is locked, made or removed.
-pub fn running() -> Vec<PathBuf> {
-    let parent = parent();
-    let parents = std::iter::once(parent.clone()).chain(others_of(&parent)).filter(|path| is_ours(path));
-    let is_there = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str())?;
-        let process = name.split_once('-')?.0.parse::<u32>().ok()?;
-        Path::new(&format!("/proc/{process}")).exists().then_some(())
-    };
-    parents
-        .filter_map(|parent| fs::read_dir(parent).ok())
-        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
-        .filter(|path| is_there(path).is_some())
-        .collect()
-}
-
 /// Whether `path` is a folder of this user's that nobody else may enter.
 fn is_ours(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|made| {

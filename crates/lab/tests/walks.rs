@@ -12,11 +12,11 @@ use std::time::Instant;
 
 use clap::ValueEnum as _;
 use doorbell_report::html::{Source, report};
-use doorbell_report::live::{Format, Look, metrics};
 use doorbell_report::picture::{Name, draw};
 use doorbell_report::result_text::{Detail, shown};
 use doorbell_report::style::Style;
 use doorbell_report::verdict_format::FORMATS;
+use doorbell_report::waiter_metrics::metrics;
 use doorbell_report::{comparison, export, judgement, top};
 use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use doorbell_results::record::{ResultFile, write};
@@ -58,7 +58,6 @@ const WRITERS: &[&str] = &[
     "show DATA/ping.json --format json",
     "compare DATA/ping.json DATA/ping-again.json",
     "compare DATA/ping.json DATA/ping-again.json --format junit",
-    "compare --machines DATA/ping.json DATA/ping-again.json",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if max>1ns",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if lost>0",
     "check --baseline DATA/ping.json --from DATA/ping-again.json --fail-if max>1ns --format github",
@@ -112,20 +111,6 @@ fn a_reader_who_left_changes_no_exit_status_and_is_not_mentioned() {
         ended.is_superset(&[Some(0), Some(1), Some(2), Some(3)].into()),
         "verdicts of each kind: {ended:?}"
     );
-}
-
-/// What is measured and not read is not lost: it is where it would
-/// have gone without being asked for.
-#[test]
-fn a_result_that_nobody_read_is_the_last_one() {
-    let folder = tempfile::tempdir().unwrap();
-    run(
-        "ping null --gap 0 --count 5 --blocks 1 --placement unpinned --output -",
-        folder.path(),
-        [true, false],
-    );
-    let shown = run("show", folder.path(), [false, false]);
-    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
 }
 
 /// Ends lines, turns text round, is a command of a terminal, of a build server and of Markdown.
@@ -190,7 +175,7 @@ fn no_writer_lets_a_terminal_or_a_build_server_obey_what_a_file_holds() {
     let narrow = Style { width: 40, ..Style::PLAIN };
     for name in ["ping", "survey"] {
         let result = hostile(&std::fs::read_to_string(format!("{DATA}/{name}.json")).unwrap());
-        for format in export::all().iter().filter(|format| !format.name().starts_with("parquet")) {
+        for format in export::all() {
             let mut bytes = Vec::new();
             format.export(&result, &mut bytes).unwrap();
             let text = String::from_utf8(bytes).unwrap();
@@ -248,13 +233,9 @@ fn no_look_at_processes_lets_their_names_be_obeyed() {
         let text = top::top(&now, None, &style);
         assert_eq!(obeyed(&text, &[]), None, "{text}");
     }
-    for format in [Format::Prometheus, Format::Openmetrics] {
-        let text = metrics(&now, &[], format);
-        assert!(text.contains("4711") && text.lines().all(|line| line.starts_with(['#', 'd'])), "{text}");
-        let comments = ["# "];
-        assert_eq!(obeyed(&text, &comments), None, "{text}");
-    }
-    for text in [json(&now).unwrap(), json(&Look::of(&now, None, &[])).unwrap()] {
-        assert_eq!(obeyed(&text, &[]), None, "{text}");
-    }
+    let text = metrics(&now);
+    assert!(text.contains("4711") && text.lines().all(|line| line.starts_with(['#', 'd'])), "{text}");
+    assert_eq!(obeyed(&text, &["# "]), None, "{text}");
+    let text = json(&now).unwrap();
+    assert_eq!(obeyed(&text, &[]), None, "{text}");
 }

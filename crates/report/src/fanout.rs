@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Fan-outs: one line per variant with everything a round has, then
-//! what befell shared objects, then memory.
+//! events of shared objects, then memory.
 
 use super::axis;
 use super::columns::{Columns, dash};
@@ -171,7 +171,7 @@ fn rounds<'row>(row: &'row Row) -> impl Iterator<Item = &'row FanOut> {
     row.variant.usable().filter_map(|record| record.fanout.as_ref())
 }
 
-/// What befell receivers that share one object.
+/// Second and missed wake-ups of receivers that share one object.
 fn demonstrations(figures: &Figures) -> Vec<String> {
     let axes = axis::varying(figures.rows.iter().map(Row::configuration));
     let sum = |numbers: &[u64]| numbers.iter().fold(0_u64, |sum, number| sum.saturating_add(*number));

@@ -10,13 +10,6 @@ use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 use doorbell_results::schedule::Schedule;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ColumnType {
-    Text,
-    Whole,
-    Real,
-}
-
 /// One field of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -46,49 +39,53 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// The columns that say which trial a line is from.
-pub const TRIAL: [(&str, ColumnType); 32] = [
-    ("result", ColumnType::Text),
-    ("record", ColumnType::Whole),
-    ("block", ColumnType::Whole),
-    ("attempts", ColumnType::Whole),
-    ("outcome", ColumnType::Text),
-    ("mechanism", ColumnType::Text),
-    ("contexts", ColumnType::Text),
-    ("pattern", ColumnType::Text),
-    ("gap_ns", ColumnType::Whole),
-    ("receivers", ColumnType::Whole),
-    ("tasks", ColumnType::Whole),
-    ("yields", ColumnType::Whole),
-    ("batch", ColumnType::Whole),
-    ("timing", ColumnType::Text),
-    ("wait", ColumnType::Text),
-    ("wait_ns", ColumnType::Whole),
-    ("placement", ColumnType::Text),
-    ("cpu_first", ColumnType::Whole),
-    ("cpu_second", ColumnType::Whole),
-    ("size_bytes", ColumnType::Whole),
-    ("scheduler", ColumnType::Text),
-    ("load", ColumnType::Text),
-    ("page_cache", ColumnType::Text),
-    ("target", ColumnType::Text),
-    ("until_count", ColumnType::Whole),
-    ("until_ns", ColumnType::Whole),
-    ("latency_limit_us", ColumnType::Whole),
-    ("schedule", ColumnType::Text),
-    ("beside", ColumnType::Whole),
-    ("slowdown_ppm", ColumnType::Whole),
-    ("trace", ColumnType::Text),
-    ("trace_above_ns", ColumnType::Whole),
+/// The columns that say which run a line is from, so that tables of many machines can be read as
+/// one.
+pub const RUN: [&str; 7] =
+    ["experiment", "started_at_unix_ns", "tool_version", "kernel", "processor", "product", "hypervisor"];
+
+/// The columns behind [`RUN`] that say which trial a line is from.
+pub const TRIAL: [&str; 32] = [
+    "result",
+    "record",
+    "block",
+    "attempts",
+    "outcome",
+    "mechanism",
+    "contexts",
+    "pattern",
+    "gap_ns",
+    "receivers",
+    "tasks",
+    "yields",
+    "batch",
+    "timing",
+    "wait",
+    "wait_ns",
+    "placement",
+    "cpu_first",
+    "cpu_second",
+    "size_bytes",
+    "scheduler",
+    "load",
+    "page_cache",
+    "target",
+    "until_count",
+    "until_ns",
+    "latency_limit_us",
+    "schedule",
+    "beside",
+    "slowdown_ppm",
+    "trace",
+    "trace_above_ns",
 ];
 
 /// The columns behind [`TRIAL`] in the table of figures.
-pub const FIGURE: [(&str, ColumnType); 4] = [
-    ("quantity", ColumnType::Text),
-    ("statistic", ColumnType::Text),
-    ("value", ColumnType::Real),
-    ("unit", ColumnType::Text),
-];
+pub const FIGURE: [&str; 4] = ["quantity", "statistic", "value", "unit"];
+
+/// The columns behind [`TRIAL`] in the table of bins: samples from `low_ns` to `high_ns`, both
+/// included.
+pub const BIN: [&str; 5] = ["quantity", "low_ns", "high_ns", "count", "unit"];
 
 /// What the result is called: its name, or where it has none when it began.
 pub fn name(result: &ResultFile) -> String {
@@ -226,12 +223,66 @@ fn target_of(target: &Target) -> String {
     }
 }
 
-/// Every line of the table of figures: [`TRIAL`], then [`FIGURE`].
+fn run(result: &ResultFile) -> Vec<Value> {
+    let machine = &result.machine;
+    let text = |text: &Option<String>| Value::text(text.as_deref().unwrap_or_default());
+    vec![
+        Value::text(&result.plan.experiment),
+        Value::Whole(result.started_at_unix_ns),
+        Value::text(&result.tool_version),
+        text(&machine.kernel.release),
+        text(&machine.processor.model_name),
+        text(&machine.virtualisation.product),
+        text(&machine.virtualisation.hypervisor),
+    ]
+}
+
+/// Every line of the table of bins: [`RUN`], [`TRIAL`], then [`BIN`].
+pub fn bins(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
+    let run = run(result);
+    let name: Rc<str> = name(result).into();
+    let unit = Value::text(&result.mark().map_or_else(|| "ns".to_owned(), |mark| format!("ns {mark}")));
+    let usable = |record: &doorbell_results::record::Record| {
+        // Figures of an implausible record never reach a table.
+        matches!(record.outcome, Outcome::Done | Outcome::Partial)
+    };
+    let records = result.records.iter().enumerate().filter(move |(_, record)| usable(record));
+    records.flat_map(move |(index, record)| {
+        let head = [run.clone(), trial(&name, index, record)].concat();
+        let unit = unit.clone();
+        record.series.iter().flat_map(move |(quantity, series)| {
+            let quantity = Value::text(quantity.name());
+            let bins: Vec<[Value; 3]> = series.decode().map_or_else(
+                |_| Vec::new(),
+                |histogram| {
+                    let ns = |ps: u64| Value::Real(ps as f64 / 1000.0);
+                    let bins = histogram.inner().iter_recorded().map(|bin| {
+                        let inner = histogram.inner();
+                        let ps = bin.value_iterated_to();
+                        let [low, high] = [inner.lowest_equivalent(ps), inner.highest_equivalent(ps)];
+                        [ns(low), ns(high), Value::Whole(bin.count_at_value())]
+                    });
+                    bins.collect()
+                },
+            );
+            let (head, unit) = (head.clone(), unit.clone());
+            bins.into_iter().map(move |bin| {
+                let mut line = head.clone();
+                line.push(quantity.clone());
+                line.extend(bin);
+                line.push(unit.clone());
+                line
+            })
+        })
+    })
+}
+
+/// Every line of the table of figures: [`RUN`], [`TRIAL`], then [`FIGURE`].
 pub fn lines(result: &ResultFile) -> impl Iterator<Item = Vec<Value>> {
     let name: Rc<str> = name(result).into();
-    let mark = result.mark();
+    let (run, mark) = (run(result), result.mark());
     result.records.iter().enumerate().flat_map(move |(index, record)| {
-        let head = trial(&name, index, record);
+        let head = [run.clone(), trial(&name, index, record)].concat();
         numbers(record).into_iter().map(move |number| {
             let mut line = head.clone();
             let mut unit = number.unit;
@@ -413,7 +464,7 @@ mod tests {
     fn the_book_names_every_column() {
         let page =
             std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/queries.md")).unwrap();
-        for (column, _) in TRIAL.iter().chain(&FIGURE) {
+        for column in RUN.iter().chain(&TRIAL).chain(&FIGURE).chain(&BIN) {
             assert!(page.contains(&format!("`{column}`")), "{column}");
         }
     }

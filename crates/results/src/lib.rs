@@ -15,7 +15,6 @@ pub mod anatomy;
 pub mod configuration;
 pub mod event;
 pub mod figure;
-pub mod live;
 pub mod machine;
 pub mod nearest;
 pub mod plan;

@@ -37,7 +37,6 @@ pub mod sleeps;
 pub mod slices;
 pub mod spin;
 pub mod statistics;
-pub mod study;
 pub mod tune;
 pub mod unmeasured;
 pub mod verdict;

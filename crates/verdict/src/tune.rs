@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run says about the cost of sleeping, and which of its
-//! figures the library is to reckon with.
+//! figures the library is to assume.
 
 use crate::statistics::median;
 use doorbell_results::configuration::Placement;
@@ -18,7 +18,7 @@ pub const SPINS: &str = "spins";
 pub struct Tuned {
     /// One for each placement on which sleeping was measured.
     pub placements: Vec<Placed>,
-    /// Which of them the library is to reckon with; none if none was measured on chosen CPUs.
+    /// Which of them the library is to assume; none if none was measured on chosen CPUs.
     pub chosen: Option<usize>,
 }
 
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_with_one_core_reckons_with_its_one_core() {
+    fn with_one_core_its_cost_is_assumed() {
         let tuned = tune(&result(&[(on("naps", "same-core", [0, 0]), 2000.0)]));
         assert_eq!(tuned.chosen, Some(0));
     }
 
     #[test]
-    fn trials_that_failed_are_not_reckoned_with() {
+    fn trials_that_failed_do_not_count() {
         let mut result = result(&[(on("naps", "same-l3", [0, 1]), 8000.0)]);
         for record in &mut result.records {
             record.outcome = Outcome::Failed { cause: "killed".to_owned() };

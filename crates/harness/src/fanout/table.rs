@@ -218,7 +218,7 @@ impl ReceiverRow<'_> {
     pub fn woke_for_nothing(&self) {
         self.add(field::SPURIOUS);
     }
-    /// Forgets what befell it in the warm-up.
+    /// Forgets its events of the warm-up.
     pub fn forget(&self) {
         [field::TIMEOUTS, field::LATE, field::SPURIOUS].into_iter().for_each(|field| self.set(field, 0));
     }

@@ -10,16 +10,13 @@ use super::out;
 use super::usage::Usage;
 use super::verdict::Form;
 use doorbell_report::comparison::{comparison, verdict};
-use doorbell_report::machines as machines_view;
 use doorbell_report::style::Style;
-use doorbell_report::subsection;
 use doorbell_report::verdict_format::FORMATS;
-use doorbell_report::wording::{beside, foreign};
+use doorbell_report::wording::foreign;
 use doorbell_results::quantity::{percent, span};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
 use doorbell_results::record::{ResultFile, read};
 use doorbell_verdict::compare::{apart, compare, unlike};
-use doorbell_verdict::machines::machines;
 use doorbell_verdict::provisional::{Provisional, provisional};
 
 mod live;
@@ -27,13 +24,12 @@ mod live;
 /// Arguments of `doorbell compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXIT STATUS\n  \
-    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  inconclusive: none was shown to be, and some may be (with --machines, types are not told apart);\n     or the run is provisional\n\n\
+    0  no configuration is slower by as much as matters\n  3  at least one is\n  4  inconclusive: none was shown to be, and some may be;\n     or the run is provisional\n\n\
     EXAMPLES\n  \
     doorbell ping futex --name before -o before.json\n  \
     doorbell ping futex --name after -o after.json\n  \
     doorbell compare before.json after.json\n  \
     doorbell compare main after.json --json                      main was kept by --save-baseline main\n  \
-    doorbell compare --machines node*.json                       which type to buy, which machine to send back\n  \
     doorbell compare --live ./old/doorbell ./new/doorbell -- ping futex eventfd --gap 0\n  \
     doorbell compare --live 'sysctl -qw kernel.sched_autogroup_enabled=0; doorbell' \\\n                             \
     'sysctl -qw kernel.sched_autogroup_enabled=1; doorbell' -- ping futex --gap 0")]
@@ -48,10 +44,6 @@ pub struct Args {
     /// slices of a few milliseconds, until every difference is decided
     #[arg(long, requires = "measured")]
     live: bool,
-    /// Lay the machines of all results side by side instead: types against each other, how far
-    /// those of one type differ, which are odd
-    #[arg(long, conflicts_with_all = ["live", "threshold"])]
-    machines: bool,
     /// How long --live may take
     #[arg(long, value_parser = span, value_name = "TIME", default_value = "20s", requires = "live")]
     within: Duration,
@@ -81,9 +73,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     let files: Vec<ResultFile> = all().map(read).collect::<Result<_, _>>()?;
     let json = FORMATS.into_iter().find(|(name, _)| args.json && *name == "json").map(|(_, write)| write);
     let writer = json.or(args.form.writer());
-    if args.machines {
-        return side_by_side(&files, writer);
-    }
     for (file, path) in files.iter().zip(all()) {
         if let Some(reason) = apart(&files[0], file) {
             anyhow::bail!(
@@ -130,34 +119,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     out::say(&text);
     Ok(Exit::from(whole.status))
-}
-
-/// The machines that `files` were measured on.
-fn side_by_side(files: &[ResultFile], writer: Option<fn(&str, &Verdict) -> String>) -> anyhow::Result<Exit> {
-    let laid = machines(&files.iter().collect::<Vec<_>>())?;
-    let interfered = files.iter().find_map(provisional);
-    let mut verdict = machines_view::verdict(&laid, interfered.is_some());
-    let under = |file: &ResultFile| {
-        Some(format!(
-            "{}: {}",
-            file.machine.host.as_deref().unwrap_or("a machine without a name"),
-            beside(file)?
-        ))
-    };
-    let under: Vec<String> = files.iter().filter_map(under).collect();
-    verdict.reason =
-        std::iter::once(verdict.reason).chain(under.iter().cloned()).collect::<Vec<_>>().join(" ");
-    let style = Style::of_stdout();
-    let text = match writer {
-        Some(write) => write("doorbell compare --machines", &verdict),
-        None => {
-            let doubt = interfered.map(doorbell_report::answer::provisional);
-            let first = doubt.into_iter().chain(under).map(|told| style.wrap(&told, 0)).collect::<String>();
-            first + subsection::text(&machines_view::subsections(&laid), &style).trim_start_matches('\n')
-        }
-    };
-    out::say(&text);
-    Ok(Exit::from(verdict.status))
 }
 
 /// What is said before a comparison of a baseline and a candidate.

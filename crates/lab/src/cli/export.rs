@@ -14,9 +14,8 @@ use doorbell_results::record::read;
 /// Arguments of `doorbell export`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "EXAMPLES\n  \
-    doorbell export csv result.json > result.csv      one number a line, for any data frame\n  \
+    doorbell export csv result.json > result.csv      one number a line, for DuckDB, pandas, any data frame\n  \
     doorbell export hgrm result.json -o result.hgrm   for the HdrHistogram plotter\n  \
-    doorbell export parquet result.json -o result.figures.parquet   for DuckDB, pandas, Polars, Spark\n  \
     doorbell ping futex -o - | doorbell export classic -")]
 pub struct Args {
     /// The format

@@ -2,7 +2,6 @@
 //! `doorbell fleet`.
 
 pub mod kubernetes;
-pub mod merge;
 pub mod order;
 pub mod report;
 pub mod results;
@@ -23,8 +22,7 @@ use doorbell_results::nearest::{did_you_mean, nearest};
     doorbell fleet plan slurm --nodes 40 -- gate --max 50us > gate.sbatch   then sbatch gate.sbatch\n  \
     doorbell fleet plan ssh node01 node02 -- gate --max 50us | sh\n  \
     doorbell fleet verdict results\n  \
-    doorbell fleet report results -o fleet        fleet/index.html: every node on one page\n  \
-    doorbell fleet merge results -o fleet         fleet.figures.parquet and fleet.bins.parquet, for DuckDB")]
+    doorbell fleet report results -o fleet        fleet/index.html: every node on one page")]
 pub struct Args {
     #[command(subcommand)]
     step: Step,
@@ -38,8 +36,6 @@ enum Step {
     Verdict(verdict::Args),
     /// Draw a page with a square for each node, and a page of each node to look at
     Report(report::Args),
-    /// Make one Parquet pair of all results
-    Merge(merge::Args),
     // Results without a step before them, or one that there is none of.
     #[command(external_subcommand)]
     Other(Vec<OsString>),
@@ -48,12 +44,12 @@ enum Step {
 /// What was meant by `words`, which begin with no step.
 fn step_of(words: &[OsString]) -> Usage {
     let first = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let steps = ["plan", "verdict", "report", "merge"];
+    let steps = ["plan", "verdict", "report"];
     Usage(match nearest(&first, steps) {
         Some(near) => format!("fleet has no step '{first}'{}", did_you_mean(Some(near))),
         None => format!(
             "fleet takes a step before '{first}': `doorbell fleet verdict {first}` says which nodes fail or are odd, `fleet report` draws \
-             them on a page, `fleet merge` makes one table of all"
+             them on a page"
         ),
     })
 }
@@ -89,7 +85,6 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         }
         Step::Verdict(args) => verdict::run(&args),
         Step::Report(args) => report::run(&args, terminal),
-        Step::Merge(args) => merge::run(&args),
         Step::Other(words) => Err(step_of(&words).into()),
     }
 }

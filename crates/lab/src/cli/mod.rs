@@ -66,7 +66,6 @@ pub mod signals;
 pub mod spin;
 #[cfg(feature = "machines")]
 mod squall;
-pub mod study;
 pub mod survey;
 pub mod switch;
 pub mod tasks;
@@ -201,8 +200,6 @@ verbs! {
     ///
     /// Its threads, wake edges with their mechanism, herds, time-outs; and what spinning would change.
     Trace of trace,
-    /// How often comparisons on this machine say what is true
-    Study of study,
 
     "Results":
     /// Show again what the last run said, or any result or baseline
@@ -217,7 +214,7 @@ verbs! {
     Claims of claims,
     /// Write a result in another tool's format
     ///
-    /// csv, markdown, hgrm, hlog, classic, openmetrics, prometheus, parquet, or for github-action-benchmark, Bencher and benchstat.
+    /// csv, csv-bins, markdown, hgrm, hlog, classic, prometheus.
     Export of export,
     /// Print the JSON Schema of result files
     Schema of schema,

@@ -3,8 +3,6 @@
 
 use std::ffi::OsString;
 
-use doorbell_report::not_built::not_built;
-
 use super::common::Exit;
 
 /// Whatever is said to the verb.
@@ -20,6 +18,15 @@ impl Args {
     pub fn refused(&self, verb: &str) -> anyhow::Result<Exit> {
         Err(anyhow::Error::msg(not_built(verb)))
     }
+}
+
+/// Says that this program was built without `what`, and which commands build one that has it.
+fn not_built(what: &str) -> String {
+    format!(
+        "{what} is not in this program, which was built with what a first answer needs; `make install` installs all of \
+         it, as `cargo install --path crates/lab --all-features` does, and `cargo run --release --all-features -- ...` \
+         runs all of it here"
+    )
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ pub mod gpu;
 pub mod idle;
 mod in_turn;
 pub mod io;
-pub mod live;
 pub mod net;
 mod pace;
 pub mod pairs;

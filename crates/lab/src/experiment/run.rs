@@ -9,7 +9,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::bench;
 use super::in_turn::Partner;
-use super::live::Told;
 use super::pace::Pace;
 use super::subject::subject;
 use doorbell_harness::primitives;
@@ -74,7 +73,6 @@ pub fn carry_out(
     let most_blocks = plan.most_blocks();
     let total = plan.configurations.len() * most_blocks as usize;
     let plan = with_bench(plan, &machine, partner.is_none());
-    let mut told = Told::begin(&run_dir, &plan, total, &conditions.command_line);
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut records = Vec::with_capacity(total);
     let interrupted = || conditions.interrupted.load(Relaxed);
@@ -129,7 +127,6 @@ pub fn carry_out(
             let mut witness = None;
             for record in trials.of(&party, block, &mut random)? {
                 progress.ends(&record);
-                told.ended(&record);
                 if lies_below(&record, bounds(&record, &readings.primitives, &machine)) {
                     let witness = witness
                         .get_or_insert_with(|| primitives::measure(machine.clock, readings.cpus, block).ok());

@@ -161,22 +161,6 @@ fn a_full_device_loses_nothing_and_says_where_the_result_is() {
     is_rescued(&stage.doorbell(&args).env("TMPDIR", stage.path()).output().unwrap(), "/dev/full");
 }
 
-#[test]
-fn a_full_disk_loses_nothing_and_says_where_the_result_is() {
-    if !may_mount() {
-        return;
-    }
-    let stage = Stage::new();
-    let disk = stage.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let target = disk.join("result.json");
-    let target = target.to_str().unwrap();
-    let args = [&SHORT[..], &["--output", target]].concat();
-    let prelude = format!("mount -t tmpfs -o size=8k none {}", disk.display());
-    let output = under(&stage, "unshare", &prelude, &args).env("TMPDIR", stage.path()).output().unwrap();
-    is_rescued(&output, target);
-}
-
 /// The limit's signal once ended the command together with what it had measured.
 #[test]
 fn a_limit_on_the_size_of_files_leaves_the_result_on_standard_output() {
@@ -206,19 +190,11 @@ fn a_standard_error_that_is_full_is_no_panic() {
 }
 
 #[test]
-fn standard_output_that_is_full_or_closed_is_no_panic() {
+fn standard_output_that_is_full_is_no_panic() {
     let stage = Stage::new();
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = stage.doorbell(&SHORT).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
-    assert!(!complaint(&output).contains("panicked"), "{}", complaint(&output));
-
-    let script = "\"$0\" \"$@\" | head -c 1 >/dev/null";
-    let doorbell = stage.doorbell(&SHORT);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).arg(doorbell.get_program()).args(SHORT);
-    shell.env("XDG_STATE_HOME", stage.path()).env("XDG_RUNTIME_DIR", stage.path());
-    let output = shell.output().unwrap();
     assert!(!complaint(&output).contains("panicked"), "{}", complaint(&output));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every verb that measures, and what befalls programs: killed at any moment, disks that are full,
-//! values that mean nothing.
+//! Every verb that measures: killed at any moment, on disks that are full, with values that mean
+//! nothing.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,7 +78,7 @@ const VERBS: [Verb; 14] = [
         short: "check --baseline BASELINE --anyway --blocks 1",
     },
     Verb {
-        long: "ping null sem-sysv --gap 0 --time 20ms --load sqrt:1,cache:1,memory:1,churn:2 --blocks 10000",
+        long: "ping null sem-posix-named sem-sysv mq-posix mq-sysv fifo --gap 0 --time 20ms --load sqrt:1,cache:1,memory:1,churn:2 --blocks 10000",
         short: "ping null --gap 0 --count 5 --placement unpinned --load churn:2 --blocks 1",
     },
     Verb {

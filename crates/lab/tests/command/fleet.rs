@@ -107,29 +107,6 @@ fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at()
 }
 
 #[test]
-fn all_results_become_one_pair_of_tables_with_what_was_left_out_named() {
-    let stage = Stage::new();
-    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
-    fs::copy(folder.join("a.json"), folder.join("again.json")).unwrap();
-    let whole = stage.path().join("fleet");
-    let (text, status) =
-        said(&stage, &["fleet", "merge", folder.to_str().unwrap(), "-o", whole.to_str().unwrap()]);
-    assert_eq!(status, Some(1), "{text}");
-    assert!(
-        text.starts_with("2 of 3 results in ") && text.contains("again.json: the same run of a"),
-        "{text}"
-    );
-    for (kind, format) in [("figures", "parquet"), ("bins", "parquet-bins")] {
-        let merged = fs::read(format!("{}.{kind}.parquet", whole.display())).unwrap();
-        let one =
-            stage.doorbell(&["export", format, folder.join("a.json").to_str().unwrap()]).output().unwrap();
-        assert!(merged.starts_with(b"PAR1") && merged.ends_with(b"PAR1"));
-        // The second node's lines differ in its name.
-        assert!(merged.len() > one.stdout.len(), "{kind}");
-    }
-}
-
-#[test]
 fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result() {
     let stage = Stage::new();
     // ssh that runs the command here; one node is not there.

@@ -95,7 +95,6 @@ fn what_the_command_in_the_guest_would_refuse_is_refused_before_anything_boots()
         (&["--", "ping", "-o", "/nowhere/at/all.json"], "there is no such folder"),
         (&["--", "vm", "run", "--", "doctor"], "a guest in a guest"),
         (&["--", "tune"], "gone with the guest"),
-        (&["--", "study", "futex"], "gone with the guest"),
         (&["--", "report", "x.json", "-o", "x.html"], "files of this machine are not there"),
         (&["--", "compare", "x.json", "y.json"], "files of this machine are not there"),
         (&["--cpus", "3", "--numa", "2", "--", "doctor"], "3 CPUs"),

@@ -5,10 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use doorbell_subjects::mechanism::{self, Host};
-
 use crate::stage::{Stage, hears_signals, wait_until};
-use crate::world::World;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Trials of mechanisms whose objects outlive processes, over and over.
@@ -144,78 +141,6 @@ fn one_long_trial_ends_early_on_ctrl_c_and_its_samples_are_kept() {
     // How much CPU time passes before the first sample is the
     // machine's affair: an emulated one took the first of these.
     assert!([20, 80, 320].into_iter().any(|ticks| samples_kept_after(ticks) > 0));
-}
-
-/// Mechanisms whose objects have names and outlive processes: they meet every way to end, the
-/// others one of them. `DOORBELL_ENDS=100` lets each of all mechanisms meet every way 25 times.
-const NAMED: [&str; 5] = ["sem-posix-named", "sem-sysv", "mq-posix", "mq-sysv", "fifo"];
-
-/// Whom a round ends, and how.
-#[derive(Debug, Clone, Copy)]
-enum End {
-    KillCommand,
-    KillHost,
-    KillSide,
-    Interrupt,
-}
-
-static ENDS: [End; 4] = [End::KillCommand, End::KillHost, End::KillSide, End::Interrupt];
-
-#[test]
-fn killing_any_one_process_at_any_moment_leaves_no_process_and_nothing_the_next_run_does_not_clear() {
-    // On a thread of its own: its namespaces end with it.
-    std::thread::spawn(kill_at_random_moments).join().unwrap();
-}
-
-fn kill_at_random_moments() {
-    let stage = Stage::new();
-    let world = World::enter(stage.path());
-    if let Err(lack) = &world {
-        eprintln!(
-            "semaphores, queues and shared memory are not looked at ({lack}): processes and run folders are"
-        );
-    }
-    let left = || world.as_ref().map(World::objects).unwrap_or_default();
-    let mut random = fastrand::Rng::with_seed(0x2026);
-    let available = mechanism::usual().filter(|entry| entry.available(&Host::default()).is_ok());
-    let asked = std::env::var("DOORBELL_ENDS").ok().and_then(|number| number.parse().ok());
-    let rounds = available.enumerate().flat_map(|(number, entry)| {
-        let ends = asked.unwrap_or(if NAMED.contains(&entry.name()) { ENDS.len() } else { 1 });
-        (number..number + ends).map(move |end| (entry.name(), ENDS[end % ENDS.len()]))
-    });
-    let placements = "--placement=same-core,unpinned";
-    for (name, end) in rounds {
-        let run =
-            ["ping", name, "--gap=0", placements, "--time=20ms", "--blocks=2000", "--json", "--output=-"];
-        let child = stage.doorbell(&run).spawn().unwrap();
-        let command = pid(&child);
-        wait_for_trials(&stage);
-        std::thread::sleep(Duration::from_micros(random.u64(0..80_000)));
-        let victim = match end {
-            End::KillCommand | End::Interrupt => Some(command),
-            End::KillHost => stage.host(command),
-            End::KillSide => random.choice(stage.sides(command)),
-        };
-        let how = if matches!(end, End::Interrupt) { Signal::INT } else { Signal::KILL };
-        // Between two trials there is no host, and a side may have
-        // left: then the command itself is the victim.
-        signal(victim.unwrap_or(command), how);
-        if victim.is_some_and(|victim| victim != command) {
-            // The run goes on without that trial; end it in the ordinary way.
-            std::thread::sleep(Duration::from_millis(50));
-            signal(command, Signal::INT);
-        }
-        child.wait_with_output().map(drop).unwrap();
-        stage.wait_until_empty();
-        if matches!(end, End::Interrupt) {
-            assert_eq!(left(), [""; 0], "{name} left this after an interrupt");
-            assert!(stage.run_folders().is_empty(), "{name}: {:?}", stage.run_folders());
-        }
-    }
-    let args = ["ping", "null", "--gap", "0", "--time", "1ms", "--blocks", "1", "--json", "--output", "-"];
-    assert!(stage.doorbell(&args).output().unwrap().status.success());
-    assert!(stage.run_folders().is_empty(), "{:?}", stage.run_folders());
-    assert_eq!(left(), [""; 0], "left after the next run");
 }
 
 #[test]

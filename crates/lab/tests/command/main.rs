@@ -13,7 +13,6 @@ mod hostile;
 mod interrupt;
 mod io;
 mod library;
-mod live;
 mod machines;
 mod mechanisms;
 mod model;

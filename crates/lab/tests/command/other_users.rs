@@ -147,7 +147,6 @@ fn a_named_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
         &["ping", "--plan", pipe],
         &["pick", "--arrivals", pipe],
         &["io", "--import", pipe],
-        &["top", "--serve", "0", "--token-file", pipe],
     ] {
         let output = ended(&stage, args);
         assert_ne!(output.status.code(), Some(0), "{args:?}");
@@ -183,17 +182,14 @@ fn what_the_command_writes_goes_through_no_link_that_another_user_planted() {
         &["export", "csv", DATA, "-o", link],
         &["ping", "null", "--save-plan", link],
         &["ping", "null", "--count", "10", "--blocks", "1", "-o", link],
-        &["fleet", "merge", DATA, "-o", link],
         &["model", "futex", "--hazard", "lost-wake", "--svg", link],
     ] {
         let output = ended(&stage, args);
         assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{args:?}");
         assert_ne!(output.status.code(), Some(0), "{args:?}: {}", said(&output));
     }
-    for args in [["report", DATA, "-o", link], ["top", "--serve=0", "--token-file", link]] {
-        let told = said(&ended(&stage, &args));
-        assert!(told.contains("a link of another user (number 65534)"), "{told}");
-    }
+    let told = said(&ended(&stage, &["report", DATA, "-o", link]));
+    assert!(told.contains("a link of another user (number 65534)"), "{told}");
     // The page that is written has the owner that it should.
     let page = stage.path().join("page.html");
     ended(&stage, &["report", DATA, "-o", page.to_str().unwrap()]);

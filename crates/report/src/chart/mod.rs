@@ -6,7 +6,6 @@
 //! the same on paper, in a mail and in a browser that blocks scripts.
 
 mod curve;
-pub mod ecdf;
 mod frame;
 pub mod histogram;
 pub mod pairs;

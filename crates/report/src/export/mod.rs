@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Formats in which a result leaves for other tools, one file each.
 
-pub mod bencher;
-pub mod benchstat;
 pub mod classic;
 pub mod csv;
-pub mod github_benchmark;
 pub mod hdr_log;
 pub mod hdr_text;
 pub mod markdown;
-pub mod openmetrics;
-pub mod parquet;
 pub mod prometheus;
-mod trend;
 
 use std::io::{self, Write};
 
@@ -29,17 +23,12 @@ pub trait Export: Sync {
 pub fn all() -> &'static [&'static dyn Export] {
     &[
         &csv::Csv,
+        &csv::Bins,
         &markdown::Markdown,
         &hdr_text::HdrText,
         &hdr_log::HdrLog,
         &classic::Classic,
-        &openmetrics::OpenMetrics,
         &prometheus::Prometheus,
-        &github_benchmark::GithubBenchmark,
-        &bencher::Bencher,
-        &benchstat::Benchstat,
-        &parquet::Figures,
-        &parquet::Bins,
     ]
 }
 

@@ -7,7 +7,7 @@ use super::groups::{self, Group, Item, groups, slug};
 use super::tables::{self, Table};
 use crate::axis::{self, Axis};
 use crate::chart::palette::COLORS;
-use crate::chart::{self, Curve, ecdf, histogram, pareto, percentiles, placements, ranges, sweep, trials};
+use crate::chart::{self, Curve, histogram, pareto, percentiles, placements, ranges, sweep, trials};
 use crate::figures::{self, Distribution};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::series::Quantity;
@@ -45,9 +45,6 @@ const RANGES: &str = "One line per variant. The dot is the median; the thick bar
     to the 99.9th, the thin one to the longest time seen. Further left is quicker. Hover over a line for its figures.";
 const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
     lines of a row lie apart is what the placement is worth to it. Names leave out what most variants share.";
-const ECDF: &str = "How large a share of the samples took at most the time below. A steep curve repeats well; a \
-    stair means a bimodal distribution, such as wake-ups on one core and across cores. The axis ends at the largest 99.9th \
-    percentile: the worst samples are in the charts beside this one.";
 const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as the one before, so the \
     tail can be read: a curve that stays flat to the right keeps its promise to the unlucky too.";
 const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a million still shows, \
@@ -206,10 +203,7 @@ fn panels_of(group: &Group, name: &str, several: bool, many: bool) -> Vec<Panel>
             } else {
                 String::new()
             };
-            let mut charts = vec![
-                small("Distribution", ECDF, ecdf::draw(&curves, name)),
-                small("Percentiles", PERCENTILES, percentiles::draw(&curves, name)),
-            ];
+            let mut charts = vec![small("Percentiles", PERCENTILES, percentiles::draw(&curves, name))];
             if !many {
                 charts.push(small("Number of samples", HISTOGRAM, histogram::draw(&curves, name)));
             }

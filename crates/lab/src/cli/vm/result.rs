@@ -27,10 +27,6 @@ pub(super) fn fits_a_guest(verb: &str, arguments: &ArgMatches) -> Result<(), &'s
             "would find the cost of sleeping there and write it to a file that is gone with the guest; tune \
                        the machine that the programs run on",
         ),
-        "study" => Err(
-            "has no one result to bring home, and its files are gone with the guest; run `doorbell vm run -- \
-                        ping` several times",
-        ),
         // Verbs that measure are those that can show their plan.
         _ if asked_for_its_plan(arguments).is_some() => Ok(()),
         _ => Err(
