@@ -133,7 +133,7 @@ impl Across {
     pub fn threads(&self) -> Vec<&str> {
         let waker = match &self.waker {
             Waker::Thread { name } => Some(name.as_str()),
-            Waker::Outside { .. } | Waker::Kernel => None,
+            Waker::Outside { .. } | Waker::Kernel | Waker::Unseen => None,
         };
         std::iter::once(self.waiter.as_str()).chain(waker).collect()
     }
