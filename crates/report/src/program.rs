@@ -354,7 +354,7 @@ pub(super) mod tests {
             ran_ns: 400_000_000,
             wakes: 3000,
             asked_in_vain: 9000,
-            ready_mean_ns: None,
+            ..Threads::default()
         };
         let program = Program {
             name: "server".to_owned(),

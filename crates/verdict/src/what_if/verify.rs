@@ -408,7 +408,7 @@ mod tests {
             count,
             ran_ns: 250_000_000,
             wakes: 100,
-            asked_in_vain: 0,
+            ..Threads::default()
         };
         let program = Program {
             recorded_ns: 1_000_000_000,
