@@ -188,8 +188,8 @@ fn notes(program: &Program) -> Vec<String> {
 
 /// What a recording is without that any user may have made, and what it has instead.
 fn unseen(program: &Program) -> Vec<String> {
-    let lacks = "Not recorded: who wakes, and how long each wake-up takes. Root, CAP_BPF with CAP_PERFMON, or a tracefs that this user may \
-                 write shows both.";
+    let lacks = "Not recorded: who wakes, and how long each wake-up takes. Root, CAP_BPF with \
+                 CAP_PERFMON, or a tracefs that this user may write shows both.";
     let ready = program.threads.iter().find_map(|threads| {
         let mean = time(threads.ready_mean_ns? * 1e3);
         let name = &threads.name;
@@ -198,9 +198,12 @@ fn unseen(program: &Program) -> Vec<String> {
     let seen = |edge: &&Edge| edge.mechanism.wait != Wait::Unseen;
     let seen = program.edges.iter().filter(seen).map(|edge| edge.wakes).sum::<u64>();
     let looked = match seen {
-        0 => "In what threads sleep was not to be seen: kernel.yama.ptrace_scope allows it of a command that is started here.".to_owned(),
+        0 => "In what threads slept was not seen: none slept just when it was looked at, or that is \
+              not allowed (kernel.yama.ptrace_scope; of a command that is started here it is)."
+            .to_owned(),
         _ => format!(
-            "In what a thread slept is known of {} % of the sleeps, those that lasted while it was looked at.",
+            "In what a thread slept is known of {} % of the sleeps, those that lasted while it was \
+             looked at.",
             three(100.0 * seen as f64 / program.wakes.max(1) as f64)
         ),
     };

@@ -261,7 +261,9 @@ pub(super) fn why(refusal: &Refusal) -> String {
             format!("it has no such edge, only {}; `doorbell show --details` has their letters", counted(*edges as u64, "edge"))
         }
         Refusal::WakesUnseen => {
-            "who woke its threads, and when, `--engine own` is not told; `--engine bpf` and `--engine tracefs` are".to_owned()
+            "who woke its threads, and when, `--engine own` is not told; `--engine bpf` and \
+             `--engine tracefs` are"
+                .to_owned()
         }
         Refusal::NotKept => {
             "of so rare an edge the wake-ups are not kept one by one; only those of the first twelve are".to_owned()

@@ -73,14 +73,16 @@ pub enum RecordError {
     Neither(TraceError),
     /// Not even what any user may be told is told.
     #[error(
-        "the kernel does not say when these threads sleep (perf_event_open: {cause}): it may for processes of \
-         this user where kernel.perf_event_paranoid is 2 or less (it is {paranoid}), and in a container whose seccomp profile allows the call"
+        "the kernel does not say when these threads sleep (perf_event_open: {cause}): it may for \
+         processes of this user where kernel.perf_event_paranoid is 2 or less (it is {paranoid}), \
+         and in a container whose seccomp profile allows the call"
     )]
     Own { cause: std::io::Error, paranoid: String },
     /// The numbers of tasks here are not those of the events.
     #[error(
         "this command runs in a PID namespace of its own, as containers have, and trace events name tasks by the numbers of the host: \
-         run it on the host, or in a container with --pid=host; or, without who wakes whom: doorbell trace --engine own"
+         run it on the host, or in a container with --pid=host; or, without who wakes whom: \
+         doorbell trace --engine own"
     )]
     Namespace,
     /// There is no such process.
