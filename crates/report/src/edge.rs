@@ -7,7 +7,7 @@ use super::style::{Role, Style};
 use super::unit::{alike, time};
 use super::why;
 use crate::wording::counted;
-use doorbell_results::anatomy::program::{Edge, Engine, Program};
+use doorbell_results::anatomy::program::{Edge, Engine, Program, Waker};
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::what_if::{self, Refusal};
 use doorbell_verdict::why::{Explained, explained};
@@ -19,7 +19,11 @@ pub fn text(result: &ResultFile, letter: &str, style: &Style) -> Result<String, 
         let called = |place: &usize| Edge::letter(*place).eq_ignore_ascii_case(letter);
         let place = (0..edges).find(called).ok_or(Refusal::NoEdge { edges })?;
         let edge = &program.edges[place];
-        if edge.slowest.is_empty() { Err(Refusal::NotKept) } else { Ok((program, place, edge)) }
+        match edge.waker {
+            Waker::Unseen => Err(Refusal::WakesUnseen),
+            _ if edge.slowest.is_empty() => Err(Refusal::NotKept),
+            _ => Ok((program, place, edge)),
+        }
     });
     let (program, place, edge) = found.map_err(|refusal| {
         format!("The slowest wake-ups of edge {letter} cannot be shown: {}.", what_if_why(&refusal))
@@ -71,6 +75,7 @@ fn limits(engine: Engine) -> &'static str {
             "Not recorded by this engine: when the waker entered its system call, when the waiter's returned, and what ran on the waiter's CPU \
              before the last task there. `doorbell trace --engine tracefs` records the first two."
         }
+        Engine::Own => "",
         Engine::Tracefs => {
             "Not recorded by this engine: tasks of other programs, but for the one that made room for the waiter; for how long that one had run \
              `doorbell trace --engine bpf` says."
@@ -82,7 +87,6 @@ fn limits(engine: Engine) -> &'static str {
 mod tests {
     use super::super::program::tests::{edge, futex, made};
     use super::*;
-    use doorbell_results::anatomy::program::Waker;
     use doorbell_results::anatomy::{Mark, Passed, Rank, Wake};
     use doorbell_results::event::{Event, What};
 

@@ -56,27 +56,28 @@ fn recorded(result: &ResultFile) -> impl Iterator<Item = (&Program, &Counts)> {
 fn graph(program: &Program, counts: &Counts, most: usize) -> Subsection {
     let edges = &program.edges;
     let scale = Scale::for_ps(edges.iter().map(|edge| edge.took.p50_ns * 1e3));
-    let mut table = Table::new(vec![
-        word("edge"),
-        word("waker"),
-        word("waiter"),
-        word("mechanism"),
-        number("per s").keep(2),
-        number("slept").keep(1),
-        number(format!("p50, {}", scale.unit.sign())),
-        number("p99"),
-    ]);
+    // Of a recording that has no wakers, nor when they woke, the rest.
+    let sleeps = program.engine == Engine::Own;
+    let mut heads = vec![word("edge")];
+    heads.extend((!sleeps).then(|| word("waker")));
+    heads.extend([word("waiter"), word("mechanism"), number("per s").keep(2), number("slept").keep(1)]);
+    if !sleeps {
+        heads.extend([number(format!("p50, {}", scale.unit.sign())), number("p99")]);
+    }
+    let mut table = Table::new(heads);
     for (place, edge) in edges.iter().enumerate() {
-        table.row(vec![
-            Edge::letter(place),
-            short(waker(&edge.waker)),
+        let mut row = vec![Edge::letter(place)];
+        row.extend((!sleeps).then(|| short(waker(&edge.waker))));
+        row.extend([
             short(&edge.waiter),
             mechanism(&edge.mechanism),
             rate(edge.wakes, program.recorded_ns),
             time(edge.slept.p50_ns * 1e3).replace(' ', ""),
-            scale.show(edge.took.p50_ns * 1e3),
-            p99(&edge.took, scale),
         ]);
+        if !sleeps {
+            row.extend([scale.show(edge.took.p50_ns * 1e3), p99(&edge.took, scale)]);
+        }
+        table.row(row);
     }
     let notes = notes(program).into_iter().take(most);
     let lead = [first_line(program, counts)].into_iter().chain(notes).collect();
@@ -100,8 +101,9 @@ fn first_line(program: &Program, counts: &Counts) -> String {
     let Cost { recorder_ns, wake_ns, .. } = program.cost;
     let share = |ns: f64| 100.0 * ns / (program.wall_ns() as f64).max(1.0);
     format!(
-        "{}: {} wake-ups/s, {}, {slices}{seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
+        "{}{}: {} wake-ups/s, {}, {slices}{seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
         program.name,
+        if program.engine == Engine::Own { " (--engine own)" } else { "" },
         rate(program.wakes, program.recorded_ns),
         counted(threads, "thread"),
         share(recorder_ns as f64),
@@ -113,6 +115,9 @@ fn first_line(program: &Program, counts: &Counts) -> String {
 /// What else the record shows.
 fn notes(program: &Program) -> Vec<String> {
     let mut notes: Vec<String> = program.cut_short.iter().map(|why| format!("Cut short: {why}.")).collect();
+    if program.engine == Engine::Own {
+        notes.extend(unseen(program));
+    }
     if program.lasted_ns.is_some() {
         notes.push(
             "Recorded in slices: rates and CPU time are those of the slices, and waits that one of them cut are left out.".to_owned(),
@@ -162,7 +167,7 @@ fn notes(program: &Program) -> Vec<String> {
         let share = 100.0 * program.ended_by_action as f64 / program.wakes as f64;
         let end = match program.engine {
             Engine::Tracefs => "at the first thing it did",
-            Engine::Bpf => "by how long it then ran",
+            Engine::Bpf | Engine::Own => "by how long it then ran",
         };
         notes.push(format!(
             "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the thread: they end {end}."
@@ -181,16 +186,45 @@ fn notes(program: &Program) -> Vec<String> {
     notes
 }
 
+/// What a recording is without that any user may have made, and what it has instead.
+fn unseen(program: &Program) -> Vec<String> {
+    let lacks = "Not recorded: who wakes, and how long each wake-up takes. Root, CAP_BPF with \
+                 CAP_PERFMON, or a tracefs that this user may write shows both.";
+    let ready = program.threads.iter().find_map(|threads| {
+        let mean = time(threads.ready_mean_ns? * 1e3);
+        let name = &threads.name;
+        Some(format!("Ready to run, {name} waited {mean} for a CPU on average; --details has the others."))
+    });
+    let seen = |edge: &&Edge| edge.mechanism.wait != Wait::Unseen;
+    let seen = program.edges.iter().filter(seen).map(|edge| edge.wakes).sum::<u64>();
+    let looked = match seen {
+        0 => "In what threads slept was not seen: none slept just when it was looked at, or that is \
+              not allowed (kernel.yama.ptrace_scope; of a command that is started here it is)."
+            .to_owned(),
+        _ => format!(
+            "In what a thread slept is known of {} % of the sleeps, those that lasted while it was \
+             looked at.",
+            three(100.0 * seen as f64 / program.wakes.max(1) as f64)
+        ),
+    };
+    [Some(lacks.to_owned()), ready, Some(looked)].into_iter().flatten().collect()
+}
+
 fn threads(program: &Program) -> Subsection {
-    let mut table =
-        Table::new(vec![word("thread name"), number("count"), number("CPU, %"), number("woken per s")]);
+    let counted = program.threads.iter().any(|threads| threads.ready_mean_ns.is_some());
+    let mut heads = vec![word("thread name"), number("count"), number("CPU, %"), number("woken per s")];
+    heads.extend(counted.then(|| number("ready")));
+    let mut table = Table::new(heads);
     for threads in &program.threads {
-        table.row(vec![
+        let mut row = vec![
             threads.name.clone(),
             count(threads.count),
             three(100.0 * threads.ran_ns as f64 / (program.recorded_ns as f64).max(1.0)),
             rate(threads.wakes, program.recorded_ns),
-        ]);
+        ];
+        let ready = || threads.ready_mean_ns.map_or("-".to_owned(), |ns| time(ns * 1e3));
+        row.extend(counted.then(ready));
+        table.row(row);
     }
     let title = format!("Threads of {}", program.name);
     let table = Some(table).filter(|table| !table.is_empty());
@@ -202,6 +236,7 @@ pub fn waker(waker: &Waker) -> &str {
     match waker {
         Waker::Thread { name } | Waker::Outside { name } => name,
         Waker::Kernel => "(kernel)",
+        Waker::Unseen => "(not seen)",
     }
 }
 
@@ -241,8 +276,11 @@ pub fn mechanism(mechanism: &Mechanism) -> String {
             (_, Some(object)) => format!("{object}, thread's end"),
             _ => "thread's end".to_owned(),
         },
-        By::Call => match (object, wait) {
+        By::Call | By::Unseen => match (object, wait) {
             (Some(object), _) => object,
+            (None, Wait::Unseen) => "not seen".to_owned(),
+            (None, Wait::Sleep) => "sleep".to_owned(),
+            (None, Wait::Signal) => "signal".to_owned(),
             (None, Wait::Child) => "child's end".to_owned(),
             (None, Wait::Call { number }) => format!("system call {number}"),
             (None, Wait::Elsewhere) => "in no call".to_owned(),
@@ -319,6 +357,7 @@ pub(super) mod tests {
             ran_ns: 400_000_000,
             wakes: 3000,
             asked_in_vain: 9000,
+            ..Threads::default()
         };
         let program = Program {
             name: "server".to_owned(),
@@ -388,6 +427,30 @@ pub(super) mod tests {
         ] {
             assert!(flat.contains(told), "{told}: {text}");
         }
+    }
+
+    #[test]
+    fn a_recording_without_wakers_says_so_in_its_first_line_and_how_they_are_had() {
+        let slept = |wait, object| edge(Waker::Unseen, "worker", Mechanism { wait, object, by: By::Unseen });
+        let edges =
+            vec![slept(Wait::Unseen, Object::None), slept(Wait::Futex, Object::Futex { address: 0x1048 })];
+        let mut result = made(edges);
+        let program = result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap();
+        (program.engine, program.threads[0].ready_mean_ns) = (Engine::Own, Some(12_000.0));
+        let text = screen(&result, &Style { width: 80, color: false, unicode: true });
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for told in [
+            "server (--engine own): 1,500 wake-ups/s",
+            "Not recorded: who wakes",
+            "CAP_BPF with CAP_PERFMON",
+            "worker waited 12 µs for a CPU",
+            "known of 33.3 % of the sleeps",
+            "A worker not seen",
+            "B worker futex 0x…048",
+        ] {
+            assert!(flat.contains(told), "{told}: {text}");
+        }
+        assert!(!flat.contains("p99"), "{text}");
     }
 
     #[test]

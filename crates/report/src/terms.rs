@@ -239,6 +239,10 @@ const COLUMNS: &[(&str, &str)] = &[
     ),
     ("waker", "The thread that woke, or (kernel) where a timer, a packet or another interrupt did."),
     ("per s", "How many of them there were in a second."),
+    (
+        "ready",
+        "How long threads of that name were ready to run before they ran, on average over their wake-ups.",
+    ),
     ("woken per s", "How often threads of that name were woken in a second."),
     ("thread name", "The name of one or several threads of a recorded program."),
     (

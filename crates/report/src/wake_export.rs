@@ -7,16 +7,17 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::program::{mechanism, waker};
-use doorbell_results::anatomy::program::{Edge, Program, Sequence};
+use doorbell_results::anatomy::program::{Edge, Program, Sequence, Waker};
 
 /// One line for each edge, `program;waiter;mechanism;waker`, with the
-/// microseconds that its wake-ups took together.
+/// microseconds that its wake-ups took together; where those were not recorded, that it slept.
 pub fn folded(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     // What ends a frame, and a stack, in this format.
     let frame = |text: &str| text.replace([';', ' ', '\n'], "_");
-    for Edge { waker: by, waiter, mechanism: what, wakes, took, .. } in &program.edges {
+    for Edge { waker: by, waiter, mechanism: what, wakes, took, slept, .. } in &program.edges {
         let frames = [&program.name, waiter, &mechanism(what), waker(by)].map(frame);
-        let micros = (took.mean_ns * *wakes as f64 / 1e3).round();
+        let lasted = if *by == Waker::Unseen { slept } else { took };
+        let micros = (lasted.mean_ns * *wakes as f64 / 1e3).round();
         writeln!(out, "{} {micros}", frames.join(";"))?;
     }
     Ok(())
@@ -62,7 +63,7 @@ fn micros(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait, Waker};
+    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait};
     use doorbell_results::record::{Series, sample};
 
     fn program() -> Program {

@@ -8,7 +8,7 @@ use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
-use doorbell_results::anatomy::program::Edge;
+use doorbell_results::anatomy::program::{Edge, Engine};
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::what_if::verify::{Compared, Figure, Held, Unverified, Verified};
 use doorbell_verdict::what_if::{self, BUSY, Change, FEWEST, Kind, Refusal, STEADY, Tried, WhatIf, Within};
@@ -171,6 +171,7 @@ fn unverified(why: &Unverified) -> String {
 pub fn first(result: &ResultFile) -> Subsection {
     let tried = what_if::first(result);
     let lead = match what_if::program(result) {
+        Some(program) if program.engine == Engine::Own => Vec::new(),
         Some(program) if program.machine_costs.is_none() && !program.edges.is_empty() => vec![
             "What if it spun, or ran on one CPU? `doorbell trace whatif` says so, once it has measured for ten seconds what that costs here."
                 .to_owned(),
@@ -244,6 +245,7 @@ fn in_short(refusal: &Refusal) -> String {
         Refusal::NotKept => "too rare".to_owned(),
         Refusal::NoCosts | Refusal::NoPrice { .. } => "not measured here".to_owned(),
         Refusal::NoProgram
+        | Refusal::WakesUnseen
         | Refusal::NoEdge { .. }
         | Refusal::Apart
         | Refusal::NoCpu { .. }
@@ -257,6 +259,11 @@ pub(super) fn why(refusal: &Refusal) -> String {
         Refusal::NoProgram => "the result is of no recorded program; `doorbell trace` makes one".to_owned(),
         Refusal::NoEdge { edges } => {
             format!("it has no such edge, only {}; `doorbell show --details` has their letters", counted(*edges as u64, "edge"))
+        }
+        Refusal::WakesUnseen => {
+            "who woke its threads, and when, `--engine own` is not told; `--engine bpf` and \
+             `--engine tracefs` are"
+                .to_owned()
         }
         Refusal::NotKept => {
             "of so rare an edge the wake-ups are not kept one by one; only those of the first twelve are".to_owned()

@@ -51,8 +51,8 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace whatif t.json --edge A spin=18us      what would spinning change at the first edge?\n  \
     doorbell trace whatif t.json --edge A pin=0,0        and one CPU for both threads?\n  \
     doorbell trace whatif t.json --edge A pin=0,0 --verify -- ./server    and does it come true?\n\n\
-    Needs root, or CAP_BPF with CAP_PERFMON, or a tracefs this user may write. The program is left alone: nobody attaches to\n  \
-    it. Exit status 4 where neither engine can be had."
+    Needs root, or CAP_BPF with CAP_PERFMON, or a tracefs this user may write; `--engine own` needs none of them. The program\n  \
+    is left alone: nobody attaches to it. Exit status 4 where the engine cannot be had."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -78,10 +78,12 @@ pub struct Args {
     /// Record this share of the time only, in slices of a fifth of a second at the most; by bpf
     #[arg(long, value_parser = duty, value_name = "SHARE")]
     duty: Option<f64>,
-    /// What records: a program in the kernel (bpf), or the kernel's
+    /// What records: a program in the kernel (bpf); the kernel's
     /// trace events (tracefs), which cost the program more and also
-    /// show its other system calls [default: bpf where it can be had]
-    #[arg(long, value_name = "ENGINE", value_parser = engine())]
+    /// show its other system calls; or what every user is told of
+    /// their own processes (own): sleeps, and not who ends them
+    /// [default: bpf where it can be had, else tracefs]
+    #[arg(long, value_name = "ENGINE", value_parser = engine(&ENGINES))]
     engine: Option<Engine>,
     /// Where the result file goes (`-` for standard output) [default:
     /// a new file in the user's state folder]
@@ -125,10 +127,17 @@ fn duty(text: &str) -> Result<f64, String> {
     }
 }
 
-fn engine() -> impl clap::builder::TypedValueParser<Value = Engine> {
+/// The engines that there are, of which `--verify` has use for the first two.
+const ENGINES: [&str; 3] = ["bpf", "tracefs", "own"];
+
+fn engine(names: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = Engine> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
-    let engine = |name: String| if name == "bpf" { Engine::Bpf } else { Engine::Tracefs };
-    PossibleValuesParser::new(["bpf", "tracefs"]).map(engine)
+    let engine = |name: String| match name.as_str() {
+        "bpf" => Engine::Bpf,
+        "own" => Engine::Own,
+        _ => Engine::Tracefs,
+    };
+    PossibleValuesParser::new(names).map(engine)
 }
 
 /// Runs `doorbell trace`.

@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::stage::{Stage, copy_of_doorbell, wait_until};
 
+mod own;
 mod planted;
 
 /// What of the environment names the planted program, and the file for its counts.
@@ -668,22 +669,33 @@ fn an_engine_that_is_asked_for_by_name_is_never_replaced_and_else_the_reason_is_
             return;
         }
         let stage = Stage::new();
-        // The command where an ordinary user may run it from: the build folder may be private to root.
-        let copy = stage.path().join("doorbell-copy");
-        copy_of_doorbell(&copy);
-        std::fs::set_permissions(stage.path(), PermissionsExt::from_mode(0o777)).unwrap();
         let as_nobody = |words: &[&str]| {
-            let mut command = Command::new(&copy);
-            command.args(words).env("XDG_RUNTIME_DIR", stage.path()).env("XDG_STATE_HOME", stage.path());
-            let output = command.uid(65534).gid(65534).output().unwrap();
+            let output = as_nobody(&stage, words);
             (output.status.code(), complaint(&output))
         };
         let (status, said) = as_nobody(&["trace", "--engine", "bpf", "--", "true"]);
         assert!(status == Some(4) && said.contains("CAP_BPF"), "{said}");
         assert!(!said.contains("tracefs ("), "{said}");
         let (status, said) = as_nobody(&["trace", "--", "true"]);
-        assert!(status == Some(4) && said.contains("tracefs"), "{said}");
+        assert!(status == Some(4) && said.contains("tracefs") && said.contains("--engine own"), "{said}");
     });
+}
+
+/// `doorbell WORDS` by an ordinary user, which this one is unless it is root.
+fn as_nobody(stage: &Stage, words: &[&str]) -> Output {
+    // Where such a user may run it from: the build folder may be private to root.
+    let copy = stage.path().join("doorbell-copy");
+    if !copy.exists() {
+        copy_of_doorbell(&copy);
+        std::fs::set_permissions(stage.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let mut command = Command::new(&copy);
+    command.args(words).env("XDG_RUNTIME_DIR", stage.path()).env("XDG_STATE_HOME", stage.path());
+    command.env("COLUMNS", "80").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    command.output().unwrap()
 }
 
 #[test]

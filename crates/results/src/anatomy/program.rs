@@ -75,6 +75,8 @@ pub enum Engine {
     Tracefs,
     /// A program in the kernel, which sees no system calls but those that sleep or wake.
     Bpf,
+    /// What any user is told of their own processes: when a thread sleeps, and not who wakes it.
+    Own,
 }
 
 impl Cost {
@@ -134,7 +136,7 @@ pub struct WakeCost {
 }
 
 /// All threads of one name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Threads {
     /// The name.
@@ -149,6 +151,10 @@ pub struct Threads {
     /// and came back with nothing, without having slept.
     #[serde(default)]
     pub asked_in_vain: u64,
+    /// How long they were ready to run before they ran, on average over their wake-ups, by the kernel's own count, nanoseconds; none where the
+    /// recorder did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_mean_ns: Option<f64>,
 }
 
 /// One way in which threads were woken.
@@ -170,9 +176,9 @@ pub struct Edge {
     /// there had been something to do.
     #[serde(default)]
     pub rescued: u64,
-    /// From leaving the CPU to the kernel's beginning to wake.
+    /// From leaving the CPU to the kernel's beginning to wake; where that was not recorded, to running again.
     pub slept: Series,
-    /// From the kernel's beginning to wake to running again.
+    /// From the kernel's beginning to wake to running again; empty where that was not recorded.
     pub took: Series,
     /// The place in [`Program::sequences`] of the thread that it woke most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +205,8 @@ pub enum Waker {
     },
     /// The kernel, in an interrupt or in what follows one: whoever ran there is a bystander.
     Kernel,
+    /// It was not recorded.
+    Unseen,
 }
 
 /// By what a thread is woken.
@@ -247,6 +255,8 @@ pub enum Wait {
     },
     /// In no system call: for a page, or stopped.
     Elsewhere,
+    /// It was not recorded.
+    Unseen,
 }
 
 /// What a thread waits for.
@@ -319,6 +329,8 @@ pub enum By {
     Network,
     /// Another interrupt.
     Interrupt,
+    /// It was not recorded.
+    Unseen,
 }
 
 /// Calls that each wake several threads at once.

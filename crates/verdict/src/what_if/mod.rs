@@ -15,7 +15,7 @@ pub mod verify;
 use std::time::Duration;
 
 use self::record::{Which, found, waits};
-use doorbell_results::anatomy::program::{By, Edge, MachineCosts, Program, Wait};
+use doorbell_results::anatomy::program::{By, Edge, MachineCosts, Program, Wait, Waker};
 use doorbell_results::record::ResultFile;
 
 pub use self::costs::{costs, listed};
@@ -74,6 +74,8 @@ pub enum Refusal {
     NoCpu { cpu: u32 },
     /// Its waker is no thread of the program.
     NoThread,
+    /// Who woke, and when, was not recorded.
+    WakesUnseen,
     /// It is known only of this share of the wake-ups how long the waker stayed on its CPU.
     WakerUnseen { share: f64 },
     /// The waker works on for so long after it woke, where a wake-up
@@ -148,6 +150,9 @@ fn changed(
     change: &Change,
     costs: &MachineCosts,
 ) -> Result<WhatIf, Refusal> {
+    if program.edges[place].waker == Waker::Unseen {
+        return Err(Refusal::WakesUnseen);
+    }
     let usable = &result.machine.topology.usable;
     let ns = |time: &Duration| time.as_nanos() as f64;
     match change {
@@ -176,7 +181,8 @@ pub fn first(result: &ResultFile) -> Vec<Tried> {
     let Some(program) = program(result) else { return Vec::new() };
     let Some(costs) = &program.machine_costs else { return Vec::new() };
     let own_time = |edge: &Edge| edge.mechanism.wait == Wait::Sleep && edge.mechanism.by == By::Timer;
-    let told = |edge: &Edge| edge.wakes >= FEWEST as u64 && edge.sequence.is_some();
+    let told =
+        |edge: &Edge| edge.wakes >= FEWEST as u64 && edge.sequence.is_some() && edge.waker != Waker::Unseen;
     let worst = program.edges.iter().enumerate().filter(|(_, edge)| !own_time(edge) && told(edge));
     let tried = |(place, edge): (usize, &Edge)| {
         let with =

@@ -65,7 +65,7 @@ fn recorded(waker: Waker, mechanism: Mechanism, waker_ran_ns: u64) -> ResultFile
         count: 1,
         ran_ns: recorded_ns / 10,
         wakes: 1,
-        asked_in_vain: 0,
+        ..Threads::default()
     };
     let program = Program {
         recorded_ns,
@@ -128,6 +128,7 @@ fn pinning_is_refused_where_the_record_cannot_tell_when_the_waiter_comes() {
     assert_eq!(pin(&result, [0, 1]), Refusal::Apart);
     assert_eq!(pin(&result, [0, 7]), Refusal::NoCpu { cpu: 7 });
     assert_eq!(pin(&recorded(Waker::Kernel, futex(), 2000), [0, 0]), Refusal::NoThread);
+    assert_eq!(pin(&recorded(Waker::Unseen, futex(), 2000), [0, 0]), Refusal::WakesUnseen);
     let change = |act: fn(&mut Program)| {
         let mut result = recorded(by_thread(), futex(), 2000);
         act(result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap());

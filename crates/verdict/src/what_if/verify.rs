@@ -133,7 +133,7 @@ impl Across {
     pub fn threads(&self) -> Vec<&str> {
         let waker = match &self.waker {
             Waker::Thread { name } => Some(name.as_str()),
-            Waker::Outside { .. } | Waker::Kernel => None,
+            Waker::Outside { .. } | Waker::Kernel | Waker::Unseen => None,
         };
         std::iter::once(self.waiter.as_str()).chain(waker).collect()
     }
@@ -408,7 +408,7 @@ mod tests {
             count,
             ran_ns: 250_000_000,
             wakes: 100,
-            asked_in_vain: 0,
+            ..Threads::default()
         };
         let program = Program {
             recorded_ns: 1_000_000_000,

@@ -205,6 +205,6 @@ pub fn ran_out(wait: Wait, value: i64) -> bool {
         Wait::Epoll | Wait::Poll | Wait::Select => value == 0,
         Wait::Futex | Wait::IoUring => [-libc::ETIMEDOUT, -libc::ETIME].contains(&(value as i32)),
         Wait::Read | Wait::Write | Wait::Connection | Wait::Signal => value as i32 == -libc::EAGAIN,
-        Wait::Sleep | Wait::Child | Wait::Call { .. } | Wait::Elsewhere => false,
+        Wait::Sleep | Wait::Child | Wait::Call { .. } | Wait::Elsewhere | Wait::Unseen => false,
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::graph::{Graph, Lived, Passed, Times, Who};
+use super::graph::{Graph, Lived, Passed, Ready, Times, Who};
 use super::slowest::Chosen;
 use doorbell_results::anatomy::program::{
     By, Convoy, Edge, Herd, Mechanism, Object, Program, Sequence, Threads, Wait, Waker,
@@ -50,6 +50,7 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
     for (place, (key, times)) in graph.edges.iter_mut().enumerate() {
         let waker = match key.waker {
             Who::Kernel => Waker::Kernel,
+            Who::Unseen => Waker::Unseen,
             Who::Task(task) if graph.threads.contains_key(&task) => Waker::Thread { name: name(task) },
             Who::Task(task) => Waker::Outside { name: name(task) },
         };
@@ -65,7 +66,8 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
     // sleeper's own clock: nobody else's work waited for it.
     let own_time = |mechanism: &Mechanism| mechanism.wait == Wait::Sleep && mechanism.by == By::Timer;
     folded.sort_by_cached_key(|((_, _, mechanism), edge)| {
-        (own_time(mechanism), edge.times.wakes.len() < FEW, std::cmp::Reverse(edge.took()))
+        let (took, wakes) = (edge.took(), edge.times.wakes.len());
+        (own_time(mechanism), wakes < FEW, std::cmp::Reverse((took, wakes)))
     });
     let further = folded.split_off(folded.len().min(EDGES));
     let mut place_of = vec![folded.len(); graph.edges.len()];
@@ -89,6 +91,11 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
         if number < SEQUENCES {
             chosen.extend(slowest(&graph, number, one.tasks.keys(), &place_of));
         }
+        // When it began to be woken was not seen, and no time from there.
+        let took = match waker {
+            Waker::Unseen => Series::from(&Histogram::untouched()),
+            _ => series(&one.times, 1, clock),
+        };
         edges.push(Edge {
             waker,
             waiter,
@@ -97,7 +104,7 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
             ran_out: one.times.ran_out,
             rescued: one.times.rescued,
             slept: series(&one.times, 0, clock),
-            took: series(&one.times, 1, clock),
+            took,
             sequence,
             slowest: Vec::new(),
         });
@@ -134,7 +141,7 @@ fn slowest<'a>(
             let Passed { edge: place, slept, waking, came, told, .. } = *one;
             let waker = match graph.edges[place].0.waker {
                 Who::Task(task) => Some(task),
-                Who::Kernel => None,
+                Who::Kernel | Who::Unseen => None,
             };
             Chosen { edge, number, waker, waiter: *waiter, slept, told, waking, came }
         }));
@@ -183,14 +190,24 @@ fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], cloc
 
 fn threads(graph: &Graph, name: impl Fn(i32) -> String, clock: Clock) -> Vec<Threads> {
     let mut by_name: BTreeMap<String, Threads> = BTreeMap::new();
-    for (task, Lived { ran, passed, asked_in_vain }) in &graph.threads {
+    let mut ready: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (task, Lived { ran, passed, asked_in_vain, ready: waited }) in &graph.threads {
         let name = name(*task);
-        let none = || Threads { name: name.clone(), count: 0, ran_ns: 0, wakes: 0, asked_in_vain: 0 };
+        if let Some(Ready { waited, wakes }) = waited {
+            let all = ready.entry(name.clone()).or_default();
+            *all = [all[0] + clock.ps(*waited), all[1] + wakes];
+        }
+        let none = || Threads { name: name.clone(), ..Threads::default() };
         let all = by_name.entry(name.clone()).or_insert_with(none);
         all.count += 1;
         all.ran_ns += clock.ps(*ran) / 1000;
         all.wakes += passed.len() as u64;
         all.asked_in_vain += asked_in_vain;
+    }
+    for (name, [ps, wakes]) in ready {
+        if let Some(threads) = by_name.get_mut(&name) {
+            threads.ready_mean_ns = Some(ps as f64 / 1e3 / wakes.max(1) as f64);
+        }
     }
     let mut all: Vec<Threads> = by_name.into_values().collect();
     all.sort_by_key(|threads| std::cmp::Reverse(threads.wakes));

@@ -22,11 +22,12 @@ const WOKEN_AT_ONCE: usize = 64;
 /// Threads that one call must wake to be a herd's.
 const HERD: u64 = 3;
 
-/// Who woke: a task, or the kernel in an interrupt.
+/// Who woke: a task, or the kernel in an interrupt, or nobody saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Who {
     Task(i32),
     Kernel,
+    Unseen,
 }
 
 /// One way in which one thread was woken.
@@ -72,6 +73,15 @@ pub struct Lived {
     /// Calls that asked whether there was something to do and came back with nothing at once, as
     /// the call before them had.
     pub asked_in_vain: u64,
+    /// What the kernel counted, where it was asked.
+    pub ready: Option<Ready>,
+}
+
+/// For how long a thread was ready to run before it ran, over so many wake-ups, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    pub waited: u64,
+    pub wakes: u64,
 }
 
 /// What was found; tasks by their numbers.
@@ -231,7 +241,8 @@ impl<'a> Weaver<'a> {
             }
         }
         let threads = self.threads.into_iter();
-        let lived = |Thread { ran, passed, asked_in_vain, .. }| Lived { ran, passed, asked_in_vain };
+        let lived =
+            |Thread { ran, passed, asked_in_vain, .. }| Lived { ran, passed, asked_in_vain, ready: None };
         self.graph.threads = threads.map(|(task, thread)| (task, lived(thread))).collect();
         self.graph
     }
@@ -488,6 +499,10 @@ impl<'a> Weaver<'a> {
         let ready = matches!(ended, Ended::Unseen | Ended::Returned(1..));
         let own = self.waited_for(process, wait, call, next.filter(|_| ready));
         let made = |by, object| Mechanism { wait, object, by };
+        if woken.context == Context::Unseen {
+            let wait = if call.is_some() { wait } else { Wait::Unseen };
+            return (Who::Unseen, Mechanism { wait, ..made(By::Unseen, own) });
+        }
         let from_irq = woken.context != Context::Task || woken.who == 0;
         if from_irq {
             if wait == Wait::Sleep || ended == Ended::RanOut {

@@ -4,6 +4,7 @@
 //! ```text
 //! tracefs: buffers ─► seen (events, small) ─► graph ─┐
 //! bpf:     ring ─► record (wake-ups, whole) ─► graph (edges by task) ─► fold (edges by name) ─► Program, for the result
+//! own:     buffers ─► steps (sleeps alone) ────┤
 //! /proc ───► files (descriptors) ───────────────┘
 //! ```
 //!
@@ -16,6 +17,7 @@ pub mod call;
 pub mod files;
 pub mod fold;
 pub mod graph;
+mod own;
 mod price;
 pub mod seen;
 mod slices;
@@ -29,6 +31,7 @@ use std::time::{Duration, Instant};
 use self::bpf::ByBpf;
 use self::files::Files;
 use self::graph::{Graph, Who};
+use self::own::ByOwn;
 use self::price::{Pair, Price};
 use self::slices::Slices;
 use self::slowest::Telling;
@@ -65,10 +68,21 @@ pub enum RecordError {
     /// Programs of ours cannot run in the kernel, which alone were asked for.
     #[error("cannot record by BPF: {0}; --engine tracefs needs no BPF")]
     Bpf(#[from] BpfError),
+    /// Neither can be had, and nobody asked for less.
+    #[error("{0}; or, of your own processes and without who wakes them: doorbell trace --engine own")]
+    Neither(TraceError),
+    /// Not even what any user may be told is told.
+    #[error(
+        "the kernel does not say when these threads sleep (perf_event_open: {cause}): it may for \
+         processes of this user where kernel.perf_event_paranoid is 2 or less (it is {paranoid}), \
+         and in a container whose seccomp profile allows the call"
+    )]
+    Own { cause: std::io::Error, paranoid: String },
     /// The numbers of tasks here are not those of the events.
     #[error(
         "this command runs in a PID namespace of its own, as containers have, and trace events name tasks by the numbers of the host: \
-         run it on the host, or in a container with --pid=host"
+         run it on the host, or in a container with --pid=host; or, without who wakes whom: \
+         doorbell trace --engine own"
     )]
     Namespace,
     /// There is no such process.
@@ -99,6 +113,15 @@ struct Known {
 enum By {
     Bpf(Box<ByBpf>),
     Tracefs(Box<ByTracefs>),
+    Own(Box<ByOwn>),
+}
+
+impl RecordError {
+    fn own(cause: std::io::Error) -> Self {
+        let paranoid = doorbell_files::kernel("/proc/sys/kernel/perf_event_paranoid");
+        let paranoid = paranoid.map_or("not said".to_owned(), |text| text.trim().to_owned());
+        Self::Own { cause, paranoid }
+    }
 }
 
 /// A recorder that is set up, and records nothing yet.
@@ -132,6 +155,9 @@ impl Recorder {
         cpus: &CpuList,
         children: bool,
     ) -> Result<Self, RecordError> {
+        if engine == Some(Engine::Own) {
+            return Self::by_own(cpus, children);
+        }
         if !in_first_namespace() {
             return Err(RecordError::Namespace);
         }
@@ -153,7 +179,10 @@ impl Recorder {
             None => None,
         };
         let clock = if clock.source.stamps_events() { clock } else { Clock::MONOTONIC };
-        let mut by = ByTracefs::new(clock.source, cpus, children)?;
+        let mut by = ByTracefs::new(clock.source, cpus, children).map_err(|error| match error {
+            RecordError::Trace(error) if engine.is_none() => RecordError::Neither(error),
+            other => other,
+        })?;
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         by.instance.follow(&[&pair.tasks()[..], &[own]].concat())?;
         let instance = &by.instance;
@@ -164,6 +193,22 @@ impl Recorder {
             not_bpf,
             clock,
             price,
+            known: Known::default(),
+            slices: None,
+        })
+    }
+
+    fn by_own(cpus: &CpuList, children: bool) -> Result<Self, RecordError> {
+        let pair = Pair::new().map_err(RecordError::Price)?;
+        let mut by = ByOwn::new(cpus, children)?;
+        pair.tasks().into_iter().try_for_each(|task| by.follow(task))?;
+        let price = price::price(&pair, |on| by.turn(on))?;
+        by.forget();
+        Ok(Self {
+            by: By::Own(Box::new(by)),
+            not_bpf: None,
+            clock: Clock::MONOTONIC,
+            price: Price { call_ns: 0.0, ..price },
             known: Known::default(),
             slices: None,
         })
@@ -200,7 +245,7 @@ impl Recorder {
     /// Records the share `share` of the time, in slices; `time` is
     /// how long all lasts, if that is known.
     pub fn in_slices(&mut self, share: f64, time: Option<Duration>) -> Result<(), RecordError> {
-        if let By::Tracefs(_) = &self.by {
+        if !matches!(self.by, By::Bpf(_)) {
             let why = self.not_bpf.as_ref().map(|why| format!(": {why}"));
             return Err(RecordError::Slices(why.unwrap_or_default()));
         }
@@ -233,6 +278,10 @@ impl Recorder {
                 match &mut self.by {
                     By::Tracefs(tracefs) => tracefs.instance.follow(&new)?,
                     By::Bpf(bpf) => new.iter().for_each(|task| bpf.there(*task, *process)),
+                    By::Own(own) => new.iter().try_for_each(|task| {
+                        own.there(*task, *process);
+                        own.follow(*task)
+                    })?,
                 }
                 followed.extend(new.iter().map(|task| (*task, *process)));
             }
@@ -252,6 +301,7 @@ impl Recorder {
         match &mut self.by {
             By::Tracefs(tracefs) => tracefs.instance.follow(&[parent])?,
             By::Bpf(bpf) => bpf.follow(&[Whom::ChildrenOf(parent)])?,
+            By::Own(own) => own.follow(parent)?,
         }
         Ok(())
     }
@@ -267,6 +317,7 @@ impl Recorder {
             By::Tracefs(tracefs) => tracefs.instance.stop()?,
             By::Bpf(bpf) if on => bpf.start()?,
             By::Bpf(bpf) => bpf.stop()?,
+            By::Own(own) => own.turn(on)?,
         }
         Ok(())
     }
@@ -306,6 +357,7 @@ impl Recorder {
             cut_short = match &self.by {
                 By::Tracefs(tracefs) if tracefs.is_full() => Some(ByTracefs::most()),
                 By::Bpf(bpf) if bpf.is_full() => Some(ByBpf::most()),
+                By::Own(own) if own.is_full() => Some(ByOwn::most()),
                 _ => cut_short,
             };
             if begun.elapsed() >= LONGEST {
@@ -352,6 +404,7 @@ impl Recorder {
         let whole = match &self.by {
             By::Bpf(by) => by.whole(&chosen, telling),
             By::Tracefs(by) => by.whole(&chosen, telling),
+            By::Own(_) => Vec::new(),
         };
         for (edge, wake) in whole {
             program.edges[edge].slowest.push(wake);
@@ -376,6 +429,7 @@ impl Recorder {
                 by.look();
                 (by.graph(first, files, share), by.records(), by.lost()?, Engine::Bpf)
             }
+            By::Own(by) => (by.graph(first, files), by.records(), by.lost(), Engine::Own),
         })
     }
 
@@ -383,6 +437,7 @@ impl Recorder {
         match &mut self.by {
             By::Tracefs(tracefs) => tracefs.take(&mut self.known)?,
             By::Bpf(bpf) => bpf.take(&mut self.known),
+            By::Own(own) => own.take(&mut self.known),
         }
         Ok(())
     }

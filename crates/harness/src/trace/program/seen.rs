@@ -33,6 +33,8 @@ pub enum Context {
     Softirq,
     /// It served an interrupt, in whatever task ran there.
     Interrupt,
+    /// Nobody saw.
+    Unseen,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

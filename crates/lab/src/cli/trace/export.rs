@@ -30,6 +30,7 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Format {
     /// Folded stacks, program;waiter;mechanism;waker, with the microseconds that the wake-ups took
+    /// (of `--engine own`: that the waiter slept)
     Folded,
     /// Chrome's trace format, which Perfetto reads: what the threads
     /// of the worst edges did, wake-up by wake-up

@@ -57,7 +57,7 @@ pub struct Verification {
     #[arg(long, requires = "verify")]
     children: bool,
     /// What records: bpf or tracefs [default: bpf where it can be had]
-    #[arg(long, value_name = "ENGINE", value_parser = super::engine(), requires = "verify")]
+    #[arg(long, value_name = "ENGINE", value_parser = super::engine(&super::ENGINES[..2]), requires = "verify")]
     engine: Option<Engine>,
     /// The command that was recorded
     #[arg(last = true, value_name = "COMMAND", requires = "verify")]
