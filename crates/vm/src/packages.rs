@@ -276,8 +276,10 @@ fn headers_of(
         outcome => outcome,
     };
     let own = offer(&package)?;
-    // Those that all builds share, and the programs that make modules.
-    let shared = depends(&own, &["linux-headers-", "linux-kbuild-"]).map(offer);
+    // Those that all builds share, and the programs that make modules: of these the archive keeps the
+    // newest version alone, which comes some days before the kernel of that version.
+    let shared = depends(&own, &["linux-headers-", "linux-kbuild-"])
+        .map(|name| if is_tied(&own, name) { offer(name) } else { apt.offer(name) });
     let compiler =
         kernel.compiler.iter().flat_map(|compiler| compiler.packages).map(|package| apt.offer(package));
     let beside = shared.chain(compiler).collect::<Result<_, _>>()?;
@@ -288,6 +290,14 @@ fn headers_of(
 fn depends<'offer>(offer: &'offer Offer, starts: &'static [&str]) -> impl Iterator<Item = &'offer str> {
     let names = offer.depends.split(',').filter_map(|dependence| dependence.split_whitespace().next());
     names.filter(|name| starts.iter().any(|start| name.starts_with(start)))
+}
+
+/// Whether `offer` takes `name` in one version alone: `name (= 6.1.192-2)`.
+fn is_tied(offer: &Offer, name: &str) -> bool {
+    offer.depends.split(',').any(|dependence| {
+        let mut words = dependence.split_whitespace();
+        words.next() == Some(name) && words.next() == Some("(=")
+    })
 }
 
 impl Errand {
@@ -434,6 +444,8 @@ mod tests {
         };
         let names: Vec<_> = depends(&offer, &["linux-headers-", "gcc-"]).collect();
         assert_eq!(names, ["linux-headers-6.1.0-56-common", "gcc-12"]);
+        assert!(is_tied(&offer, "linux-headers-6.1.0-56-common"));
+        assert!(!is_tied(&offer, "linux-kbuild-6.1") && !is_tied(&offer, "gcc-12"));
     }
 
     #[test]
