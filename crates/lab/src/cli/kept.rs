@@ -83,15 +83,15 @@ pub fn save_baseline(name: &str, result: &ResultFile) -> anyhow::Result<usize> {
     // If it cannot be made, writing fails with the path and the cure.
     let _ = path.parent().map(doorbell_files::folder);
     let mut before = earlier(&path);
-    if let Ok(newest) = read(&path) {
-        if is_of_one_baseline(&newest, result) {
-            let kept = earlier_folder(&path).join(format!("{:020}.json", newest.started_at_unix_ns));
-            let _ = kept.parent().map(doorbell_files::folder);
-            write(&newest, &kept)?;
-            before.insert(0, kept);
-        } else {
-            before.drain(..).try_for_each(std::fs::remove_file)?;
-        }
+    let newest = read(&path).ok().filter(|newest| is_of_one_baseline(newest, result));
+    if let Some(newest) = newest {
+        let kept = earlier_folder(&path).join(format!("{:020}.json", newest.started_at_unix_ns));
+        let _ = kept.parent().map(doorbell_files::folder);
+        write(&newest, &kept)?;
+        before.insert(0, kept);
+    } else {
+        // Also where the latest run was removed or cannot be read: nothing says what these are runs of.
+        before.drain(..).try_for_each(std::fs::remove_file)?;
     }
     write(result, &path)?;
     let kept = before.len().min(MOST_RUNS - 1);

@@ -378,6 +378,10 @@ fn a_baseline_that_is_saved_again_has_one_run_more_and_a_check_is_held_against_a
     assert!(text(&checked).contains("main and 11 more runs"), "{}{}", text(&checked), complaint(&checked));
     assert!(save("futex eventfd").contains("kept as baseline main\n"));
     assert_eq!(fs::read_dir(&earlier).unwrap().count(), 0);
+    assert!(save("futex eventfd").contains("main, which has 2 runs\n"));
+    fs::remove_file(stage.path().join("doorbell/baselines/main.json")).unwrap();
+    assert!(save("futex pipe").contains("kept as baseline main\n"));
+    assert_eq!(fs::read_dir(&earlier).unwrap().count(), 0);
 }
 
 /// A check once repeated what the baseline said, and that may be to
