@@ -7,10 +7,10 @@ run:            ## build and run the survey
 	cargo run --release
 
 install:        ## the command, its manual pages and completions, under PREFIX
-	crates/lab/install $(or $(PREFIX),/usr/local)
+	lab/command/install $(or $(PREFIX),/usr/local)
 
 install-c:      ## the C library, its headers and its pkg-config file, under PREFIX
-	crates/ffi/install $(or $(PREFIX),/usr/local)
+	library/ffi/install $(or $(PREFIX),/usr/local)
 
 check:          ## for every edit: format, lints, arrows, unit tests of what changed
 	ci/check

@@ -11,7 +11,7 @@ python3 - "${BUILT:-$(ci/built --release)}" "$out" "${@:-}" <<'PY'
 import json, os, random, subprocess, sys
 
 doorbell, out, *hosts = sys.argv[1:]
-runs = [json.load(open(f"crates/lab/tests/data/{name}.json")) for name in ("ping", "ping-again")]
+runs = [json.load(open(f"lab/command/tests/data/{name}.json")) for name in ("ping", "ping-again")]
 # The parts of a file that are the same in all are written once.
 dumped = [json.dumps(record) for run in runs for record in run["records"]]
 shell = {key: value for key, value in runs[0].items() if key not in ("records", "name", "verdict", "started_at_unix_ns", "finished_at_unix_ns")}

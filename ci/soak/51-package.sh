@@ -10,9 +10,9 @@ ci/install/51-package.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 export XDG_STATE_HOME=$out XDG_RUNTIME_DIR=$out
-own=$(crates/lab/package/static)
+own=$(lab/command/package/static)
 for machine in x86_64 aarch64 riscv64; do
-    program=$(crates/lab/package/static "$machine")
+    program=$(lab/command/package/static "$machine")
     ! readelf -d "$program" | grep -q NEEDED || fail "$program needs a library"
     runner=()
     [ "$machine" = "$(uname -m)" ] || runner=("qemu-$machine-static")
@@ -23,12 +23,12 @@ for machine in x86_64 aarch64 riscv64; do
         "${runner[@]}" "$program" ping futex --gap 0 --count 200 --blocks 1 --quiet -o "$out/$machine.json" >/dev/null || [ $? -eq 4 ] ||
             fail "the program for $machine measures nothing"
     fi
-    package=$(BUILT=$program PAGES=$own crates/lab/package/deb "$out")
+    package=$(BUILT=$program PAGES=$own lab/command/package/deb "$out")
     echo "51-package: $machine: $(stat -c %s "$program") bytes, $(basename "$package") $(stat -c %s "$package") bytes"
 done
 if command -v buildah >/dev/null; then
     name=doorbell-soak-$$ container=
-    BUILT=$own crates/lab/package/container "$name" >/dev/null
+    BUILT=$own lab/command/package/container "$name" >/dev/null
     trap 'rm -rf "$out"; [ -z "$container" ] || buildah rm "$container" >/dev/null; buildah rmi "$name" >/dev/null' EXIT
     container=$(buildah from "$name")
     buildah run --isolation chroot "$container" doorbell --version | grep -q "^doorbell " || fail "the program in the container does not run"

@@ -11,10 +11,10 @@ python=$(ci/free-threaded)/bin/python3
 wheels=$PWD/target/wheels-free-threaded
 rm -rf "$wheels"
 PYO3_PYTHON=$python CARGO_TARGET_DIR=$PWD/target/python target/venv/bin/maturin build --quiet --release --locked \
-    --interpreter "$python" --manifest-path crates/py/Cargo.toml --out "$wheels"
+    --interpreter "$python" --manifest-path library/py/Cargo.toml --out "$wheels"
 installed=$PWD/target/free-threaded
 rm -rf "$installed"
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$installed" "$wheels"/doorbell_ipc-*.whl
-cd crates/py
+cd library/py
 # Without a word about it the interpreter would take its lock again for a module that does not say that it needs none.
 PYTHONPATH=$installed timeout 600 "$python" -m pytest

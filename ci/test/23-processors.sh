@@ -3,7 +3,7 @@
 # The tests of both library crates on other processors, by user emulation. The emulator keeps this machine's order of loads and stores,
 # which is stronger than theirs: what it shows is that the code for them is right, not that its orderings suffice (loom and Miri do
 # that: 20-loom.sh, 24-miri.sh). Left out are tests of what the emulator does not have: other processes' deaths by pidfd, io_uring.
-# Inputs: crate:doorbell crates/machine/src/virtualisation.rs
+# Inputs: crate:doorbell lab/machine/src/virtualisation.rs
 # Long: two processors are emulated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The script for a machine with a GPU, tried on a driver made for tests: every step ends, each result says that it is of no GPU, and
 # the page is made.
-# Inputs: crate:doorbell-subjects crates/lab/src/cli/gpu.rs crates/report/src/gpu.rs crates/doorbell/tests/gpu ci/gpu
+# Inputs: crate:doorbell-subjects lab/command/src/cli/gpu.rs lab/report/src/gpu.rs library/doorbell/tests/gpu ci/gpu
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -10,7 +10,7 @@ doorbell=$(ci/built)
 scratch
 mkdir "$scratch/kit"
 cp "$doorbell" "$scratch/kit/doorbell"
-cc -shared -fPIC -O1 -pthread -o "$scratch/driver.so" crates/doorbell/tests/gpu/driver.c
+cc -shared -fPIC -O1 -pthread -o "$scratch/driver.so" library/doorbell/tests/gpu/driver.c
 QUICK=1 DOORBELL_CUDA_LIBRARY=$scratch/driver.so ci/gpu run "$scratch/kit" "$scratch/results"
 [ "$(wc -l <"$scratch/results/steps")" = 7 ] || fail "steps: $(cat "$scratch/results/steps")"
 while read -r name status _; do

@@ -9,7 +9,7 @@ ci/install/browser.sh
 out="$PWD/target/report"
 rm -rf "$out"
 mkdir -p "$out/runs"
-results=crates/lab/tests/data
+results=lab/command/tests/data
 doorbell=$(ci/built)
 
 has() { grep -qF -- "$2" "$out/$1" || fail "$1 lacks $2"; }

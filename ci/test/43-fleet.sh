@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # What `doorbell fleet plan` prints does what it says, as it is printed: a real Slurm and real sshd run it on two nodes, and Kubernetes's
 # schemas find nothing to refuse. What a node measured is not judged: both are this machine.
-# Inputs: crates/lab/src/cli/fleet.rs crates/lab/src/cli/fleet crates/lab/src/cli/gate.rs
-# Inputs: crates/verdict/src/fleet.rs
+# Inputs: lab/command/src/cli/fleet.rs lab/command/src/cli/fleet lab/command/src/cli/gate.rs
+# Inputs: lab/verdict/src/fleet.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

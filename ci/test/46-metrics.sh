@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The recipe of book/queries.md with the real programs: promtool finds nothing to complain of, and the node exporter's textfile collector
 # serves every sample of every file; promtool takes those of `top` too.
-# Inputs: crates/report/src/export/prometheus.rs crates/report/src/waiter_metrics.rs
-# Inputs: crates/lab/src/cli/top.rs
+# Inputs: lab/report/src/export/prometheus.rs lab/report/src/waiter_metrics.rs
+# Inputs: lab/command/src/cli/top.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -15,7 +15,7 @@ exporter=
 trap '[ -z "$exporter" ] || kill "$exporter" 2>/dev/null; rm -rf "$out"' EXIT
 mkdir "$out/textfile"
 for name in ping ping-again survey; do
-    "$doorbell" export prometheus "crates/lab/tests/data/$name.json" -o "$out/textfile/$name.prom"
+    "$doorbell" export prometheus "lab/command/tests/data/$name.json" -o "$out/textfile/$name.prom"
     "$tools/promtool" check metrics <"$out/textfile/$name.prom" || fail "promtool refuses $name.prom"
 done
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The program that `doorbell trace` runs in the kernel is in the tree as clang makes it of its source: made again, it is the same.
-# Inputs: crates/harness/src/trace/bpf/wake.bpf.c crates/harness/src/trace/bpf/wake.bpf.o
+# Inputs: lab/harness/src/trace/bpf/wake.bpf.c lab/harness/src/trace/bpf/wake.bpf.o
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -14,7 +14,7 @@ command -v "$compiler" >/dev/null || ci/install/debian "$compiler" || true
 command -v "$compiler" >/dev/null || nothing_tried "there is no $compiler here, which made wake.bpf.o"
 
 step "wake.bpf.c makes wake.bpf.o"
-cd crates/harness/src/trace/bpf
+cd lab/harness/src/trace/bpf
 # As the source's head says.
 "$compiler" -target bpf -mcpu=v3 -O2 -Wall -Werror -c wake.bpf.c -o "$scratch/wake.bpf.o"
 cmp "$scratch/wake.bpf.o" wake.bpf.o || fail "wake.bpf.o is not what $compiler makes of wake.bpf.c: make it anew, and commit both"

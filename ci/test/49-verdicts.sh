@@ -9,7 +9,7 @@ doorbell=$(ci/built)
 ci/install/49-readers.sh
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-results=crates/lab/tests/data
+results=lab/command/tests/data
 for name in ping ping-again survey; do
     cp "$results/$name.json" "$out/"
     "$doorbell" export prometheus "$out/$name.json" -o "$out/$name.prom"

@@ -3,8 +3,8 @@
 # The package of Debian's has the command, a manual page for each verb and completions, lintian finds no error in it, and two of one commit are the
 # same. The step of GitHub Actions and the job of GitLab CI satisfy their schemas; the step's script annotates what got worse, and says that
 # an inconclusive check is no failure. With the program of the tests: an optimised one is packed in the same way.
-# Inputs: crates/lab/Cargo.toml crates/lab/install crates/lab/package crates/lab/ci
-# Inputs: crates/lab/src/cli/man.rs crates/lab/src/cli/completions.rs action.yml
+# Inputs: lab/command/Cargo.toml lab/command/install lab/command/package lab/command/ci
+# Inputs: lab/command/src/cli/man.rs lab/command/src/cli/completions.rs action.yml
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -15,12 +15,12 @@ trap 'rm -rf "$out"' EXIT
 strip -o "$out/doorbell" "$(ci/built)"
 export BUILT=$out/doorbell
 
-package=$(crates/lab/package/deb "$out/one")
+package=$(lab/command/package/deb "$out/one")
 # Paths begin where it is called, as every tool's do.
 tree=$PWD
-(cd "$out" && BUILT=doorbell "$tree/crates/lab/package/deb" here >/dev/null && BUILT=doorbell DESTDIR=staged "$tree/crates/lab/install" prefix >/dev/null)
+(cd "$out" && BUILT=doorbell "$tree/lab/command/package/deb" here >/dev/null && BUILT=doorbell DESTDIR=staged "$tree/lab/command/install" prefix >/dev/null)
 [ -s "$out/here/$(basename "$package")" ] && [ -x "$out/staged$out/prefix/bin/doorbell" ] || fail "paths do not begin where it is called"
-again=$(crates/lab/package/deb "$out/two")
+again=$(lab/command/package/deb "$out/two")
 cmp "$package" "$again" || fail "two packages of one commit differ"
 dpkg-deb -x "$package" "$out/root"
 "$out/root/usr/bin/doorbell" --version | grep -q "^doorbell " || fail "the packed command does not run"
@@ -40,16 +40,16 @@ fi
 
 schema() { "$(ci/readers)/bin/check-jsonschema" --builtin-schema "vendor.$1" "$2" >"$out/said" 2>&1; }
 schema github-actions action.yml || fail "$(cat "$out/said")"
-schema gitlab-ci crates/lab/ci/gitlab.yml || fail "$(cat "$out/said")"
+schema gitlab-ci lab/command/ci/gitlab.yml || fail "$(cat "$out/said")"
 sed 's/using: composite/using: compost/' action.yml >"$out/wrong.yml"
 ! schema github-actions "$out/wrong.yml" || fail "a wrong word in action.yml is not refused"
-sed 's/  script:/  scripts:/' crates/lab/ci/gitlab.yml >"$out/wrong.yml"
+sed 's/  script:/  scripts:/' lab/command/ci/gitlab.yml >"$out/wrong.yml"
 ! schema gitlab-ci "$out/wrong.yml" || fail "a wrong word in gitlab.yml is not refused"
 
 # step BASELINE FAIL-IF ARGUMENTS... : the script of the step as it is run there.
 step() {
     BASELINE=$1 FAIL_IF=$2 ARGUMENTS="${*:3}" RESULT=$out/result.json DOORBELL=$BUILT GITHUB_OUTPUT=$out/output GITHUB_STEP_SUMMARY=$out/summary \
-        crates/lab/ci/github >"$out/said" 2>&1
+        lab/command/ci/github >"$out/said" 2>&1
 }
 export XDG_STATE_HOME=$out XDG_RUNTIME_DIR=$out
 "$BUILT" ping futex --gap 0 --count 2000 --blocks 6 --placement same-core --quiet -o "$out/baseline.json" >/dev/null
@@ -66,13 +66,13 @@ fi
 [ -s "$out/summary" ] || fail "the step has no summary"
 ! step "$out/gone.json" "p50>+5%" || fail "a baseline that is not there is no failure"
 "$(ci/readers)/bin/python" -c 'import ruamel.yaml
-print("\n".join(ruamel.yaml.YAML(typ="safe").load(open("crates/lab/ci/gitlab.yml"))["wake-ups"]["script"]))' >"$out/gitlab.sh"
+print("\n".join(ruamel.yaml.YAML(typ="safe").load(open("lab/command/ci/gitlab.yml"))["wake-ups"]["script"]))' >"$out/gitlab.sh"
 # Each line of an input counts, and a result never takes its baseline's place.
 mkdir "$out/fake"
 printf '#!/bin/sh\nprintf "%%s " "$@" >"%s"\n' "$out/words" >"$out/fake/doorbell"
 chmod +x "$out/fake/doorbell"
 BASELINE=b.json FAIL_IF=$'p50>+5%\np99>+10%\n lost>0' ARGUMENTS=$'--anyway\n--quiet' RESULT=$out/result.json DOORBELL=$out/fake/doorbell \
-    crates/lab/ci/github >"$out/said" 2>&1 || fail "$(cat "$out/said")"
+    lab/command/ci/github >"$out/said" 2>&1 || fail "$(cat "$out/said")"
 grep -q -- '--fail-if p50>+5% --fail-if p99>+10% --fail-if lost>0 --anyway --quiet $' "$out/words" || fail "words were lost: $(cat "$out/words")"
 # What the job of GitLab CI is told by who includes it.
 (cd "$out" && BASELINE=ci/w.json FAIL_IF="p50>+5% lost>0" PATH=$out/fake:$PATH sh -e gitlab.sh)
@@ -80,7 +80,7 @@ grep -q -- '--baseline ci/w.json --fail-if p50>+5% --fail-if lost>0 ' "$out/word
 (cd "$out" && PATH=$out/fake:$PATH sh -e gitlab.sh)
 grep -q -- '--baseline wake-ups.json --fail-if p50>+5% --quiet ' "$out/words" || fail "the job of GitLab has other defaults: $(cat "$out/words")"
 cp "$out/baseline.json" "$out/kept.json"
-! BASELINE=$out/kept.json RESULT=$out/../$(basename "$out")/kept.json DOORBELL=$BUILT crates/lab/ci/github >"$out/said" 2>&1 || fail "a result is written over its baseline"
+! BASELINE=$out/kept.json RESULT=$out/../$(basename "$out")/kept.json DOORBELL=$BUILT lab/command/ci/github >"$out/said" 2>&1 || fail "a result is written over its baseline"
 cmp "$out/baseline.json" "$out/kept.json" || fail "the baseline is gone"
 # An input is never part of a script.
 step "$out/baseline.json" '$(touch "$out/smuggled")' || true

@@ -11,7 +11,7 @@ rm -rf "$out"
 mkdir -p "$out"
 scratch
 
-crates/ffi/install "$out/prefix"
+library/ffi/install "$out/prefix"
 export PKG_CONFIG_PATH=$out/prefix/lib/pkgconfig
 strict=(-Wall -Wextra -Werror -pedantic -O1 -g)
 read -ra cflags < <(pkg-config --cflags doorbell)
@@ -32,7 +32,7 @@ done
 
 # compile NAME KIND FLAG...: NAME.c or NAME.cpp to $out/NAME-KIND
 compile() {
-    local name=$1 kind=$2 source=crates/ffi/examples/$1 standard=c++17
+    local name=$1 kind=$2 source=library/ffi/examples/$1 standard=c++17
     shift 2
     [ "$name" != coroutine ] || standard=c++20
     if [ -e "$source.cpp" ]; then
@@ -43,7 +43,7 @@ compile() {
 }
 
 examples=()
-for source in crates/ffi/examples/*.c crates/ffi/examples/*.cpp; do
+for source in library/ffi/examples/*.c library/ffi/examples/*.cpp; do
     name=$(basename "${source%.*}")
     examples+=("$name")
     compile "$name" shared "$rpath" "${shared[@]}"
@@ -57,7 +57,7 @@ timeout --kill-after=5 120 "$out/serve-alone" "$scratch/serve-alone" 3 | grep -x
 grep -qF "$out/prefix/lib/libdoorbell.so.0" <<<"$(ldd "$out/host-shared")" || fail "the shared example does not use the library"
 
 # What the pages print compiles. Where it is no program, each block is the body of a function.
-for page in crates/doorbell/README.md crates/ffi/README.md; do
+for page in library/doorbell/README.md library/ffi/README.md; do
     for language in c cpp; do
         printed=$scratch/printed-$(basename "$(dirname "$page")")
         awk -v kind="$language" -v out="$printed" '
@@ -153,6 +153,6 @@ said=$(DOORBELL_RUNTIME_DIR=$scratch limit "$out/printed" 2>&1) && fail "nobody 
 grep -q 'no owner\|nobody' <<<"$said" || fail "nobody listens, and the library's page says: $said"
 
 # With DESTDIR, files go there and the pkg-config file names the prefix.
-DESTDIR=$scratch/root crates/ffi/install /opt/doorbell >/dev/null
+DESTDIR=$scratch/root library/ffi/install /opt/doorbell >/dev/null
 grep -qx 'prefix=/opt/doorbell' "$scratch/root/opt/doorbell/lib/pkgconfig/doorbell.pc" || fail "DESTDIR"
 echo "54-c: passed"

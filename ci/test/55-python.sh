@@ -10,9 +10,9 @@ wheels=$PWD/target/python/wheels
 rm -rf "$wheels"
 # A target folder of its own: the interpreter's name is part of what the crate is built with.
 PYO3_PYTHON=$venv/bin/python CARGO_TARGET_DIR=$PWD/target/python \
-    "$venv/bin/maturin" build --quiet --release --locked --manifest-path crates/py/Cargo.toml --out "$wheels"
+    "$venv/bin/maturin" build --quiet --release --locked --manifest-path library/py/Cargo.toml --out "$wheels"
 "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/doorbell_ipc-*.whl
-cd crates/py
+cd library/py
 timeout 1800 "$venv/bin/python" -m pytest
 "$venv/bin/python" -m mypy --cache-dir "$wheels/mypy" python/doorbell tests
 "$venv/bin/python" -m mypy.stubtest --mypy-config-file pyproject.toml --allowlist tests/stubtest-allowlist --ignore-unused-allowlist doorbell

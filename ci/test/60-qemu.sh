@@ -4,7 +4,7 @@
 # The emulator with user interrupts: built if it is not, then its own tests, the conformance
 # program, the planted faults, and random steps compared with the model. Everything is judged by
 # counts and states, never by time.
-# Inputs: qemu/build qemu/patches qemu/conformance qemu/reports crate:doorbell-uintr
+# Inputs: uintr/qemu/build uintr/qemu/patches uintr/qemu/conformance uintr/qemu/reports crate:doorbell-uintr
 # Long: dozens of boots of the conformance program.
 
 set -euo pipefail
@@ -14,9 +14,9 @@ ci/install/qemu.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-qemu=$(qemu/build)
+qemu=$(uintr/qemu/build)
 bin=$(dirname "$qemu")
-run=(qemu/conformance/run --qemu "$qemu" --quiet --timeout 300)
+run=(uintr/qemu/conformance/run --qemu "$qemu" --quiet --timeout 300)
 
 echo "== QEMU's test of the properties, the MSRs, migration and the counters"
 QTEST_QEMU_BINARY=$qemu "$bin/uintr-test" >"$scratch/qtest" 2>&1 || {
@@ -83,7 +83,7 @@ uintr-senduipi-smp shift-32
 FAULTS
 
 echo "== what the reports show is mended here"
-gcc -c -o "$scratch/reserved.o" qemu/reports/reserved.S
+gcc -c -o "$scratch/reserved.o" uintr/qemu/reports/reserved.S
 ld -Ttext 0x7c00 --oformat binary -o "$scratch/reserved.img" "$scratch/reserved.o"
 timeout 300 "$qemu" -accel tcg -cpu max -display none -nic none -debugcon stdio -device isa-debug-exit,iobase=0x501 \
     -drive "format=raw,file=$scratch/reserved.img" >"$scratch/reserved" || true
@@ -129,7 +129,7 @@ echo "== code that is changed while another CPU runs it, however late the store"
 "${run[@]}" --items smp.code --fault stored-late
 
 echo "== planted faults"
-qemu/conformance/faults --qemu "$qemu"
+uintr/qemu/conformance/faults --qemu "$qemu"
 
 echo "== the model follows the emulator"
 follow() {

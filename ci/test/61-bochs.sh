@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The conformance program and the cases of kvm-unit-tests on a second machine, Bochs, which is not ours: what it does otherwise
 # is what conformance/bochs.txt lists, no more and no less.
-# Inputs: qemu/bochs qemu/conformance
+# Inputs: uintr/qemu/bochs uintr/qemu/conformance
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ci/install/qemu.sh
-qemu/conformance/bochs --timeout 1200
+uintr/qemu/conformance/bochs --timeout 1200

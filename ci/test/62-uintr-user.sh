@@ -3,7 +3,7 @@
 # User interrupts for programs, on this machine, by signals: the conformance suite, the cases of the RFC's self-tests, and the
 # example programs, as this user and as another; and that the suite finds an interrupt that is forgotten. ci/test/67-uintr.sh runs the same
 # programs on a CPU that has them.
-# Inputs: kernel/uintr/include kernel/uintr/user kernel/uintr/tests kernel/uintr/examples crate:user-interrupts
+# Inputs: uintr/driver/include uintr/driver/user uintr/driver/tests uintr/driver/examples crate:user-interrupts
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -13,10 +13,10 @@ scratch
 # Fails with what was said about the cases that did not pass.
 passes() { "$@" >"$scratch/said" 2>&1 || fail "$*: $(grep -v '^ok' "$scratch/said")"; }
 
-compile() { gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -Ikernel/uintr/include "$@"; }
+compile() { gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -Iuintr/driver/include "$@"; }
 
 step "the library installs, and compiles into C and C++ programs"
-cp -r kernel/uintr "$scratch/source"
+cp -r uintr/driver "$scratch/source"
 make -s -C "$scratch/source/user" install PREFIX="$scratch/installed"
 echo '#include <uintr.h>
 int main() { return uintr_start(UINTR_SIGNALS) == UINTR_SIGNALS ? uintr_unmasked() : 1; }' | tee "$scratch/one.cpp" >"$scratch/one.c"
@@ -27,19 +27,19 @@ done
 library=$scratch/installed/lib/libuintr.a
 
 step "the suite, by signals"
-compile kernel/uintr/tests/conformance/*.c "$library" -lm -o "$scratch/conformance"
+compile uintr/driver/tests/conformance/*.c "$library" -lm -o "$scratch/conformance"
 passes "$scratch/conformance" signals
 tail -1 "$scratch/said"
 passes "$scratch/conformance" signals --as 65534 --times 1000
 "$scratch/conformance" hardware >"$scratch/said" 2>&1 && [ ! -e /dev/uintr ] && fail "it took nothing for hardware"
 
 step "the cases of the RFC's self-tests"
-compile -muintr kernel/uintr/tests/rfc.c "$library" -o "$scratch/rfc"
+compile -muintr uintr/driver/tests/rfc.c "$library" -o "$scratch/rfc"
 UINTR_BACKEND=signals passes "$scratch/rfc"
 tail -1 "$scratch/said"
 
 step "an epoll loop that serves a timer and a socket is woken; two programs wake each other"
-for program in ping pong loop knock; do compile "kernel/uintr/examples/$program.c" "$library" -o "$scratch/$program"; done
+for program in ping pong loop knock; do compile "uintr/driver/examples/$program.c" "$library" -o "$scratch/$program"; done
 "$scratch/loop" "$scratch/door" 3600 >"$scratch/loop-said" &
 loop=$!
 passes "$scratch/knock" "$scratch/door" 2000
@@ -54,16 +54,16 @@ cat "$scratch/said"
 
 step "a handler that returns keeps the registers that its thread uses, in no longer a frame than they need"
 entry() { compile "${@:2}" "$1/user/tests/entry.c" "$1"/user/{uintr,ipi,message}.c "$1"/user/signals*.c; }
-entry kernel/uintr -o "$scratch/entry"
+entry uintr/driver -o "$scratch/entry"
 passes "$scratch/entry"
 grep "^#" "$scratch/said"
 
 step "user-level threads take turns, and each finds its registers as they were"
-compile kernel/uintr/examples/turns.c "$library" -o "$scratch/turns"
+compile uintr/driver/examples/turns.c "$library" -o "$scratch/turns"
 UINTR_BACKEND=signals passes "$scratch/turns" 5 5000
 tail -1 "$scratch/said"
 # Where a tick is nearly always due a thread that opens takes it there, outside of any signal, and is come back to from within one.
-compile -DQUANTUM=10000 kernel/uintr/examples/turns.c "$library" -o "$scratch/hurried"
+compile -DQUANTUM=10000 uintr/driver/examples/turns.c "$library" -o "$scratch/hurried"
 for _ in 1 2 3 4; do UINTR_BACKEND=signals timeout 120 "$scratch/hurried" 5 40000 >"$scratch/said" || fail "a tick was lost: $(cat "$scratch/said")"; done
 ! UINTR_BACKEND=signals "$scratch/turns" 0 2>"$scratch/said" || fail "no threads took turns"
 passes "$(dirname "$(ci/built)")/examples/turns" 5 5000
@@ -74,16 +74,16 @@ changes=('notq %r15' 'notq %rbp' cmc std 'ldmxcsr (%rsp)' 'fldcw 4(%rsp)' 'pxor 
 ! grep -qw avx /proc/cpuinfo || changes+=(vzeroupper)
 ! grep -qw avx512bw /proc/cpuinfo || changes+=('vmovdqu %ymm15, %ymm15' 'vpxorq %xmm31, %xmm31, %xmm31' 'kshiftlq $1, %k7, %k7')
 for change in "${changes[@]}"; do
-    sed "s|jnz 4b.n\"|&\n\"\t$change\\\\n\"|" kernel/uintr/examples/registers.h >"$scratch/registers.h"
+    sed "s|jnz 4b.n\"|&\n\"\t$change\\\\n\"|" uintr/driver/examples/registers.h >"$scratch/registers.h"
     grep -qF "$change" "$scratch/registers.h" || fail "nothing to plant: $change"
-    cp kernel/uintr/examples/turns.c "$scratch/changed.c"
+    cp uintr/driver/examples/turns.c "$scratch/changed.c"
     compile "$scratch/changed.c" "$library" -o "$scratch/changed"
     ! UINTR_BACKEND=signals "$scratch/changed" 2 20 >"$scratch/said" || fail "not found: $change"
     grep -q ' turns, REGISTERS CHANGED ' "$scratch/said" || fail "$change: $(cat "$scratch/said")"
 done
 
 step "an interrupt in a hundred that is forgotten is found"
-compile -DUINTR_FORGETS -DLOST_AFTER=5 kernel/uintr/tests/conformance/*.c kernel/uintr/user/*.c -lm -o "$scratch/forgets"
+compile -DUINTR_FORGETS -DLOST_AFTER=5 uintr/driver/tests/conformance/*.c uintr/driver/user/*.c -lm -o "$scratch/forgets"
 # Forty chances and more: one that is forgotten just before the receiver looks again harms nobody.
 "$scratch/forgets" signals --only "many to one that only" >"$scratch/said" 2>&1 && fail "it was not"
 for case in "many to one that only runs, each handled alone" "many to one that only waits"; do
@@ -92,7 +92,7 @@ done
 
 step "between any two steps of a receiver somebody sends, and a sender is killed or overtaken between any two of its own"
 moments() { compile -muintr -DUINTR_MOMENTS -Wl,--wrap=malloc,--wrap=calloc,--wrap=free "${@:2}" "$1/user/tests/moments.c" "$1"/user/*.c; }
-moments kernel/uintr -o "$scratch/moments"
+moments uintr/driver -o "$scratch/moments"
 passes "$scratch/moments"
 tail -1 "$scratch/said"
 
@@ -100,9 +100,9 @@ tail -1 "$scratch/said"
 plant() {
     local copy=$scratch/planted program=$1 file=$2 edit=$3
     rm -rf "$copy"
-    cp -r kernel/uintr "$copy"
+    cp -r uintr/driver "$copy"
     sed -i "$edit" "$copy/user/$file"
-    ! cmp -s "kernel/uintr/user/$file" "$copy/user/$file" || fail "nothing to plant: $edit"
+    ! cmp -s "uintr/driver/user/$file" "$copy/user/$file" || fail "nothing to plant: $edit"
     "$program" "$copy" -O0 -DLOST_AFTER=2 -o "$scratch/mistaken"
     "$scratch/mistaken" >"$scratch/said" 2>&1 && fail "not found: $edit"
     for case in "${@:4}"; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Every kernel that guests can have boots, runs this program, and loads a module built with the headers fetched for it.
-# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
-# Inputs: crates/lab/src/cli/vm
+# Inputs: uintr/qemu/build uintr/qemu/patches crate:doorbell-vm lab/command/src/cli/vm.rs
+# Inputs: lab/command/src/cli/vm
 # Long: four kernels boot.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -12,7 +12,7 @@ ci/install/vm.sh
 scratch
 
 doorbell=$(ci/built)
-qemu=$(qemu/build)
+qemu=$(uintr/qemu/build)
 cat >"$scratch/loaded.c" <<'C'
 #include <linux/module.h>
 static int __init begin(void) { pr_info("%s was loaded\n", THIS_MODULE->name); return 0; }

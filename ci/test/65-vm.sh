@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Guests: the lab runs in emulated machines of several shapes, with user interrupts and without, and every way a guest can
 # die is told and leaves nothing behind. Judged by counts and states, never by time.
-# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
-# Inputs: crates/lab/src/cli/vm crates/verdict/src/gate.rs
+# Inputs: uintr/qemu/build uintr/qemu/patches crate:doorbell-vm lab/command/src/cli/vm.rs
+# Inputs: lab/command/src/cli/vm lab/verdict/src/gate.rs
 # Long: a dozen guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -21,9 +21,9 @@ export XDG_STATE_HOME=$scratch/state
 
 
 doorbell=$(ci/built)
-qemu=$(qemu/build)
+qemu=$(uintr/qemu/build)
 
-# vm VERB ARGUMENT... : the emulator of qemu/ for every accelerator, so that no installed one is needed.
+# vm VERB ARGUMENT... : the emulator of uintr/qemu/ for every accelerator, so that no installed one is needed.
 vm() {
     local verb=$1
     shift
@@ -60,7 +60,7 @@ holds "$scratch/ping.json" "all(t['outcome']['kind'] == 'done' for t in r['recor
 holds "$scratch/ping.json" "all(t['tally']['seen'] == t['tally']['sent'] > 0 and t['tally']['lost'] == 0 for t in r['records'])"
 holds "$scratch/ping.json" "{c['placement']['relation']: c['placement']['cpus'] for c in r['plan']['configurations']}['other-node'][1] >= 2"
 holds "$scratch/ping.json" "any(w['name'] == 'emulated' for w in r['warnings'])"
-ends 1 "$doorbell" compare crates/lab/tests/data/ping.json "$scratch/ping.json"
+ends 1 "$doorbell" compare lab/command/tests/data/ping.json "$scratch/ping.json"
 says "one was measured in an emulator and the other was not"
 
 step "a guest that its host starves: every wake-up that was due in a freeze is seen to be late, and no gate lets it through"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Polling proven where it can be made to happen: a guest whose NVMe device has queues without interrupts. Linux 6.1 polls for a ring
 # set up with IORING_SETUP_IOPOLL and ignores RWF_HIPRI, and the device's interrupts tell the two apart. Judged by counts.
-# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
-# Inputs: crates/lab/src/cli/vm crates/subjects/src/transfer
+# Inputs: uintr/qemu/build uintr/qemu/patches crate:doorbell-vm lab/command/src/cli/vm.rs
+# Inputs: lab/command/src/cli/vm lab/subjects/src/transfer
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common
@@ -13,7 +13,7 @@ scratch
 export XDG_STATE_HOME=$scratch/state
 
 doorbell=$(ci/built)
-qemu=$(qemu/build)
+qemu=$(uintr/qemu/build)
 "$doorbell" vm build --accel uintr >/dev/null
 
 # guest QUEUES ARGUMENT... : doorbell io in a guest, its result in result.json.

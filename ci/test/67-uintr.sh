@@ -3,9 +3,9 @@
 # The driver for user interrupts in guests, on stock kernels: it refuses where it must, keeps what it promises to ordinary users'
 # threads, loses nothing under a storm, does only what the checked model allows, and goes without a trace. Judged by counts, never
 # by time. ci/soak/67-uintr.sh has the long forms.
-# Inputs: qemu/build qemu/patches crate:doorbell-vm crates/lab/src/cli/vm.rs
-# Inputs: crates/lab/src/cli/vm kernel/uintr crate:user-interrupts crate:doorbell-uintr
-# Inputs: crates/doorbell/tests/user_interrupts.rs crates/subjects/src/mechanism/user_interrupt.rs
+# Inputs: uintr/qemu/build uintr/qemu/patches crate:doorbell-vm lab/command/src/cli/vm.rs
+# Inputs: lab/command/src/cli/vm uintr/driver crate:user-interrupts crate:doorbell-uintr
+# Inputs: library/doorbell/tests/user_interrupts.rs lab/subjects/src/mechanism/user_interrupt.rs
 # Long: six guests.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,7 +20,7 @@ guest() { ci/uintr-guest "$@" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/sai
 doorbell=$(ci/built)
 
 step "a CPU without user interrupts is refused, with the reason; the kit for others' machines says it and packs what it knows"
-built=$(kernel/uintr/build --kernel 6.12)
+built=$(uintr/driver/build --kernel 6.12)
 "$doorbell" vm shell --accel tcg --kernel 6.12 --carry "$built" -c "$built/kit --built $built --to /tmp; tar -tzf /tmp/uintr-*.tar.gz" >"$scratch/said" 2>&1 ||
     fail "$(cat "$scratch/said")"
 says "this CPU has no user interrupts"
@@ -29,7 +29,7 @@ says "1 steps failed. Send back /tmp/uintr-"
 says "/load.txt"
 
 step "page-table isolation is refused, and the parameter named"
-"$doorbell" vm shell --accel uintr --qemu "$(qemu/build 2>/dev/null)" --kernel 6.12 --kernel-parameter pti=on --carry "$built" \
+"$doorbell" vm shell --accel uintr --qemu "$(uintr/qemu/build 2>/dev/null)" --kernel 6.12 --kernel-parameter pti=on --carry "$built" \
     -c "insmod $built/uintr.ko || dmesg | grep uintr:" >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
 says "boot with the parameter nopti"
 
@@ -195,7 +195,7 @@ step "eight variants of wake-ups, every notification accounted for; what does no
 ci/wakeups-guest --rounds 2 --count 50 >"$scratch/said" 2>&1 || fail "$(cat "$scratch/said")"
 says "800 notifications sent, 800 seen, in 8 variants of 2 rounds"
 awk 'BEGIN { print "clock 1000 ticks 1000 ns"; print "block 0 blocked-senduipi sent 2 seen 1 calls 2 slept 1 woken 1 ticks 5 6" }' |
-    kernel/uintr/measure/figures >"$scratch/said" 2>&1 && fail "a lost notification passed"
+    uintr/driver/measure/figures >"$scratch/said" 2>&1 && fail "a lost notification passed"
 says "2 sent, 1 seen, 2 timed"
 says "slept 1 times for 2 notifications"
 says "the driver woke it 1 times"

@@ -3,8 +3,8 @@
 # Squall: it builds without a complaint, its counts of instructions are the same twice and within their bars, hostile processes
 # reach nothing but themselves on one hart and on four, and no wake-up is lost in an hour of random ones. ci/soak/68-squall.sh does
 # the last two for longer.
-# Inputs: squall crates/lab/src/cli/squall.rs crates/vm/src/squall.rs
-# Inputs: crates/verdict/src/claims/coroutines.rs
+# Inputs: squall lab/command/src/cli/squall.rs uintr/vm/src/squall.rs
+# Inputs: lab/verdict/src/claims/coroutines.rs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/common

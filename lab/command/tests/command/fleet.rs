@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Many nodes: what runs a verb on all, who fails, and one pair of files of all results.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, write_program};
+
+/// A folder of results of `nodes`, each with its verdict.
+fn results(stage: &Stage, nodes: &[(&str, &str)]) -> PathBuf {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(data).unwrap()).unwrap();
+    // What they were held against is not at hand, so that their verdicts stand as they are written.
+    result["plan"]["question"] =
+        json!({"kind": "check", "baseline": {"file": "main", "started_at_unix_ns": 1}, "conditions": []});
+    let folder = stage.path().join("results");
+    fs::create_dir_all(&folder).unwrap();
+    for (node, status) in nodes {
+        result["name"] = json!(node);
+        result["verdict"] = json!({"status": status, "reason": "p99.9 80 µs > 50 µs"});
+        fs::write(folder.join(format!("{node}.json")), result.to_string()).unwrap();
+    }
+    folder
+}
+
+/// Standard output and the exit status.
+fn said(stage: &Stage, arguments: &[&str]) -> (String, Option<i32>) {
+    let output = stage.doorbell(arguments).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    (said, output.status.code())
+}
+
+#[test]
+fn a_node_that_fails_fails_the_fleet_and_files_that_say_nothing_are_named() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
+    let path = folder.to_str().unwrap();
+    assert_eq!(said(&stage, &["fleet", "verdict", path]), ("PASS 2 nodes\n".to_owned(), Some(0)));
+
+    fs::copy(folder.join("a.json"), folder.join("again.json")).unwrap();
+    fs::write(folder.join("cut.json"), &fs::read(folder.join("a.json")).unwrap()[..1000]).unwrap();
+    fs::write(folder.join("foreign.json"), "{\"jobs\": []}").unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", path, "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for named in ["again.json: the same run of a", "cut.json", "foreign.json", "PASS 2 nodes"] {
+        assert!(text.contains(named), "{named}: {text}");
+    }
+
+    results(&stage, &[("c", "failed"), ("d", "inconclusive")]);
+    let (text, status) = said(&stage, &["fleet", "verdict", path]);
+    assert_eq!(
+        (text.lines().next(), status),
+        (Some("FAIL 1 of 4 nodes: c; 1 inconclusive"), Some(3)),
+        "{text}"
+    );
+    let (text, status) = said(&stage, &["fleet", "verdict", path, "--format", "json"]);
+    let told: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((told["verdict"]["status"].as_str(), status), (Some("failed"), Some(3)));
+    assert_eq!(told["verdict"]["findings"].as_array().unwrap().len(), 7);
+}
+
+#[test]
+fn a_node_whose_verdict_is_open_leaves_the_fleet_open() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "inconclusive")]);
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
+    assert_eq!((text.lines().next(), status), (Some("INCONCLUSIVE 1 of 2 nodes: b"), Some(4)), "{text}");
+}
+
+#[test]
+fn the_fleets_page_has_a_square_for_every_node_and_a_page_for_those_to_look_at() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b<script>", "failed"), ("c", "inconclusive")]);
+    let asked = stage.path().join("asked");
+    fs::write(&asked, "a\nb<script>\nc\nd\n").unwrap();
+    let pages = stage.path().join("pages");
+    let report = [
+        "fleet",
+        "report",
+        folder.to_str().unwrap(),
+        "-o",
+        pages.to_str().unwrap(),
+        "--nodes",
+        asked.to_str().unwrap(),
+    ];
+    let (text, status) = said(&stage, &report);
+    assert_eq!((text.contains("2 pages of nodes"), status), (true, Some(0)), "{text}");
+    let index = fs::read_to_string(pages.join("index.html")).unwrap();
+    for part in [
+        "FAIL  1 of 4 nodes",
+        "a: passed",
+        "c: inconclusive",
+        "d: no result",
+        "href=\"node-1.html\"",
+        "href=\"node-2.html\"",
+    ] {
+        assert!(index.contains(part), "{part}: {index}");
+    }
+    assert!(index.contains("b&lt;script&gt;: failed"), "a node's name is no markup");
+    let mut files: Vec<_> = fs::read_dir(&pages).unwrap().map(|file| file.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["index.html", "node-1.html", "node-2.html"]);
+    assert_eq!(said(&stage, &[&report[..], &["--all"]].concat()).1, Some(0));
+    assert!(pages.join("node-0.html").exists());
+}
+
+#[test]
+fn the_loop_over_ssh_gathers_what_each_node_measured_and_names_who_has_no_result() {
+    let stage = Stage::new();
+    // ssh that runs the command here; one node is not there.
+    let bin = stage.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let ssh = bin.join("ssh");
+    write_program(
+        &ssh,
+        "while [ \"$1\" = -o ]; do shift 2; done\n[ \"$1\" != gone ] || exit 255\nexec sh -c \"$2\"",
+    );
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_doorbell"), bin.join("doorbell")).unwrap();
+    let folder = stage.path().join("the results");
+    // "PASS 2 nodes" of one that was dead: what it had measured another day lay there still.
+    let old = results(&stage, &[("gone", "passed")]);
+    fs::rename(old, &folder).unwrap();
+    let (script, status) = said(
+        &stage,
+        &[
+            "fleet",
+            "plan",
+            "ssh",
+            "n1",
+            "root@n2",
+            "gone",
+            "--results",
+            folder.to_str().unwrap(),
+            "--",
+            "ping",
+            "eventfd",
+            "--gap",
+            "0",
+            "--count",
+            "50",
+            "--blocks",
+            "1",
+        ],
+    );
+    assert_eq!(status, Some(0), "{script}");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    let shell = shell.args(["-c", &script]).env("PATH", path).env("XDG_RUNTIME_DIR", stage.path());
+    let output = shell.env("XDG_STATE_HOME", stage.path()).output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(text.contains("gone: no result"), "{text}");
+    assert!(text.contains("of 3 nodes") && text.contains("No result of gone."), "{text}");
+    let mut files: Vec<String> =
+        fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    assert_eq!(files, ["n1.json", "root@n2.json"]);
+    let one: Value = serde_json::from_slice(&fs::read(folder.join("n1.json")).unwrap()).unwrap();
+    assert_eq!(one["name"], "n1");
+}
+
+#[test]
+fn what_slurm_and_kubernetes_get_runs_each_node_whole_and_alone() {
+    let stage = Stage::new();
+    let order = ["--nodes", "40", "--results", "my results", "--", "gate", "--max", "50us"];
+    let (batch, _) = said(&stage, &[&["fleet", "plan", "slurm"][..], &order].concat());
+    for line in ["#SBATCH --nodes=40\n", "#SBATCH --exclusive\n", "--cpu-bind=none", "results='my results'\n"]
+    {
+        assert!(batch.contains(line), "{line}: {batch}");
+    }
+    let checked = std::process::Command::new("bash").args(["-n", "-c", &batch]).output().unwrap();
+    assert!(checked.status.success(), "{batch}");
+
+    let ways = ["fleet", "plan", "kubernetes", "--image", "registry/doorbell:1", "--claim", "results"];
+    let (job, _) = said(&stage, &[&ways[..], &order].concat());
+    let job: Value = serde_json::from_str(&job).unwrap();
+    assert_eq!(job["spec"]["completionMode"], "Indexed");
+    assert_eq!(job["spec"]["completions"], 40);
+    let container = &job["spec"]["template"]["spec"]["containers"][0];
+    // Without a shell, which the image of lab/command/package has not;
+    // each pod's file is its own, in a folder of its job's.
+    let words: Vec<&str> =
+        container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(words[..6], ["doorbell", "gate", "--max", "50us", "--quiet", "--name"]);
+    assert_eq!(words[6..], ["$(NODE)", "--output", "/results/$(NODE).$(JOB_COMPLETION_INDEX).json"]);
+    assert_eq!(container["volumeMounts"][0]["subPathExpr"], "my results/$(JOB)");
+    for outside in ["/results", "a/../../b", "a$(NODE)"] {
+        let (text, status) =
+            said(&stage, &[&ways[..], &["--nodes", "2", "--results", outside, "--", "gate"]].concat());
+        assert_eq!(status, Some(2), "{outside}: {text}");
+    }
+}
+
+#[test]
+fn names_that_would_be_options_or_break_a_line_are_refused() {
+    let stage = Stage::new();
+    for arguments in [
+        &["fleet", "plan", "ssh", "a;b", "--", "ping"][..],
+        &["fleet", "plan", "ssh", "a", "b", "a", "--", "ping"],
+        &["fleet", "plan", "ssh", "a", "--", "ping", "--output", "x"],
+        &["fleet", "plan", "slurm", "--nodes", "2", "--partition", "a\n#SBATCH", "--", "ping"],
+        &["fleet", "plan", "slurm", "--nodes", "0", "--", "ping"],
+    ] {
+        let (text, status) = said(&stage, arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {text}");
+    }
+}
+
+/// Its failure was hidden: what it said of another, later, stood for that one, and that it had said
+/// nothing of itself was all there was to see.
+#[test]
+fn a_node_that_says_it_is_another_is_not_heard_and_hides_no_failure() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("good", "passed"), ("bad", "failed")]);
+    let nodes = stage.path().join("nodes");
+    fs::write(&nodes, "good bad").unwrap();
+    let path = folder.join("bad.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    result["name"] = "good".into();
+    let later = |key: &str| Value::from(result[key].as_u64().unwrap() + 1_000_000_000);
+    (result["started_at_unix_ns"], result["finished_at_unix_ns"]) =
+        (later("started_at_unix_ns"), later("finished_at_unix_ns"));
+    fs::write(&path, result.to_string()).unwrap();
+    let arguments =
+        ["fleet", "verdict", folder.to_str().unwrap(), "--nodes", nodes.to_str().unwrap(), "--details"];
+    let (text, status) = said(&stage, &arguments);
+    assert!(text.contains("it was saved as the result of bad, and says that it is of good"), "{text}");
+    assert_eq!(status, Some(1), "{text}");
+    for pod in ["bad.0.json", "bad.17.json"] {
+        fs::rename(folder.join("bad.json"), folder.join(pod)).unwrap();
+        let (text, _) = said(&stage, &arguments);
+        assert!(text.contains("saved as the result of bad"), "{pod}: {text}");
+        fs::rename(folder.join(pod), folder.join("bad.json")).unwrap();
+    }
+}
+
+/// What stood in a file was believed: "PASS" of wake-ups that were longer than their limit.
+#[test]
+fn a_verdict_is_made_of_the_figures_and_not_of_what_a_file_says_of_them() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "passed")]);
+    let path = folder.join("a.json");
+    let mut result: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    result["plan"]["question"] =
+        json!({"kind": "gate", "limit_ns": 1, "which": "longest", "confidence": 0.95});
+    fs::write(&path, result.to_string()).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap()]);
+    assert_eq!((text.lines().next(), status), (Some("FAIL 1 of 2 nodes: a"), Some(3)), "{text}");
+}
+
+/// A pipe in the folder had kept the verdict waiting for ever: each node may write there.
+#[test]
+fn what_is_no_regular_file_is_named_and_not_waited_for() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed")]);
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.json")).status().unwrap();
+    assert!(made.success());
+    fs::create_dir(folder.join("more")).unwrap();
+    fs::rename(folder.join("a.json"), folder.join("a.JSON")).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for told in ["PASS 1 node\n", "it is a named pipe", "1 in all, the first", "more"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+/// "PASS 1 node" of a list that was empty, because what should have written it was not there.
+#[test]
+fn an_empty_list_of_nodes_is_wrong_usage_and_who_is_not_in_a_list_is_not_counted() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed"), ("b", "failed")]);
+    let asked = stage.path().join("asked");
+    let path = folder.to_str().unwrap();
+    let verdict = ["fleet", "verdict", path, "--nodes", asked.to_str().unwrap()];
+    fs::write(&asked, "\n").unwrap();
+    let (text, status) = said(&stage, &verdict);
+    assert_eq!((text.contains("no node is named there"), status), (true, Some(2)), "{text}");
+    fs::write(&asked, "a\n").unwrap();
+    let (text, status) = said(&stage, &verdict);
+    assert_eq!((text.as_str(), status), ("PASS 1 node\nNot asked, and not counted: b.\n", Some(0)));
+}
+
+/// A name of 100,000 letters had made the verdict of two files 300 kB, and one without a name had
+/// stood for all others without.
+#[test]
+fn a_result_of_no_node_is_named_and_shown_in_few_words() {
+    let stage = Stage::new();
+    let folder = results(&stage, &[("a", "passed")]);
+    let mut result: Value = serde_json::from_slice(&fs::read(folder.join("a.json")).unwrap()).unwrap();
+    result["name"] = json!("x".repeat(100_000));
+    fs::write(folder.join("long.json"), result.to_string()).unwrap();
+    result["name"] = json!("");
+    result["machine"]["host"] = Value::Null;
+    fs::write(folder.join("nameless.json"), result.to_string()).unwrap();
+    result["name"] = json!("clock");
+    result["started_at_unix_ns"] = json!(u64::MAX);
+    result["finished_at_unix_ns"] = json!(u64::MAX);
+    fs::write(folder.join("clock.json"), result.to_string()).unwrap();
+    let (text, status) = said(&stage, &["fleet", "verdict", folder.to_str().unwrap(), "--details"]);
+    assert_eq!(status, Some(1), "{text}");
+    for told in ["PASS 1 node\n", "100000 bytes", "nameless.json: it names neither", "which is yet to come"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(text.len() < 2000, "{text}");
+}
+
+/// `--plan '$HOME/plan.toml'` had been read by the shell that runs
+/// the loop, and a command in it been run there.
+#[test]
+fn no_word_of_the_verb_is_read_by_a_shell_on_its_way_to_the_node() {
+    let stage = Stage::new();
+    let here = stage.path().display();
+    let program = |name: &str, script: &str| write_program(&stage.path().join(name), script);
+    program("ssh", "while [ \"$1\" = -o ]; do shift 2; done\nexec sh -c \"$2\"");
+    program("doorbell", &format!("[ \"$1\" = fleet ] || printf '%s\\n' \"$@\" >'{here}/words'"));
+    let plan = format!("$(touch '{here}/smuggled')`touch '{here}/smuggled'`\"$HOME\\n'1");
+    let (script, status) = said(&stage, &["fleet", "plan", "ssh", "n1", "--", "ping", "--plan", &plan]);
+    assert_eq!(status, Some(0), "{script}");
+    let path = format!("{here}:{}", std::env::var("PATH").unwrap());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).env("PATH", path).current_dir(stage.path()).output().unwrap();
+    let words = fs::read_to_string(stage.path().join("words")).unwrap();
+    assert_eq!(words, format!("ping\n--plan\n{plan}\n--quiet\n--name\nn1\n--output\n-\n"), "{script}");
+    assert!(!stage.path().join("smuggled").exists(), "{script}");
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The machine follows what the driver did, and does not follow what it did not do.
+
+use doorbell_uintr::model::uintr::{ReplayError, replay};
+
+/// The first steps of two receivers under `uintr/driver/tests/storm`
+/// in a guest with two processors (Linux 6.12).
+const RECORDED: &str = include_str!("driver.trace");
+
+fn lines() -> Vec<String> {
+    RECORDED.lines().filter(|line| line.contains(": uintr_")).map(str::to_owned).collect()
+}
+
+/// The trace with the first line of that event changed for which
+/// there is a change; `None` if there is none.
+fn with(event: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut lines = lines();
+    let name = format!(": uintr_{event}: ");
+    let (at, changed) = (10..lines.len())
+        .filter(|&at| lines[at].contains(&name))
+        .find_map(|at| Some((at, change(&lines[at])?)))?;
+    lines[at] = changed;
+    Some(lines.join("\n"))
+}
+
+fn swapped<'a>(from: &'a str, to: &'a str) -> impl Fn(&str) -> Option<String> + 'a {
+    move |line| line.contains(from).then(|| line.replacen(from, to, 1))
+}
+
+#[track_caller]
+fn forbidden(what: &str, trace: Option<String>) {
+    let trace = trace.unwrap_or_else(|| panic!("{what}: the recorded trace has no such line"));
+    match replay(&trace) {
+        Err(ReplayError::Forbidden { states, .. }) => assert!(states > 0, "{what}"),
+        other => panic!("{what}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_recorded_trace_is_allowed() {
+    let replayed = replay(RECORDED).unwrap();
+    assert_eq!(replayed.receivers, 2);
+    assert_eq!(replayed.events.values().sum::<u64>(), lines().len() as u64);
+    // Every way to leave the list, and states that were really open.
+    assert!(["wake", "rise"].iter().all(|event| replayed.events[event] > 10));
+    assert!(replayed.widest > 8);
+}
+
+#[test]
+fn what_the_driver_must_not_do_is_forbidden() {
+    let sn_clear = |line: &str| line.contains("f00002").then(|| line.replace("f00002", "f00000"));
+    forbidden("a post lost between PIR and UIRR (H10)", {
+        with("in", |line| (!line.contains(" pir=0 ")).then(|| zero(line, "uirr")))
+    });
+    forbidden(
+        "UIRR invented",
+        with("in", |line| {
+            line.contains("pir=0 uirr=0 ").then(|| line.replace("uirr=0", "uirr=8000000000000000"))
+        }),
+    );
+    forbidden("a request dropped at a switch (H15)", {
+        with("in", |line| {
+            (line.contains(" pir=0 ") && !line.contains(" uirr=0 ")).then(|| zero(line, "uirr"))
+        })
+    });
+    forbidden("UIF lost at a switch (H1)", with("in", swapped("uif=1", "uif=0")));
+    forbidden("UIF leaked at a switch (H1)", with("in", swapped("uif=0", "uif=1")));
+    forbidden("SN clear while it was off its processor (H9)", with("in", sn_clear));
+    forbidden("SN set while it ran", with("out", swapped("f00000 ", "f00002 ")));
+    forbidden("it sleeps on a request in UIRR (H4)", {
+        let mut trace = lines();
+        let at = (10..trace.len() - 1)
+            .find(|&at| trace[at].contains(": uintr_out: ") && trace[at + 1].contains(": uintr_sleep: "))
+            .unwrap();
+        for line in &mut trace[at..at + 2] {
+            *line = line.replace("uirr=0", "uirr=8000000000000000");
+        }
+        Some(trace.join("\n"))
+    });
+    forbidden("it sleeps with ON set (H5)", with("sleep", swapped("f70000 ", "f70001 ")));
+    forbidden("it sleeps with the notification's vector (H26)", with("sleep", swapped("f70000 ", "f00000 ")));
+    forbidden("it sleeps suppressed", with("sleep", swapped("f70000 ", "f70002 ")));
+    forbidden("it sleeps where the interrupt does not go (H27)", {
+        with("sleep", |line| {
+            line.contains("low=0000010000f7").then(|| line.replace("low=0000010000", "low=0000000000"))
+        })
+    });
+    forbidden("it was woken without a notification", with("wake", swapped("f70001 ", "f70000 ")));
+    forbidden(
+        "it was woken by another processor's interrupt",
+        with("wake", |line| {
+            Some(if line.contains("to=0") {
+                line.replace("to=0", "to=1")
+            } else {
+                line.replace("to=1", "to=0")
+            })
+        }),
+    );
+}
+
+fn zero(line: &str, field: &str) -> String {
+    let words = line.split(' ').map(|word| {
+        if word.starts_with(&format!("{field}=")) { format!("{field}=0") } else { word.to_owned() }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn steps_that_are_missing_or_too_many_are_told() {
+    let mut some = lines();
+    some.remove(20);
+    assert!(matches!(replay(&some.join("\n")), Err(ReplayError::Missing { step: 20, .. })));
+    let far = lines().join("\n").replacen("to=1", "to=7", 1);
+    assert!(matches!(replay(&far), Err(ReplayError::TooLarge { .. })));
+    assert!(matches!(replay("x: uintr_out: receiver=1"), Err(ReplayError::Garbled(_))));
+}
