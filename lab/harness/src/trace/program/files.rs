@@ -12,7 +12,12 @@ use doorbell_results::anatomy::program::File;
 
 /// The open files that were seen: process and descriptor.
 #[derive(Debug, Default)]
-pub struct Files(HashMap<(i32, i32), Seen>);
+pub struct Files {
+    open: HashMap<(i32, i32), Seen>,
+    /// As the network's tables had them when they were last read. The kernel goes through its whole
+    /// table of connections for each reader, which takes 15 ms: they are read for a new socket alone.
+    sockets: HashMap<u64, File>,
+}
 
 #[derive(Debug)]
 struct Seen {
@@ -23,7 +28,7 @@ struct Seen {
 
 impl Files {
     pub fn of(&self, process: i32, fd: i32) -> Option<&File> {
-        self.0.get(&(process, fd)).map(|seen| &seen.file)
+        self.open.get(&(process, fd)).map(|seen| &seen.file)
     }
 
     /// Looks at the descriptors of `process`, and says whether there is such a process. What was
@@ -33,41 +38,52 @@ impl Files {
         let Ok(entries) = fs::read_dir(&folder) else {
             return Path::new("/proc").join(process.to_string()).exists();
         };
-        let mut sockets: Option<HashMap<u64, File>> = None;
+        let mut is_read = false;
         for entry in entries.flatten() {
             let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let Ok(link) = fs::read_link(entry.path()) else { continue };
             let link = link.to_string_lossy();
             match inode(&link, "socket:[") {
                 Some(inode) => {
-                    let sockets = sockets.get_or_insert_with(|| sockets_of(process));
-                    self.socket((process, fd), inode, sockets.get(&inode).cloned());
+                    if self.is_known((process, fd), inode) {
+                        continue;
+                    }
+                    if !is_read && !self.sockets.contains_key(&inode) {
+                        self.sockets = sockets_of(process);
+                        is_read = true;
+                    }
+                    self.socket((process, fd), inode, self.sockets.get(&inode).cloned());
                 }
                 None => {
                     let file = named(&link, &entry.path());
-                    self.0.insert((process, fd), Seen { file, inode: None });
+                    self.open.insert((process, fd), Seen { file, inode: None });
                 }
             }
         }
         true
     }
 
-    /// Enters a socket, which a process that is just ending no longer has in the tables of its
-    /// network: then it is what it was known as.
+    /// Whether a socket has been found in the tables of its network. One that is not connected yet
+    /// is in none, nor is that of a process that is just ending.
+    fn is_known(&self, place: (i32, i32), inode: u64) -> bool {
+        let seen = self.open.get(&place);
+        seen.is_some_and(|seen| seen.inode == Some(inode) && seen.file != unknown())
+    }
+
     fn socket(&mut self, place: (i32, i32), inode: u64, found: Option<File>) {
-        let known = self.0.get(&place).is_some_and(|seen| seen.inode == Some(inode));
-        if found.is_none() && known {
-            return;
-        }
-        let unknown = || File::Socket { family: "socket".to_owned(), address: None };
-        self.0.insert(place, Seen { file: found.unwrap_or_else(unknown), inode: Some(inode) });
+        self.open.insert(place, Seen { file: found.unwrap_or_else(unknown), inode: Some(inode) });
     }
 
     #[cfg(test)]
     pub(super) fn with(mut self, process: i32, fd: i32, file: File) -> Self {
-        self.0.insert((process, fd), Seen { file, inode: None });
+        self.open.insert((process, fd), Seen { file, inode: None });
         self
     }
+}
+
+/// A socket that is in no table.
+fn unknown() -> File {
+    File::Socket { family: "socket".to_owned(), address: None }
 }
 
 /// The number in `socket:[123]`.
@@ -194,14 +210,34 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_a_process_that_is_ending_stays_what_it_was_known_as() {
-        let unix = File::Socket { family: "unix".to_owned(), address: None };
+    fn a_socket_that_was_found_is_known_and_one_that_was_not_is_looked_for_again() {
         let mut files = Files::default();
-        files.socket((1, 3), 77, Some(unix.clone()));
-        files.socket((1, 3), 77, None);
-        assert_eq!(files.of(1, 3), Some(&unix));
+        files.socket((1, 3), 77, Some(File::Socket { family: "unix".to_owned(), address: None }));
+        assert!(files.is_known((1, 3), 77));
+        assert!(!files.is_known((1, 3), 78), "another has its number");
         files.socket((1, 3), 78, None);
-        assert_eq!(files.of(1, 3), Some(&File::Socket { family: "socket".to_owned(), address: None }));
+        assert!(!files.is_known((1, 3), 78));
+        assert_eq!(files.of(1, 3), Some(&unknown()));
+    }
+
+    #[test]
+    fn a_socket_has_its_address_once_it_listens() {
+        use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
+        let end = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let mut files = Files::default();
+        let process = i32::try_from(std::process::id()).unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&end);
+        assert!(files.look(process));
+        assert_eq!(files.of(process, fd), Some(&unknown()));
+        bind(&end, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        listen(&end, 1).unwrap();
+        for _ in 0..2 {
+            assert!(files.look(process));
+            let Some(File::Socket { family, address: Some(address) }) = files.of(process, fd) else {
+                panic!("{:?}", files.of(process, fd))
+            };
+            assert!(family == "tcp" && address.starts_with("127.0.0.1:"), "{address}");
+        }
     }
 
     #[test]
