@@ -89,6 +89,15 @@ pub enum Refusal {
     SameMechanism { mechanism: String },
 }
 
+impl Refusal {
+    /// Whether the record refuses, whatever waking costs on the machine.
+    fn is_of_the_record(&self) -> bool {
+        let by_costs = Self::NoCosts == *self
+            || matches!(self, Self::NoPrice { .. } | Self::NoGain { .. } | Self::WakerGoesOn { .. });
+        !by_costs
+    }
+}
+
 /// What the change would make of the edge's waits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WhatIf {
@@ -141,6 +150,13 @@ pub fn what_if(
     let edges = program.edges.len();
     let place = (0..edges).find(|place| Edge::letter(*place).eq_ignore_ascii_case(letter));
     changed(result, program, place.ok_or(Refusal::NoEdge { edges })?, change, costs)
+}
+
+/// Why the record alone refuses to say what `change` would do, if it does: before costs are asked for
+/// that nobody needs then.
+pub fn refused(result: &ResultFile, letter: &str, change: &Change) -> Option<Refusal> {
+    let found = what_if(result, letter, change, &MachineCosts::default());
+    found.err().filter(Refusal::is_of_the_record)
 }
 
 fn changed(

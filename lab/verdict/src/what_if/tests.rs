@@ -287,3 +287,20 @@ fn costs_are_those_of_the_two_cpus_between_which_sleeping_is_cheapest() {
         found.wakes.iter().map(|wake| (wake.mechanism.as_str(), wake.same_cpu)).collect();
     assert_eq!(wakes, [("futex", true), ("futex", false)], "those of one CPU, and of the same two");
 }
+
+#[test]
+fn what_the_record_refuses_is_refused_before_costs_are_asked_for() {
+    let futex = || Mechanism { wait: Wait::Futex, by: By::Call, object: Object::None };
+    let change = |text: &str| match text {
+        "spin" => Change::Spin(Duration::from_micros(18)),
+        "pin" => Change::Pin([0, 0]),
+        _ => Change::Mechanism("eventfd".to_owned()),
+    };
+    let waker = Waker::Thread { name: "waker".to_owned() };
+    let (fit, unseen) = (recorded(waker, futex(), 2000), recorded(Waker::Unseen, futex(), 2000));
+    for kind in ["spin", "pin", "mechanism"] {
+        assert_eq!(refused(&unseen, "A", &change(kind)), Some(Refusal::WakesUnseen), "{kind}");
+        assert_eq!(refused(&fit, "A", &change(kind)), None, "{kind}");
+        assert_eq!(refused(&fit, "B", &change(kind)), Some(Refusal::NoEdge { edges: 1 }), "{kind}");
+    }
+}

@@ -14,12 +14,12 @@ use doorbell_harness::trace::program::RecordError;
 use doorbell_report::style::Style;
 use doorbell_report::what_if;
 use doorbell_results::anatomy::program::{Edge, MachineCosts};
-use doorbell_results::quantity::{refused, span};
+use doorbell_results::quantity::{refused as not_one_of, span};
 use doorbell_results::record::{ResultFile, read};
 use doorbell_subjects::mechanism::{self, Waits};
 use doorbell_verdict::identity::alike;
 use doorbell_verdict::what_if::verify::{Across, Held};
-use doorbell_verdict::what_if::{Change, WhatIf, listed, program, what_if};
+use doorbell_verdict::what_if::{Change, WhatIf, listed, program, refused, what_if};
 
 /// Arguments of `doorbell trace whatif`.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub struct Args {
 /// `spin=18us`, `pin=0,0`, `mechanism=futex`, `batch=200us`.
 fn change(text: &str) -> Result<Change, String> {
     let forms = ["spin=18us", "pin=0,0", "mechanism=futex", "batch=200us"];
-    let unknown = || refused(format_args!("'{text}' is no change that can be answered for"), &forms);
+    let unknown = || not_one_of(format_args!("'{text}' is no change that can be answered for"), &forms);
     match text.split_once('=').ok_or_else(unknown)? {
         ("spin", time) => Ok(Change::Spin(span(time)?)),
         ("batch", time) => Ok(Change::Batch(span(time)?)),
@@ -89,13 +89,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         args.verify.check(&args.change)?;
     }
     let result = read::read(&kept::find(&args.result)?)?;
-    let costs = match (&args.costs, args.hand_over.zip(args.sleep_cost)) {
-        (Some(named), _) => doorbell_verdict::what_if::costs(&read::read(&kept::find(named)?)?),
-        (None, Some((hand_over, sleep))) => {
-            let ns = |time: Duration| time.as_nanos() as f64;
-            Ok(MachineCosts { hand_over_ns: ns(hand_over), sleep_ns: ns(sleep), wakes: Vec::new() })
-        }
-        (None, None) => known(args, &result, terminal)?,
+    let costs = match (refused(&result, &args.edge, &args.change), &args.costs) {
+        (Some(refusal), _) => Err(refusal),
+        (None, Some(named)) => doorbell_verdict::what_if::costs(&read::read(&kept::find(named)?)?),
+        (None, None) => match args.hand_over.zip(args.sleep_cost) {
+            Some((hand_over, sleep)) => {
+                let ns = |time: Duration| time.as_nanos() as f64;
+                Ok(MachineCosts { hand_over_ns: ns(hand_over), sleep_ns: ns(sleep), wakes: Vec::new() })
+            }
+            None => known(args, &result, terminal)?,
+        },
     };
     let found = costs.and_then(|costs| what_if(&result, &args.edge, &args.change, &costs));
     out::say(&what_if::told(&args.edge, &args.change, &found, &Style::of_stdout()));
