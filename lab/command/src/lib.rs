@@ -23,5 +23,6 @@ pub mod experiment;
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
-    "`doorbell` measures Linux. On Windows and macOS build `doorbell-other-systems`, whose results it reads (book/other-systems.md)"
+    "`doorbell` measures Linux. On Windows and macOS build `doorbell-other-systems`, whose results \
+     it reads (book/other-systems.md)"
 );

@@ -12,7 +12,8 @@ use crate::by_number::is_by_number;
 pub enum NotRead {
     /// It may never end, or act when it is opened.
     #[error(
-        "it is {0} and no regular file; what comes from elsewhere is read from standard input, or as <(COMMAND)"
+        "it is {0} and no regular file; what comes from elsewhere is read from standard input, or \
+         as <(COMMAND)"
     )]
     Kind(&'static str),
     /// In another encoding, or begun by U+FEFF, as some editors of Windows save it.

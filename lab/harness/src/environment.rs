@@ -121,9 +121,9 @@ pub fn interference(environment: &Environment) -> Vec<Warning> {
                 busiest.unwrap_or_default(),
                 percent(foreign_bound)
             ),
-            effect:
-                "wake-ups that met them are longer; percentiles above the median are not this mechanism's alone"
-                    .to_owned(),
+            effect: "wake-ups that met them are longer; percentiles above the median are not this \
+                 mechanism's alone"
+                .to_owned(),
             cure: "stop the other work, or measure on CPUs it does not use (`--cpus`)".to_owned(),
         });
     }

@@ -22,12 +22,14 @@ pub(crate) fn explained(error: &io::Error) -> io::Error {
 fn told(group: Option<u64>, user: Option<u64>) -> String {
     match (group, user) {
         (Some(group), user) if user.is_none_or(|user| group <= user) => format!(
-            "its control group may have {group} tasks (pids.max): raise that, by systemd's TasksMax= or `docker run --pids-limit 4096`"
+            "its control group may have {group} tasks (pids.max): raise that, by systemd's \
+             TasksMax= or `docker run --pids-limit 4096`"
         ),
         (_, Some(user)) => {
             format!("its user may have {user} tasks: raise that by `ulimit -u 4096`, or end other processes")
         }
-        _ => "no further task is allowed, of its user, its control group or the whole system: raise `ulimit -u`, pids.max or kernel.threads-max"
+        _ => "no further task is allowed, of its user, its control group or the whole system: \
+            raise `ulimit -u`, pids.max or kernel.threads-max"
             .to_owned(),
     }
 }

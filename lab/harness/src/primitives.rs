@@ -34,14 +34,17 @@ pub const PRIMITIVES: [About; 6] = [
     },
     About {
         name: "cache-line-hop",
-        what: "The primitive cost of any signal between two cores: a cache line that moves from one to the other.",
-        taken: "Two threads that answer each other through a line each; a batch of round trips divided by twice their number.",
+        what: "The primitive cost of any signal between two cores: a cache line that moves from \
+            one to the other.",
+        taken: "Two threads that answer each other through a line each; a batch of round trips \
+            divided by twice their number.",
         misleads: "It belongs to the pair of CPUs it was taken on.",
     },
     About {
         name: "same-core-switch",
         what: "The primitive cost of a switch on one core.",
-        taken: "Two threads that call sched_yield in turn; the time divided by the switches that the kernel counted.",
+        taken: "Two threads that call sched_yield in turn; the time divided by the switches that \
+            the kernel counted.",
         misleads: "Threads and not processes: no address space changes.",
     },
     About {
@@ -53,8 +56,8 @@ pub const PRIMITIVES: [About; 6] = [
     About {
         name: "two-core-wake",
         what: "The primitive cost of waking a sleeper on another core.",
-        taken: "Two threads that wake each other by futex; a sample is from just before a wake-up to the first instruction of one \
-                that had slept.",
+        taken: "Two threads that wake each other by futex; a sample is from just before a wake-up \
+            to the first instruction of one that had slept.",
         misleads: "The sleeper has only just fallen asleep: after longer sleeps wake-ups cost more.",
     },
 ];

@@ -60,7 +60,8 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
         )),
         Scheduler::Deadline => {
             let cure = if placement.cpus.is_some() {
-                "the kernel takes no thread into SCHED_DEADLINE that is bound to some of the CPUs: use --placement unpinned"
+                "the kernel takes no thread into SCHED_DEADLINE that is bound to some of the CPUs: \
+                 use --placement unpinned"
             } else {
                 "run as root or grant CAP_SYS_NICE; of all CPUs 95 % can be promised (sched_rt_runtime_us)"
             };

@@ -101,7 +101,8 @@ const FAMILIES: [Family; 21] = [
     Family {
         about: About {
             name: "clock-source",
-            what: "The clock source the kernel uses: what a reading of the clock costs, and whether the processor's counter may be trusted.",
+            what: "The clock source the kernel uses: what a reading of the clock costs, and \
+                whether the processor's counter may be trusted.",
             taken: "/sys/devices/system/clocksource.",
             misleads: "The kernel may have given the counter up for a reason that only its log tells.",
         },
@@ -111,8 +112,10 @@ const FAMILIES: [Family; 21] = [
     Family {
         about: About {
             name: "tsc",
-            what: "The clock of the run as it was measured: its grid, the cost of a reading, the skew between CPUs, its drift.",
-            taken: "Readings in a row for grid and cost, readings passed between CPUs for the skew, the monotonic clock for the drift.",
+            what: "The clock of the run as it was measured: its grid, the cost of a reading, the \
+                skew between CPUs, its drift.",
+            taken: "Readings in a row for grid and cost, readings passed between CPUs for the \
+                skew, the monotonic clock for the drift.",
             misleads: "The skew is a bound from round trips: it cannot be told finer than half of one.",
         },
         source: tsc::SOURCE,
@@ -121,10 +124,13 @@ const FAMILIES: [Family; 21] = [
     Family {
         about: About {
             name: "speed",
-            what: "How fast a fixed piece of work is from one moment to the next, and so what difference between two things can be shown here.",
-            taken: "A chain of 200 multiplications, timed over and over for 80 ms: the groups of the times, and the spread of the medians of \
-                    5 ms each. The difference is that of two things with ten trials each, in 95 of 100 runs.",
-            misleads: "80 ms are a moment, and one CPU is one. What takes turns in slices is told apart much finer.",
+            what: "How fast a fixed piece of work is from one moment to the next, and so what \
+                difference between two things can be shown here.",
+            taken: "A chain of 200 multiplications, timed over and over for 80 ms: the groups of \
+                the times, and the spread of the medians of 5 ms each. The difference is that of \
+                two things with ten trials each, in 95 of 100 runs.",
+            misleads: "80 ms are a moment, and one CPU is one. What takes turns in slices is told \
+                apart much finer.",
         },
         source: speed::SOURCE,
         examine: speed::examine,
@@ -144,7 +150,8 @@ const FAMILIES: [Family; 21] = [
             name: "load",
             what: "What else runs: CPU time that went to other programs just before the run.",
             taken: "/proc/stat over the last fifth of a second, and the load average.",
-            misleads: "It is a moment before the run; each trial is watched by itself as well (see interference).",
+            misleads: "It is a moment before the run; each trial is watched by itself as well (see \
+                interference).",
         },
         source: load::SOURCE,
         examine: load::examine,
@@ -163,7 +170,8 @@ const FAMILIES: [Family; 21] = [
         about: About {
             name: "quota",
             what: "The CPU quota of this process's control group, or of the tightest above it.",
-            taken: "cpu.max or cpu.cfs_quota_us, and how often the groups were throttled, of each group from this process's to the top.",
+            taken: "cpu.max or cpu.cfs_quota_us, and how often the groups were throttled, of each \
+                group from this process's to the top.",
             misleads: "A container may be shown none of the groups above its own.",
         },
         source: quota::SOURCE,
@@ -172,10 +180,12 @@ const FAMILIES: [Family; 21] = [
     Family {
         about: About {
             name: "scheduling",
-            what: "How this process is scheduled, and what else of it the sides of a trial inherit: policy, nice value, timer slack, session \
-                   group, memory policy, filters of system calls.",
-            taken: "/proc/self: stat, timerslack_ns, autogroup, numa_maps and status. A run first sets policy, nice value and timer slack \
-                    back to the usual ones, where this user may.",
+            what: "How this process is scheduled, and what else of it the sides of a trial \
+                inherit: policy, nice value, timer slack, session group, memory policy, filters of \
+                system calls.",
+            taken: "/proc/self: stat, timerslack_ns, autogroup, numa_maps and status. A run first \
+                sets policy, nice value and timer slack back to the usual ones, where this user \
+                may.",
             misleads: "`doorbell doctor` sets nothing, and so may find what a run would undo.",
         },
         source: scheduling::SOURCE,
@@ -235,10 +245,10 @@ const FAMILIES: [Family; 21] = [
         about: About {
             name: "smt",
             what: "Whether hardware threads share a core.",
-            taken: "The sibling lists and smt/control in /sys, and how fast a cache line moves between CPUs that are said to be of two \
-                    cores.",
-            misleads: "A virtual machine may be shown whole cores that are threads on the host: what the line shows is where they were \
-                       just now, and a host may move them.",
+            taken: "The sibling lists and smt/control in /sys, and how fast a cache line moves \
+                between CPUs that are said to be of two cores.",
+            misleads: "A virtual machine may be shown whole cores that are threads on the host: \
+                what the line shows is where they were just now, and a host may move them.",
         },
         source: smt::SOURCE,
         examine: smt::examine,

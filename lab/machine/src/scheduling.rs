@@ -54,7 +54,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let stat = "7 (a) R 1) R 1 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 39 19 1 0 99 9 9 9 1 1 0 0 0 0 0 0 0 0 0 0 17 1 10 5 0 0 0";
+        let stat = "7 (a) R 1) R 1 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 39 19 1 0 99 9 9 9 1 1 0 0 0 0 \
+            0 0 0 0 0 0 17 1 10 5 0 0 0";
         write("proc/self/stat", stat);
         write("proc/self/timerslack_ns", "50000\n");
         write("proc/self/autogroup", "/autogroup-12 nice 5\n");

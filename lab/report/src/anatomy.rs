@@ -89,8 +89,9 @@ pub fn tables(result: &ResultFile, style: &Style) -> String {
         }
     }
     out.push_str(&style.wrap(
-        "A stage ends at the mark that names it and begins at the one before; what the kernel does not show belongs to the \
-         stage after. The notifier goes on while the waiter's CPU wakes up: its own return is no part of the way.",
+        "A stage ends at the mark that names it and begins at the one before; what the kernel does \
+         not show belongs to the stage after. The notifier goes on while the waiter's CPU wakes \
+         up: its own return is no part of the way.",
         0,
     ));
     out
@@ -273,8 +274,9 @@ fn costs(variants: &[Dissected], style: &Style) -> String {
         ]);
     }
     let mut out = format!("\n{}", table.render(style));
-    let note = "Medians of the same wake-ups with and without the kernel's events recorded, in the same blocks; the interval holds \
-                the mean difference of a block with 95 %. All stages below contain their part of it.";
+    let note = "Medians of the same wake-ups with and without the kernel's events recorded, in the \
+        same blocks; the interval holds the mean difference of a block with 95 %. All stages below \
+        contain their part of it.";
     out.push_str(&style.wrap(note, 2));
     out
 }

@@ -60,7 +60,8 @@ pub fn paragraphs(answer: &Answer) -> Vec<Paragraph> {
 /// What stands before all that a run says where others interfered with most of it.
 pub fn provisional(found: Provisional) -> String {
     format!(
-        "Provisional: other work interfered with {} of {} trials; intervals hold what it did to them, an idle machine may say otherwise.",
+        "Provisional: other work interfered with {} of {} trials; intervals hold what it did to \
+         them, an idle machine may say otherwise.",
         found.trials, found.of
     )
 }
@@ -234,8 +235,8 @@ fn trust(answer: &Answer) -> Vec<String> {
     }
     if let Some(ratio) = trust.over_bare {
         let why = if ratio < 1.0 {
-            " (less than 1: the two are different trials, and the way of a cache line between two cores is not equally long \
-             in each)"
+            " (less than 1: the two are different trials, and the way of a cache line between two \
+             cores is not equally long in each)"
         } else {
             ""
         };

@@ -39,9 +39,9 @@ pub fn subsections(checked: &Checked, conditions: &[Condition], baseline: &str) 
         line.push(said(&finding.verdict));
         table.row(line);
     }
-    let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the machine's own change taken out where \
-                both took turns in slices, with an interval that holds for all configurations together at 95 %; or the percentile and \
-                its bounds.";
+    let note = "Seen and between: the candidate's figure as a multiple of the baseline's, the \
+        machine's own change taken out where both took turns in slices, with an interval that \
+        holds for all configurations together at 95 %; or the percentile and its bounds.";
     std::iter::once(told)
         .chain(Subsection::of_table("Each condition and configuration", table, vec![note.to_owned()]))
         .collect()

@@ -180,7 +180,8 @@ fn concluded(comparison: &Comparison) -> String {
     match reach[reach.len() / 2] {
         middle if middle.is_finite() => {
             format!(
-                "Inconclusive: in half of the configurations a difference of at most {:.1} % is still possible. {text}",
+                "Inconclusive: in half of the configurations a difference of at most {:.1} % is \
+                 still possible. {text}",
                 middle * 100.0
             )
         }

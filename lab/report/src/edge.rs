@@ -43,7 +43,8 @@ fn what_if_why(refusal: &Refusal) -> String {
 fn lead(program: &Program, place: usize, edge: &Edge) -> String {
     let [p50, p99] = alike([edge.took.p50_ns * 1e3, edge.took.p99_ns * 1e3]);
     format!(
-        "Edge {}: {} wakes {} by {}, {} a second. From waking to running it takes {p50} (median) and {p99} (p99), after a sleep of {} (median).",
+        "Edge {}: {} wakes {} by {}, {} a second. From waking to running it takes {p50} (median) \
+         and {p99} (p99), after a sleep of {} (median).",
         Edge::letter(place),
         waker(&edge.waker),
         edge.waiter,
@@ -72,13 +73,14 @@ fn causes(kept: &[Explained]) -> String {
 fn limits(engine: Engine) -> &'static str {
     match engine {
         Engine::Bpf => {
-            "Not recorded by this engine: when the waker entered its system call, when the waiter's returned, and what ran on the waiter's CPU \
-             before the last task there. `doorbell trace --engine tracefs` records the first two."
+            "Not recorded by this engine: when the waker entered its system call, when the \
+             waiter's returned, and what ran on the waiter's CPU before the last task there. \
+             `doorbell trace --engine tracefs` records the first two."
         }
         Engine::Own => "",
         Engine::Tracefs => {
-            "Not recorded by this engine: tasks of other programs, but for the one that made room for the waiter; for how long that one had run \
-             `doorbell trace --engine bpf` says."
+            "Not recorded by this engine: tasks of other programs, but for the one that made room \
+             for the waiter; for how long that one had run `doorbell trace --engine bpf` says."
         }
     }
 }

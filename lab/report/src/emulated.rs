@@ -39,8 +39,8 @@ pub fn counts_and_ratios(figures: &Figures) -> Option<Subsection> {
         })
         .with(number("p50 ratio"), |row| ratio(row, &rows).map_or_else(dash, plain))
         .table(&rows);
-    let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to the shortest median \
-                under the same conditions, the harness itself aside.";
+    let note = "Sleeps: voluntary context switches of both sides, warm-up included. p50 ratio: to \
+        the shortest median under the same conditions, the harness itself aside.";
     let told = Subsection::of_table("Counts and ratios within this run", table, Vec::new())?;
     Some(told.led_by(note.to_owned()))
 }

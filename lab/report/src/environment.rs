@@ -25,11 +25,13 @@ pub fn subsection(figures: &Figures) -> Option<Subsection> {
         line.extend(configurations(row));
         table.row(line);
     }
-    let note = "All trials of a variant together. Tries: trials with those that were repeated because of interference. Others: CPU \
-                time of other programs on the measured CPUs, steal: what the hypervisor took of them, each as a share of one CPU; \
-                waited: time in which some runnable task of the machine had no CPU; mean and largest of the trials. Throttled: by \
-                the control group's quota. Sleeps and preempted: voluntary and involuntary context switches of the sides; \
-                migrated: their moves between CPUs. Interrupts: on the measured CPUs, by the kernel's names.";
+    let note = "All trials of a variant together. Tries: trials with those that were repeated \
+        because of interference. Others: CPU time of other programs on the measured CPUs, steal: \
+        what the hypervisor took of them, each as a share of one CPU; waited: time in which some \
+        runnable task of the machine had no CPU; mean and largest of the trials. Throttled: by the \
+        control group's quota. Sleeps and preempted: voluntary and involuntary context switches of \
+        the sides; migrated: their moves between CPUs. Interrupts: on the measured CPUs, by the \
+        kernel's names.";
     Subsection::of_table("Around the trials", table, vec![note.to_owned()])
 }
 

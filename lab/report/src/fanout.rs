@@ -74,8 +74,8 @@ fn answer(figures: &Figures) -> Vec<Subsection> {
             let receivers = counted(row.configuration().pattern.receivers()?.into(), "receiver");
             let subject = &row.configuration().subject;
             Some(format!(
-                "Of {receivers} ({subject}) the first runs {first} after the first post, the middle one after {middle}, the last after \
-                 {last}."
+                "Of {receivers} ({subject}) the first runs {first} after the first post, the \
+                 middle one after {middle}, the last after {last}."
             ))
         })
         .into_iter()
@@ -128,8 +128,8 @@ fn times(figures: &Figures) -> Option<Subsection> {
         })
         .with(number("wake-ups").keep(1), |row| count(row.variant.tally().seen))
         .table(&rows);
-    let first_to_last = "from just before the first post of a round to the first instruction of the receiver that woke first, in \
-                         the middle, last";
+    let first_to_last = "from just before the first post of a round to the first instruction of \
+        the receiver that woke first, in the middle, last";
     let mut notes: Vec<String> = [
         ("wake", Quantity::Wake.definition()),
         ("first, median, last", first_to_last),
@@ -140,8 +140,9 @@ fn times(figures: &Figures) -> Option<Subsection> {
     .map(|(name, definition)| format!("{name}: {}", sentence(definition)))
     .into();
     if figures.rows.iter().any(Row::is_harness) {
-        let note = "The harness itself: nothing is posted; each receiver is woken by a timer of its own at a random moment, \
-                    so wake is the lateness of a timer, and first, median and last follow from the random moments.";
+        let note = "The harness itself: nothing is posted; each receiver is woken by a timer of \
+            its own at a random moment, so wake is the lateness of a timer, and first, median and \
+            last follow from the random moments.";
         notes.push(note.to_owned());
     }
     let title = format!("Fan-out, {}", scale.unit.sign());
@@ -160,9 +161,10 @@ fn orders(figures: &Figures) -> Option<Subsection> {
         })
         .with(number("trials").keep(1), |row| count(row.variant.usable().count() as u64))
         .table(&rows);
-    let note = "Spearman's rank correlations, without unit. Order by post: of the places in the order of posts, randomised each \
-                round, and in the order of wake-ups. By number: of a receiver's number, by which it was started, and its mean place \
-                or median latency; where the number says nothing, chance exceeds the last column one time in twenty.";
+    let note = "Spearman's rank correlations, without unit. Order by post: of the places in the \
+        order of posts, randomised each round, and in the order of wake-ups. By number: of a \
+        receiver's number, by which it was started, and its mean place or median latency; where \
+        the number says nothing, chance exceeds the last column one time in twenty.";
     Subsection::of_table("Who wakes first", table, vec![note.to_owned()])
 }
 
@@ -181,8 +183,8 @@ fn demonstrations(figures: &Figures) -> Vec<String> {
         let bad = misses.iter().filter(|misses| **misses > 0).count() as u64;
         (!duplicates.is_empty()).then(|| {
             format!(
-                "{}, one object for all: of {} wake-ups in {}, {} were a receiver's second of the round and {} times a \
-                 receiver got none; {} had such a miss.",
+                "{}, one object for all: of {} wake-ups in {}, {} were a receiver's second of the \
+                 round and {} times a receiver got none; {} had such a miss.",
                 axis::label(row.configuration(), &axes),
                 count(row.variant.tally().seen),
                 counted(duplicates.len() as u64, "round"),
@@ -203,7 +205,8 @@ fn memory(figures: &Figures) -> Option<String> {
         .max_by_key(|(_, memory)| memory.processes)?;
     let each = |bytes: u64| count(bytes / memory.processes / 1024);
     Some(format!(
-        "{} with {} processes: {} KiB each by share of pages (PSS), {} KiB mapped (RSS), {} KiB of the kernel's.",
+        "{} with {} processes: {} KiB each by share of pages (PSS), {} KiB mapped (RSS), {} KiB of \
+         the kernel's.",
         row.configuration().subject,
         count(memory.processes),
         each(memory.pss_bytes),

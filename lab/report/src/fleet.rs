@@ -169,8 +169,8 @@ fn table(fleet: &Judged) -> Option<Subsection> {
         let open = Status::Inconclusive.name().to_owned();
         table.row(vec![name.clone(), open, String::new(), String::new(), SILENT.to_owned()]);
     }
-    let note = "As long as the middle node of its type, where most of its figures are too far from it for chance. Nodes that neither fail nor \
-                are inconclusive or odd are not listed.";
+    let note = "As long as the middle node of its type, where most of its figures are too far from \
+        it for chance. Nodes that neither fail nor are inconclusive or odd are not listed.";
     Subsection::of_table("Nodes to look at", table, vec![note.to_owned()])
 }
 

@@ -118,7 +118,9 @@ fn reached(ps: u64) -> String {
 fn future(gated: &Gated) -> String {
     let upper = gated.configurations.iter().map(|judged| judged.above.upper).fold(0.0, f64::max);
     if upper > 0.5 {
-        "which says nothing of others: so few independent wake-ups these are worth (design effect); give it more --blocks".to_owned()
+        "which says nothing of others: so few independent wake-ups these are worth (design \
+         effect); give it more --blocks"
+            .to_owned()
     } else {
         format!("others longer in fewer than 1 of {}", count((1.0 / upper) as u64))
     }
@@ -165,8 +167,9 @@ fn explained(worst: &Worst, name: &str) -> String {
     }
     let suspects: Vec<String> = worst.suspects.iter().map(suspect).collect();
     format!(
-        "{head} Large enough in that trial to have made it so long: {}. Counts are of the whole trial: none of this is proven to have \
-         made that one wake-up long (`doorbell why` looks at single ones).",
+        "{head} Large enough in that trial to have made it so long: {}. Counts are of the whole \
+         trial: none of this is proven to have made that one wake-up long (`doorbell why` looks at \
+         single ones).",
         suspects.join("; ")
     )
 }
@@ -255,9 +258,11 @@ fn note(gated: &Gated) -> String {
         format!(" Two readings of the clock, {}, are part of each.", ns(harness))
     });
     format!(
-        "{all}{}. Longer: wake-ups above the limit. At most: what their true share is below, at {} % for each configuration (Clopper and \
-         Pearson 1934, wake-ups that repeat each other counted together). Design effect: how many wake-ups are worth one independent \
-         one (Kish, with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of trials may have come in none of these, and is in no bound.{harness}",
+        "{all}{}. Longer: wake-ups above the limit. At most: what their true share is below, at {} \
+         % for each configuration (Clopper and Pearson 1934, wake-ups that repeat each other \
+         counted together). Design effect: how many wake-ups are worth one independent one (Kish, \
+         with Korn and Graubard's factor for few trials). What comes in fewer than {:.0} % of \
+         trials may have come in none of these, and is in no bound.{harness}",
         crate::wording::sentence(
             gated.configurations.first().map_or("", |configuration| configuration.quantity.definition())
         )

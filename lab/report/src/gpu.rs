@@ -102,8 +102,8 @@ fn said(waits: &Waits, result: &ResultFile) -> Vec<String> {
     }
     if let (Some(even), Some(spin)) = (waits.break_even_ns(), waits.spin_ns()) {
         said.push(format!(
-            "Blocking wakes {} later than spinning: from kernels of about {} on that is at most {:.0} % of their time. To have both, \
-             spin for {} and then block.",
+            "Blocking wakes {} later than spinning: from kernels of about {} on that is at most \
+             {:.0} % of their time. To have both, spin for {} and then block.",
             ns(spin),
             ns(even),
             LITTLE * 100.0,
@@ -149,8 +149,8 @@ fn kernels(waits: &Waits) -> Option<Subsection> {
     }
     waits.wakes_gpu.iter().for_each(|way| row("(wakes the GPU)".to_owned(), way));
     let notes = vec![
-        "Wake: from the kernel's end, by its own stamp, to the waiter's first instruction; of what wakes the GPU, from just before the \
-         call to the kernel's begin."
+        "Wake: from the kernel's end, by its own stamp, to the waiter's first instruction; of what \
+         wakes the GPU, from just before the call to the kernel's begin."
             .to_owned(),
         "Cores, CPU a kernel: CPU time of the waiter and of the driver's threads in the process.".to_owned(),
     ];

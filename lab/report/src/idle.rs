@@ -99,8 +99,10 @@ fn gaps(figures: &Figures, found: &Found) -> Option<Subsection> {
         .table(&rows);
     let notes = vec![
         sentence(Quantity::Wake.definition()),
-        "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last wake-up to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was open with the limit, \
-         and the kernel confirmed it. Entered: how often the kernel counted an idle state of both CPUs, set-up included, by wake-up."
+        "p50: the middle of the blocks' medians, by which the sentences go. Slept: from the last \
+         wake-up to the next notification. Held: while the trial ran, /dev/cpu_dma_latency was \
+         open with the limit, and the kernel confirmed it. Entered: how often the kernel counted \
+         an idle state of both CPUs, set-up included, by wake-up."
             .to_owned(),
     ];
     Subsection::of_table(
@@ -172,12 +174,14 @@ fn verdicts(result: &ResultFile, Found { slept, held, .. }: &Found) -> Vec<Strin
         let [without, with, by] = alike([*as_is_ns, *held_ns, by].map(|ns| ns * 1e3));
         if let Some(open) = open(*ratio) {
             return format!(
-                "{subject}: idle states held off, a wake-up after {gap} takes {with} and not {without}: {open}."
+                "{subject}: idle states held off, a wake-up after {gap} takes {with} and not \
+                 {without}: {open}."
             );
         }
         let word = if held_ns < as_is_ns { "saves" } else { "costs" };
         format!(
-            "{subject}: holding idle states off {word} {by} of a wake-up after {gap} ({with} and not {without})."
+            "{subject}: holding idle states off {word} {by} of a wake-up after {gap} ({with} and \
+             not {without})."
         )
     });
     longer.chain(bought).collect()
@@ -191,18 +195,19 @@ fn knob(machine: &Machine) -> String {
     let host = "the host's is kvm.halt_poll_ns";
     match driver {
         Some("haltpoll") => {
-            let now = guest_halt_poll_ns
-                .map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
+            let now =
+                guest_halt_poll_ns.map_or_else(String::new, |ns| format!(" (now {})", time(ns as f64 * 1e3)));
             format!(
-                "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so long before it halts, and spends that \
-                 CPU time; {host}."
+                "Knob: /sys/module/haltpoll/parameters/guest_halt_poll_ns{now}: the guest looks so \
+                 long before it halts, and spends that CPU time; {host}."
             )
         }
         None if guest => format!(
-            "Knob: modprobe cpuidle-haltpoll (looks 200 µs before it halts) or boot with idle=poll (keeps every CPU busy); {host}. Held off here \
-             or not, a bare halt stays one."
+            "Knob: modprobe cpuidle-haltpoll (looks 200 µs before it halts) or boot with idle=poll \
+             (keeps every CPU busy); {host}. Held off here or not, a bare halt stays one."
         ),
-        None => "Knob: none of the kernel's, it has no idle driver; C-states are set in the firmware, and idle=poll keeps every CPU busy."
+        None => "Knob: none of the kernel's, it has no idle driver; C-states are set in the \
+            firmware, and idle=poll keeps every CPU busy."
             .to_owned(),
         Some(driver) => {
             // The kernel's parameters are the drivers' own.
@@ -215,7 +220,8 @@ fn knob(machine: &Machine) -> String {
                 Some(format!(" spares up to {} µs ({});", state.exit_latency_us?, state.name))
             });
             format!(
-                "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with {boot}:{} no CPU saves power then.",
+                "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with \
+                 {boot}:{} no CPU saves power then.",
                 spares.unwrap_or_default()
             )
         }
@@ -234,12 +240,13 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
     if power.idle_states.is_empty() {
         lines.push(match power.idle_driver.as_deref() {
             Some("none") | None if machine.virtualisation.guest => {
-                "This kernel has no idle driver: an idle CPU halts at once, which leaves the guest. Which state the hardware then \
-                 enters, for how long the host polls first, and when it lets the CPU run again is the host's and hidden here."
+                "This kernel has no idle driver: an idle CPU halts at once, which leaves the \
+                 guest. Which state the hardware then enters, for how long the host polls first, \
+                 and when it lets the CPU run again is the host's and hidden here."
                     .to_owned()
             }
-            Some("none") | None => "This kernel has no idle driver: an idle CPU executes a bare halt, and the firmware decides how deep \
-                                    it sleeps."
+            Some("none") | None => "This kernel has no idle driver: an idle CPU executes a bare \
+                halt, and the firmware decides how deep it sleeps."
                 .to_owned(),
             Some(driver) => format!("The idle driver {driver} lists no states."),
         });
@@ -263,14 +270,19 @@ fn hidden(machine: &Machine, figures: &Figures) -> Vec<String> {
         lines.push("No entry of an idle state was counted, so no wake-up can be put down to one.".to_owned());
     }
     match (power.guest_halt_poll_ns, power.kvm_halt_poll_ns) {
-        (Some(ns), _) => lines.push(format!("As a guest it polls up to {} before it halts (haltpoll).", time(ns as f64 * 1e3))),
+        (Some(ns), _) => lines.push(format!(
+            "As a guest it polls up to {} before it halts \
+            (haltpoll).",
+            time(ns as f64 * 1e3)
+        )),
         (None, Some(ns)) => lines.push(format!(
-            "As a host of guests it polls up to {} for a halted one (kvm.halt_poll_ns); for its own programs that means nothing.",
+            "As a host of guests it polls up to {} for a halted one (kvm.halt_poll_ns); for its \
+             own programs that means nothing.",
             time(ns as f64 * 1e3)
         )),
         (None, None) if machine.virtualisation.guest => lines.push(
-            "Halt polling is not visible: on the host see /sys/module/kvm/parameters/halt_poll_ns; a guest's own is the driver \
-             cpuidle_haltpoll."
+            "Halt polling is not visible: on the host see /sys/module/kvm/parameters/halt_poll_ns; \
+             a guest's own is the driver cpuidle_haltpoll."
                 .to_owned(),
         ),
         (None, None) => {}
@@ -333,8 +345,8 @@ mod tests {
             "7.31 times as long (5.83 to 9.15)",
             "saves 51 us of a wake-up after 100 ms",
             "C6 (133 us to leave)",
-            "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with intel_idle.max_cstate=1: spares up to 133 us \
-             (C6)",
+            "Knob: hold /dev/cpu_dma_latency open at 0, cpupower idle-set -D 0, or boot with \
+             intel_idle.max_cstate=1: spares up to 133 us (C6)",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

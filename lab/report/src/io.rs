@@ -97,10 +97,11 @@ fn transfers(figures: &Figures, direction: Direction) -> Option<Subsection> {
         .collect();
     let notes = vec![
         sentence(Quantity::Transfer.definition()),
-        "CPU: CPU time by transfer of the waiter and of every thread that the kernel made for it. What an interrupt takes while its \
-         CPU is idle is in nobody's CPU time."
+        "CPU: CPU time by transfer of the waiter and of every thread that the kernel made for it. \
+         What an interrupt takes while its CPU is idle is in nobody's CPU time."
             .to_owned(),
-        "Interrupts: of the device, by transfer, less one for each operation that others had of it.".to_owned(),
+        "Interrupts: of the device, by transfer, less one for each operation that others had of it."
+            .to_owned(),
     ];
     let what = match direction {
         Direction::Read => "Random reads",
@@ -148,14 +149,15 @@ fn bargains(figures: &Figures) -> Vec<String> {
                     let even = row.figure(|name| name == BREAK_EVEN).map_or_else(String::new, |rate| {
                         let here = 1e12 / series.mean_ps.max(1.0);
                         format!(
-                            " A CPU that only polls would cost less than interrupts from {}/s on; one transfer at a time comes to \
-                             {}/s here.",
+                            " A CPU that only polls would cost less than interrupts from {}/s on; \
+                             one transfer at a time comes to {}/s here.",
                             plain(rate),
                             plain(here)
                         )
                     });
                     format!(
-                        "{what}: nothing polled has figures, so what polling would buy cannot be decided here.{even}"
+                        "{what}: nothing polled has figures, so what polling would buy cannot be \
+                         decided here.{even}"
                     )
                 }
                 (Some(interrupted), Some(polled)) => format!("{what}: {}", bargain(interrupted, polled)),
@@ -181,7 +183,8 @@ fn bargain(
         )
     } else {
         format!(
-            "polling ({}) takes {short_said} where an interrupt ({}) takes {long_said}: {less} less, {:.0} %.",
+            "polling ({}) takes {short_said} where an interrupt ({}) takes {long_said}: {less} \
+             less, {:.0} %.",
             names[1],
             names[0],
             saved / long * 100.0
@@ -206,7 +209,8 @@ fn bargain(
     if let Some(rate) = slow.figure(|name| name == BREAK_EVEN) {
         let here = 1e12 / polled.mean_ps.max(1.0);
         text.push_str(&format!(
-            " Break-even: a CPU that only polls costs less than interrupts from {} transfers/s on; one at a time comes to {}/s.",
+            " Break-even: a CPU that only polls costs less than interrupts from {} transfers/s on; \
+             one at a time comes to {}/s.",
             plain(rate),
             plain(here)
         ));
@@ -270,8 +274,8 @@ fn devices(figures: &Figures) -> Option<Subsection> {
             .with(number("CPU"), move |((_, both), _)| side(both[at], &cpu));
     }
     let notes = vec![
-        "The quickest of each kind; p50 of a disk is the transfer, else from the event to the waiter's first instruction; CPU time of \
-         the waiter and its helpers for each."
+        "The quickest of each kind; p50 of a disk is the transfer, else from the event to the \
+         waiter's first instruction; CPU time of the waiter and its helpers for each."
             .to_owned(),
     ];
     Subsection::of_table("Poll or interrupt, by device", columns.table(&rows), notes)
@@ -287,8 +291,8 @@ fn proofs(figures: &Figures) -> Vec<String> {
         let passes =
             prepared.passes.iter().map(|pass| format!("{} at {:.0} MB/s", pass.order, pass.rate / 1e6));
         format!(
-            "Prepared: {} MiB filled ({}), read back from the device and compared, {} sectors; every block that was read in a trial is \
-             the one that was written there.",
+            "Prepared: {} MiB filled ({}), read back from the device and compared, {} sectors; \
+             every block that was read in a trial is the one that was written there.",
             count(prepared.bytes >> 20),
             passes.collect::<Vec<_>>().join(", "),
             count(prepared.checked_sectors)

@@ -48,13 +48,15 @@ impl Answer {
 pub enum NoAnswer {
     /// It has no trials of the kind.
     #[error(
-        "this result has no trials one way with a gap and without a time-out: `doorbell spin -o FILE` writes some, and so does \
-         `doorbell ping --gap 10us,1ms --wait block,spin,spin-then-block=12us`"
+        "this result has no trials one way with a gap and without a time-out: `doorbell spin -o \
+         FILE` writes some, and so does `doorbell ping --gap 10us,1ms --wait \
+         block,spin,spin-then-block=12us`"
     )]
     NoSpinning,
     /// It has no trials of the kind.
     #[error(
-        "this result has no wake-ups one way: `doorbell gate -o FILE` measures some, and so does `doorbell ping --gap 1ms`"
+        "this result has no wake-ups one way: `doorbell gate -o FILE` measures some, and so does \
+         `doorbell ping --gap 1ms`"
     )]
     NoWakes,
     /// The baseline is another machine's.
@@ -62,8 +64,8 @@ pub enum NoAnswer {
     Apart(String),
     /// The sides of the two inherited unlike things.
     #[error(
-        "{0}, and such times are not compared: measure both alike (a run sets policy, nice value and timer slack back itself, where this \
-         user may)"
+        "{0}, and such times are not compared: measure both alike (a run sets policy, nice value \
+         and timer slack back itself, where this user may)"
     )]
     Unlike(String),
     /// The baseline is not at hand.
@@ -71,7 +73,8 @@ pub enum NoAnswer {
     NoBaseline(String),
     /// The question is another build's.
     #[error(
-        "its question, '{0}', is none of this version's: read it with the version that wrote it, or a later one"
+        "its question, '{0}', is none of this version's: read it with the version that wrote it, \
+         or a later one"
     )]
     Unknown(String),
     /// A need that this build does not know.

@@ -60,9 +60,10 @@ pub fn subsections(figures: &Figures) -> Vec<Subsection> {
         .table(&rows);
     let notes = vec![
         sentence(Quantity::Wake.definition()),
-        "By event: CPU time of the client while it waits and reads, the server's call that publishes (median), the CPU time of the \
-         thread with which the server answers requests, and the requests of the client. The harness has no client: its row is an \
-         empty call between two clock readings."
+        "By event: CPU time of the client while it waits and reads, the server's call that \
+         publishes (median), the CPU time of the thread with which the server answers requests, \
+         and the requests of the client. The harness has no client: its row is an empty call \
+         between two clock readings."
             .to_owned(),
     ];
     let title = format!("Waiting for a message over loopback, {}", scale.unit.sign());
@@ -136,7 +137,8 @@ fn rate(sleeping: &Row) -> Option<String> {
         _ => format!(" (by block {} to {})", plain(ends.0), plain(ends.1)),
     };
     Some(format!(
-        "Break-even: a client that sleeps takes {} of its own CPU time a message, one that looks a whole CPU, which costs less from {} messages/s on{by_block}.",
+        "Break-even: a client that sleeps takes {} of its own CPU time a message, one that looks a \
+         whole CPU, which costs less from {} messages/s on{by_block}.",
         time(sleeping.waiter_ps()?),
         plain(1e12 / sleeping.waiter_ps()?)
     ))

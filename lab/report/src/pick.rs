@@ -22,8 +22,8 @@ const NAMES: usize = 4;
 pub fn subsections(picked: &Picked, question: &Pick) -> Vec<Subsection> {
     let mut lead = Vec::new();
     if question.shape == Shape::ManyToOne {
-        let note = "What was measured is one notifier of many: all these take any number, and how they get in each other's way was \
-                    not measured.";
+        let note = "What was measured is one notifier of many: all these take any number, and how \
+            they get in each other's way was not measured.";
         lead.push(note.to_owned());
     }
     let mut out = Table::new(vec![word("not a candidate"), word("why")]);
@@ -279,8 +279,9 @@ fn note(picked: &Picked) -> String {
         format!("{}{cpus}. ", relation(&placement.relation))
     });
     format!(
-        "{placed}{}: {}. CPU: of a wake-up, the notifier's call and the waiter's time. Behind: as a multiple of the best, block by block, with an \
-         interval, all of which hold together in 95 of 100 runs; those marked = were not shown to be slower.",
+        "{placed}{}: {}. CPU: of a wake-up, the notifier's call and the waiter's time. Behind: as \
+         a multiple of the best, block by block, with an interval, all of which hold together in \
+         95 of 100 runs; those marked = were not shown to be slower.",
         picked.quantity.name(),
         picked.quantity.definition()
     )

@@ -101,7 +101,8 @@ fn first_line(program: &Program, counts: &Counts) -> String {
     let Cost { recorder_ns, wake_ns, .. } = program.cost;
     let share = |ns: f64| 100.0 * ns / (program.wall_ns() as f64).max(1.0);
     format!(
-        "{}{}: {} wake-ups/s, {}, {slices}{seconds:.1} s, {lost}; recording took {:.1} % of a CPU, and some {:.1} % more in the program, {} a wake-up.",
+        "{}{}: {} wake-ups/s, {}, {slices}{seconds:.1} s, {lost}; recording took {:.1} % of a CPU, \
+         and some {:.1} % more in the program, {} a wake-up.",
         program.name,
         if program.engine == Engine::Own { " (--engine own)" } else { "" },
         rate(program.wakes, program.recorded_ns),
@@ -120,7 +121,9 @@ fn notes(program: &Program) -> Vec<String> {
     }
     if program.lasted_ns.is_some() {
         notes.push(
-            "Recorded in slices: rates and CPU time are those of the slices, and waits that one of them cut are left out.".to_owned(),
+            "Recorded in slices: rates and CPU time are those of the slices, and waits that one of \
+             them cut are left out."
+                .to_owned(),
         );
     }
     let herd = |herd: &Herd| {
@@ -135,7 +138,8 @@ fn notes(program: &Program) -> Vec<String> {
     notes.extend(program.herds.iter().take(HERDS).map(herd));
     notes.extend(program.convoys.first().map(|convoy| {
         format!(
-            "Convoy: {} threads hand {} on, one to the next, {} times a second, {} most: each queues up behind the one it wakes.",
+            "Convoy: {} threads hand {} on, one to the next, {} times a second, {} most: each \
+             queues up behind the one it wakes.",
             count(convoy.threads),
             object_of(&Object::Futex { address: convoy.address }).unwrap_or_default(),
             rate(convoy.wakes, program.recorded_ns),
@@ -155,7 +159,8 @@ fn notes(program: &Program) -> Vec<String> {
     let rescued = |(place, edge): (usize, &Edge)| {
         (edge.rescued > 0).then(|| {
             format!(
-                "Time-outs: {} of edge {} ran out, and after {} the thread went on to something else: its wake-up may have been lost.",
+                "Time-outs: {} of edge {} ran out, and after {} the thread went on to something \
+                 else: its wake-up may have been lost.",
                 counted(edge.ran_out, "wait"),
                 Edge::letter(place),
                 count(edge.rescued)
@@ -170,7 +175,8 @@ fn notes(program: &Program) -> Vec<String> {
             Engine::Bpf | Engine::Own => "by how long it then ran",
         };
         notes.push(format!(
-            "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the thread: they end {end}."
+            "Of {share:.0} % of the wake-ups the kernel did not tell that a CPU turned to the \
+             thread: they end {end}."
         ));
     }
     if program.incomplete > 0 {

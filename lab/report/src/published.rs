@@ -29,22 +29,23 @@ pub(super) fn subsections(result: &ResultFile) -> [Option<Subsection>; 2] {
         &PRINTED_MAKING,
         [[&lives(FUTURES_ROTATING), &lives(FORKS)], [&lives(FUTURES), &lives(FORKS)]],
     );
-    let queues = "First as printed (QEMU, a mean), then here on the study's queue, then on one that is O(1). Times: by process as a \
-                  multiple of by coroutine.";
+    let queues = "First as printed (QEMU, a mean), then here on the study's queue, then on one \
+        that is O(1). Times: by process as a multiple of by coroutine.";
     [
         Subsection::of_table(
             "The study's table of switching beside this run",
             switching,
             vec![format!(
-                "{queues} All are whole runs, in intervals of 0.5 ms; here they are worked out from the medians and not counted."
+                "{queues} All are whole runs, in intervals of 0.5 ms; here they are worked out \
+                 from the medians and not counted."
             )],
         ),
         Subsection::of_table(
             "The study's table of making tasks beside this run",
             making,
             vec![format!(
-                "{queues} Tasks made, run once and reaped. As printed in a unit that the study does not say, and processes on another \
-                 kernel; here all tasks together, in µs."
+                "{queues} Tasks made, run once and reaped. As printed in a unit that the study \
+                 does not say, and processes on another kernel; here all tasks together, in µs."
             )],
         ),
     ]

@@ -132,9 +132,11 @@ fn table(spun: &Spun) -> Option<Subsection> {
         format!(" The harness itself is {} of a round trip (null).", ns(harness))
     });
     let note = format!(
-        "{}, {}. Cost: wake x {} + CPU of each block, and of the blocks the trimmed mean of the logarithms. CPU: the waiter's time and the \
-         notifier's call, a notification; wake and CPU are means of all. Behind: the cost as a multiple of the least at this gap, with an interval; all of them hold together in 95 of 100 runs. Those marked = cost \
-         the same, and of those the one with the least CPU time is chosen.{harness}",
+        "{}, {}. Cost: wake x {} + CPU of each block, and of the blocks the trimmed mean of the \
+         logarithms. CPU: the waiter's time and the notifier's call, a notification; wake and CPU \
+         are means of all. Behind: the cost as a multiple of the least at this gap, with an \
+         interval; all of them hold together in 95 of 100 runs. Those marked = cost the same, and \
+         of those the one with the least CPU time is chosen.{harness}",
         spun.subject,
         relation(&spun.placement.relation),
         spun.worth,
@@ -203,7 +205,8 @@ mod tests {
         ];
         assert_eq!(
             verdict(&spun(&choices)),
-            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms sleep at once."
+            "For gaps of 5 µs spin 6 µs; for gaps of 10 µs spin 12 µs; for gaps of 100 µs to 1 ms \
+             sleep at once."
         );
         let open = [
             (5_000, Ok(WaitPolicy::Spin)),

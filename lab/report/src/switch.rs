@@ -112,8 +112,9 @@ fn preemptions(rows: &[&Row]) -> Option<Subsection> {
         .figure(number("switches/round").keep(2), SWITCHES_PER_ROUND, |n| format!("{n:.2}"))
         .with(number("rounds").keep(1), rounds)
         .table(rows);
-    let note = "Late: from the requested time to the handler. Taken: time the thread lost, between its readings of the clock \
-                before and after the interrupt. Switches: of both sides, from the kernel (getrusage).";
+    let note = "Late: from the requested time to the handler. Taken: time the thread lost, between \
+        its readings of the clock before and after the interrupt. Switches: of both sides, from \
+        the kernel (getrusage).";
     explained(&format!("Preemption: how late, and what it takes, {}", scale.unit.sign()), note, table)
 }
 
@@ -230,10 +231,11 @@ fn switches(rows: &[&Row]) -> Option<Subsection> {
         .with(number("CAL/round").keep(3), |row| interrupts(row, "CAL"))
         .with(number("rounds").keep(1), rounds)
         .table(rows);
-    let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides in the measured window, \
-                from the kernel (getrusage); per switch: the window divided by them, or - where the protocol hardly \
-                switched. As the tool prints it: with the divisor the tool assumes. RES, CAL: rescheduling and \
-                function-call interrupts on the sides' CPUs during the whole trial.";
+    let note = "A round is there and back. Switches: voluntary and involuntary ones of both sides \
+        in the measured window, from the kernel (getrusage); per switch: the window divided by \
+        them, or - where the protocol hardly switched. As the tool prints it: with the divisor the \
+        tool assumes. RES, CAL: rescheduling and function-call interrupts on the sides' CPUs \
+        during the whole trial.";
     explained(&format!("Switches, {}", scale.unit.sign()), note, table)
 }
 
@@ -267,9 +269,9 @@ fn working_sets(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
         })
         .with(number("rounds").keep(1), rounds)
         .table(&rows);
-    let note = "Medians. Each side writes its set before each hand-over, so a round holds two writes; what remains above \
-                the round without a set is what the switch did to the caches. On two cores the writes of a round do \
-                not overlap either: the sides alternate.";
+    let note = "Medians. Each side writes its set before each hand-over, so a round holds two \
+        writes; what remains above the round without a set is what the switch did to the caches. \
+        On two cores the writes of a round do not overlap either: the sides alternate.";
     explained(&format!("Working sets, {}", scale.unit.sign()), note, table)
 }
 
@@ -290,7 +292,8 @@ fn checks(rows: &[&Row]) -> Option<String> {
     let say =
         |name: &str| sum(name).map_or_else(|| "not to be had here".to_owned(), |value| count(value as u64));
     Some(format!(
-        "Over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf software event {}.",
+        "Over the same rounds after each window, all trials: getrusage {}, /proc status {}, perf \
+         software event {}.",
         count(usage as u64),
         say(status),
         say(event),
@@ -456,10 +459,10 @@ mod tests {
         let mut result = sample::result("switch", records);
         let lead = |result: &ResultFile| answer(result, &Figures::of(result))[0].lead.clone();
         let expected = [
-            "One switch on one core by by-futex: 2 µs between processes (2.00 switches a round), 1.5 µs between threads (2.00 switches a \
-             round).",
-            "There and back over two cores by by-futex: 40 µs between processes (2.00 switches a round), 38 µs between threads (2.02 \
-             switches a round).",
+            "One switch on one core by by-futex: 2 µs between processes (2.00 switches a round), \
+             1.5 µs between threads (2.00 switches a round).",
+            "There and back over two cores by by-futex: 40 µs between processes (2.00 switches a \
+             round), 38 µs between threads (2.02 switches a round).",
         ];
         assert_eq!(lead(&result), expected);
         // What the plan names comes first, also where another switched in more places; what

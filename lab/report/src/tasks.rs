@@ -205,16 +205,18 @@ fn hand_offs(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
         .table(&rows);
     let notes = vec![
         format!("Hand-off: {}", sentence(Quantity::HandOff.definition())),
-        "x call, above call: as a multiple of the control with as many tasks and turns, and less it; the control is a call \
-         through the same queue with the same count and stamps, so it is the harness's own cost."
+        "x call, above call: as a multiple of the control with as many tasks and turns, and less \
+         it; the control is a call through the same queue with the same count and stamps, so it is \
+         the harness's own cost."
             .to_owned(),
-        "Switches: context switches that the kernel counted for all tasks from when they stood ready to the last hand-off, \
-         by hand-off. Between processes that is the most that changes of address space can be: a switch to the idle task \
-         and back to the same process is counted and changes none. CPU: CPU time by hand-off, of threads and processes \
-         from standing ready to going home, of code with making and reaping."
+        "Switches: context switches that the kernel counted for all tasks from when they stood \
+         ready to the last hand-off, by hand-off. Between processes that is the most that changes \
+         of address space can be: a switch to the idle task and back to the same process is \
+         counted and changes none. CPU: CPU time by hand-off, of threads and processes from \
+         standing ready to going home, of code with making and reaping."
             .to_owned(),
-        "Make, reap, memory: medians per task, memory as the kernel counts it while all stand ready. Most here: how many \
-         fit this machine."
+        "Make, reap, memory: medians per task, memory as the kernel counts it while all stand \
+         ready. Most here: how many fit this machine."
             .to_owned(),
     ];
     let title = format!("Hand-offs, {}", scale.unit.sign());
@@ -232,8 +234,8 @@ fn lives(figures: &Figures) -> Option<Subsection> {
         .figure(number("most here").keep(6), CEILING, whole)
         .with(number("lives").keep(4), |(row, _)| count(row.variant.tally().seen))
         .table(&rows);
-    let note = "Per task, of all tasks of a generation together: all are made, then all are waited for. Most here: how many \
-                fit this machine at once.";
+    let note = "Per task, of all tasks of a generation together: all are made, then all are waited \
+        for. Most here: how many fit this machine at once.";
     let title = format!("Lives: made, run once, reaped, {}", scale.unit.sign());
     Subsection::of_table(title, table, vec![note.to_owned()])
 }
@@ -278,8 +280,8 @@ fn queue(result: &ResultFile, figures: &Figures) -> Option<Subsection> {
             count(row.variant.tally().seen),
         ]);
     }
-    let note = "Medians. The rotating queue deletes a task that has ended by taking every element out and putting all others \
-                back, as the queue of tornado-os does; nothing else differs.";
+    let note = "Medians. The rotating queue deletes a task that has ended by taking every element \
+        out and putting all others back, as the queue of tornado-os does; nothing else differs.";
     let title = format!("The share of the queue, {}", scale.unit.sign());
     Subsection::of_table(title, table, vec![note.to_owned()])
 }
@@ -300,8 +302,9 @@ fn ticks(figures: &Figures) -> Option<Subsection> {
         })
         .figure(number("runs").keep(1), timer_ticks::RUNS, whole)
         .table(&rows);
-    let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same runs of stackless-rotating. One \
-                tick of a run is the error of a single count; the worst error is that of a mean of ten counts.";
+    let note = "Ticks of 0.5 ms, as tornado-os counted them, and the cycle counter over the same \
+        runs of stackless-rotating. One tick of a run is the error of a single count; the worst \
+        error is that of a mean of ten counts.";
     Subsection::of_table("Counting timer ticks", table, vec![note.to_owned()])
 }
 

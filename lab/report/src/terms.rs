@@ -16,13 +16,15 @@ pub const TERMS: [(&str, &[(&str, &str)]); 6] = [
 const PERCENTILES: &[(&str, &str)] = &[
     (
         "p50",
-        "The median: half of the samples took at most this long. Of what took turns in slices, and beside a ratio, the level: the middle of what its pairs took.",
+        "The median: half of the samples took at most this long. Of what took turns in slices, and \
+         beside a ratio, the level: the middle of what its pairs took.",
     ),
     ("p90", "Nine of ten samples took at most this long."),
     ("p99", "99 of 100 samples took at most this long."),
     (
         "p99.9",
-        "999 of 1000 samples took at most this long; of fewer than a few thousand samples it is one of the longest.",
+        "999 of 1000 samples took at most this long; of fewer than a few thousand samples it is \
+         one of the longest.",
     ),
     ("p99.99", "9999 of 10,000 samples took at most this long."),
     ("max", "The longest sample."),
@@ -50,18 +52,21 @@ const PLACEMENTS: &[(&str, &str)] = &[
 const PARTS: &[(&str, &str)] = &[
     (
         "configuration",
-        "One point of a plan: a mechanism with its pattern, gap, placement, load and whatever else is chosen.",
+        "One point of a plan: a mechanism with its pattern, gap, placement, load and whatever else \
+         is chosen.",
     ),
     ("variant", "All trials of one configuration, of which the tables show one row."),
     ("trial", "One execution of a configuration, in processes of its own."),
     ("trials", "How many executions of a configuration the figures come from."),
     (
         "block",
-        "One pass over all configurations in random order. As a way of waiting: to sleep at once, without spinning.",
+        "One pass over all configurations in random order. As a way of waiting: to sleep at once, \
+         without spinning.",
     ),
     (
         "blocks",
-        "How many passes over all configurations the figures come from. A difference that is not larger than between blocks is none.",
+        "How many passes over all configurations the figures come from. A difference that is not \
+         larger than between blocks is none.",
     ),
     ("runs", "How many executions of a whole plan the figures come from."),
     ("run", "One execution of a whole plan, which makes one result file."),
@@ -82,30 +87,34 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "the others",
-        "Those as fast as the mechanism of the row (= pipe), those that may be (or pipe), and by how much the next is slower.",
+        "Those as fast as the mechanism of the row (= pipe), those that may be (or pipe), and by \
+         how much the next is slower.",
     ),
     ("pairs", "How many pairs of CPUs were measured."),
     ("median pair", "The median of the medians of all pairs of CPUs."),
     (
         "best",
-        "Of pairs of CPUs, the one with the shortest median. In `doorbell pick`, the mechanism that leads; behind the others stands how far.",
+        "Of pairs of CPUs, the one with the shortest median. In `doorbell pick`, the mechanism \
+         that leads; behind the others stands how far.",
     ),
     ("worst", "The pair of CPUs with the longest median."),
     ("of CPUs", "The two CPUs of a pair, the one that notifies first before the other."),
     (
         "design effect",
-        "How many wake-ups are worth one independent one, because those near each other repeat each other (Kish).",
+        "How many wake-ups are worth one independent one, because those near each other repeat \
+         each other (Kish).",
     ),
     (
         "bimodal distribution",
-        "Times that fall into two groups with nothing between them, such as wake-ups on one core and across cores. \
-                              A median of all of them describes none.",
+        "Times that fall into two groups with nothing between them, such as wake-ups on one core \
+         and across cores. A median of all of them describes none.",
     ),
     ("run-queue delay", "The time from when a task is ready to when its CPU turns to it."),
     (
         "provisional",
-        "Other work interfered with more than half of the trials: intervals are wider for it, and an idle machine may say otherwise. A verb that \
-         answers a question then exits with 4, or with 3 where it failed.",
+        "Other work interfered with more than half of the trials: intervals are wider for it, and \
+         an idle machine may say otherwise. A verb that answers a question then exits with 4, or \
+         with 3 where it failed.",
     ),
     ("partial", "The run was interrupted; what is shown was measured until then."),
     (
@@ -114,17 +123,19 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "level",
-        "What a thing takes, so that it can be compared: the mean over pairs of processes, or blocks, in logarithms, a tenth of them left out at each \
-         end.",
+        "What a thing takes, so that it can be compared: the mean over pairs of processes, or \
+         blocks, in logarithms, a tenth of them left out at each end.",
     ),
     (
         "open loop",
-        "Notifications are due on a schedule, whether or not the last was taken: a standstill is felt by all that were due in it.",
+        "Notifications are due on a schedule, whether or not the last was taken: a standstill is \
+         felt by all that were due in it.",
     ),
     ("closed loop", "The next notification is sent when the last was taken."),
     (
         "stamped",
-        "Timing in which each side reads its clock: the notifier before its call, the waiter once it is awake.",
+        "Timing in which each side reads its clock: the notifier before its call, the waiter once \
+         it is awake.",
     ),
     (
         "around the wait",
@@ -143,12 +154,14 @@ const VERDICTS: &[(&str, &str)] = &[
     ),
     (
         "same",
-        "The whole interval of the ratio lies within so many percent of 1, which is less than what matters: a difference was excluded.",
+        "The whole interval of the ratio lies within so many percent of 1, which is less than what \
+         matters: a difference was excluded.",
     ),
     ("least", "The one that costs least, of which the others are multiples."),
     (
         "inconclusive",
-        "The result does not decide it, for the reason beside it. Of a comparison: it could be no difference, or one that matters, and the interval says from what to what.",
+        "The result does not decide it, for the reason beside it. Of a comparison: it could be no \
+         difference, or one that matters, and the interval says from what to what.",
     ),
     ("pass", "Of `doorbell gate`: the wake-ups keep to the limit, with the confidence asked for."),
     ("fail", "Of `doorbell gate`: the wake-ups do not keep to the limit, with the confidence asked for."),
@@ -176,8 +189,8 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("way", "How a message is waited for: by interrupt, by polling, or both."),
     (
         "between",
-        "Whether the sides are threads of one process or processes of their own. In `doorbell check`, the ends of the interval or the bounds \
-         between which the figure lies.",
+        "Whether the sides are threads of one process or processes of their own. In `doorbell \
+         check`, the ends of the interval or the bounds between which the figure lies.",
     ),
     (
         "pattern",
@@ -190,15 +203,18 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("slept", "How long the waiter had slept when it was notified."),
     (
         "timing",
-        "Where the readings of the clock are taken: stamped by both sides, around the call, or after the waiter was proven asleep.",
+        "Where the readings of the clock are taken: stamped by both sides, around the call, or \
+         after the waiter was proven asleep.",
     ),
     (
         "wait",
-        "How the waiter waits: block sleeps at once, spin looks until it comes, spin-then-block looks for a while, time-out gives up and looks again.",
+        "How the waiter waits: block sleeps at once, spin looks until it comes, spin-then-block \
+         looks for a while, time-out gives up and looks again.",
     ),
     (
         "placement",
-        "Which CPUs the sides run on, named by what these share: same core, SMT sibling, same L2, same L3, same node, other node, unpinned.",
+        "Which CPUs the sides run on, named by what these share: same core, SMT sibling, same L2, \
+         same L3, same node, other node, unpinned.",
     ),
     ("CPUs", "The CPUs that the two sides are pinned to, the first to notify first."),
     ("message", "Bytes of message that travel with the notification."),
@@ -216,7 +232,8 @@ const CONDITIONS: &[(&str, &str)] = &[
     ("scheduler", "The scheduling policy of the sides."),
     (
         "policy",
-        "The scheduling policy of the sides; in `doorbell spin`, for how long the waiter spins before it sleeps.",
+        "The scheduling policy of the sides; in `doorbell spin`, for how long the waiter spins \
+         before it sleeps.",
     ),
     ("batch", "How many operations lie between two readings of the clock."),
     ("set", "Bytes of memory that each side writes between two switches."),
@@ -229,13 +246,15 @@ const CONDITIONS: &[(&str, &str)] = &[
 const COLUMNS: &[(&str, &str)] = &[
     (
         "CPU",
-        "CPU time of a wake-up, the notifier's call and all that the waiter runs, or of an operation, as the kernel accounts it. As the name of a \
-             column of numbers without a unit: the CPU it happened on.",
+        "CPU time of a wake-up, the notifier's call and all that the waiter runs, or of an \
+         operation, as the kernel accounts it. As the name of a column of numbers without a unit: \
+         the CPU it happened on.",
     ),
     ("samples", "How many samples there are."),
     (
         "edge",
-        "One way in which threads of a recorded program were woken: a waker, a waiter and a mechanism. `doorbell trace` gives each a letter.",
+        "One way in which threads of a recorded program were woken: a waker, a waiter and a \
+         mechanism. `doorbell trace` gives each a letter.",
     ),
     ("waker", "The thread that woke, or (kernel) where a timer, a packet or another interrupt did."),
     ("per s", "How many of them there were in a second."),
@@ -247,7 +266,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("thread name", "The name of one or several threads of a recorded program."),
     (
         "spared",
-        "Wake-ups for which nobody would sleep any more: they come while the waiter still spins, or share one with others.",
+        "Wake-ups for which nobody would sleep any more: they come while the waiter still spins, \
+         or share one with others.",
     ),
     ("now", "What it took in the runs without the change."),
     ("predicted", "What it takes with the change, as `doorbell trace whatif` foretells."),
@@ -263,7 +283,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("believe", "By what `doorbell trace` comes to a prediction, or why it makes none."),
     (
         "what if",
-        "A change that `doorbell trace whatif` was asked about: median and CPU time as they would be, with 95 % intervals.",
+        "A change that `doorbell trace whatif` was asked about: median and CPU time as they would \
+         be, with 95 % intervals.",
     ),
     ("count", "How many samples the figures come from."),
     ("wake-up", "The number of the notification that it answers, as its trial counts them."),
@@ -296,20 +317,24 @@ const COLUMNS: &[(&str, &str)] = &[
     ("p50 ratio", "The median as a multiple of the other's, with an interval."),
     (
         "p99 ratio",
-        "The 99th percentile as a multiple of the other's, with an interval. It decides no verdict of `doorbell compare`.",
+        "The 99th percentile as a multiple of the other's, with an interval. It decides no verdict \
+         of `doorbell compare`.",
     ),
     (
         "as measured",
-        "The ratio of the levels before the machine's own change is taken out; of what had trials of its own it is the p50 ratio.",
+        "The ratio of the levels before the machine's own change is taken out; of what had trials \
+         of its own it is the p50 ratio.",
     ),
     ("before", "Of two runs compared: what the baseline takes, the level of its blocks' medians."),
     (
         "machine",
-        "Of two runs compared: how much the machine itself changed between them, by all that took turns. Of many: its host name.",
+        "Of two runs compared: how much the machine itself changed between them, by all that took \
+         turns. Of many: its host name.",
     ),
     (
         "times as long",
-        "How many times as long as in the middle machine (of all, in a fleet of its type), by the median over what they ran.",
+        "How many times as long as in the middle machine (of all, in a fleet of its type), by the \
+         median over what they ran.",
     ),
     ("results", "How many results of this machine were read."),
     ("node", "One machine of a fleet, named after its run or its host."),
@@ -333,7 +358,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("seen", "Notifications seen by the waiter; in `doorbell check`, the figure that the condition limits."),
     (
         "taken",
-        "What an expiry of a timer took from the thread that computes, from its last step before to its next.",
+        "What an expiry of a timer took from the thread that computes, from its last step before \
+         to its next.",
     ),
     ("late share", "Notifications that were seen only because a timed wait ran out, by notifications seen."),
     ("lost or late", "Notifications never seen, and those seen only because a timed wait ran out."),
@@ -373,7 +399,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("without a set", "The time of a round in which nothing is written."),
     (
         "x call",
-        "The hand-off as a multiple of the control: a call through the same queue with the same count and stamps.",
+        "The hand-off as a multiple of the control: a call through the same queue with the same \
+         count and stamps.",
     ),
     (
         "above call",
@@ -445,7 +472,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("started before", "How long all workers of the load had been at work when the trial began."),
     (
         "first",
-        "From just before the first post of a round to the first instruction of the receiver that woke first.",
+        "From just before the first post of a round to the first instruction of the receiver that \
+         woke first.",
     ),
     (
         "last",
@@ -467,7 +495,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("by chance up to", "How large such a correlation is one time in twenty where there is no order at all."),
     (
         "others",
-        "CPU time of other programs on the measured CPUs, as a share of one CPU: mean and largest of the trials.",
+        "CPU time of other programs on the measured CPUs, as a share of one CPU: mean and largest \
+         of the trials.",
     ),
     ("sleeps", "Voluntary context switches of the sides: how often they gave up their CPU to wait."),
     ("minor faults", "Page faults of the sides that no device was asked for."),
@@ -489,7 +518,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("load average", "The kernel's mean of tasks that ran or wanted to, over the last minute."),
     (
         "waited (psi)",
-        "The share of the time in which some runnable task waited for a CPU, by the kernel's pressure information.",
+        "The share of the time in which some runnable task waited for a CPU, by the kernel's \
+         pressure information.",
     ),
 ];
 

@@ -22,8 +22,8 @@ pub fn top(now: &Waiters, before: Option<&Waiters>, style: &Style) -> String {
     }
     if now.closed > 0 {
         let text = format!(
-            "{} processes may not be looked into: other users', or protected from tracing. Some may use the library; \
-             root, or CAP_SYS_PTRACE, sees them.",
+            "{} processes may not be looked into: other users', or protected from tracing. Some \
+             may use the library; root, or CAP_SYS_PTRACE, sees them.",
             count(now.closed as u64)
         );
         out.push_str(&style.paint(Role::Aside, &style.wrap(&text, 0)));

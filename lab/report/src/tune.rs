@@ -35,8 +35,9 @@ pub fn tune(tuned: &Tuned, style: &Style) -> String {
         out.push('\n');
         out.push_str(&style.wrap(
             &format!(
-                "An adaptive waiter spins for at most {} before it sleeps: the processor time of one sleep and one wake-up. \
-                 It counts {} of every wait that ended in a sleep as the wake-up, not as waiting.",
+                "An adaptive waiter spins for at most {} before it sleeps: the processor time of \
+                 one sleep and one wake-up. It counts {} of every wait that ended in a sleep as \
+                 the wake-up, not as waiting.",
                 ns(chosen.price_ns),
                 ns(chosen.latency_ns)
             ),
@@ -54,8 +55,8 @@ fn doubt(placed: &Placed) -> Option<String> {
     let Placed { interfered, trials, .. } = placed;
     (*interfered > 0).then(|| {
         format!(
-            "Other work interfered with {interfered} of the {trials} trials these figures are from: they are too high. Run it again \
-             on an idle machine."
+            "Other work interfered with {interfered} of the {trials} trials these figures are \
+             from: they are too high. Run it again on an idle machine."
         )
     })
 }

@@ -42,16 +42,19 @@ pub fn told(letter: &str, change: &Change, found: &Result<WhatIf, Refusal>, styl
     let how = match change {
         Change::Spin(_) => "the waits gone through again, each as if the thread spun first",
         Change::Pin(_) => {
-            "p50 is how long the waker stayed on its CPU after it woke; CPU is by this machine's round trips on one CPU and on two"
+            "p50 is how long the waker stayed on its CPU after it woke; CPU is by this machine's \
+             round trips on one CPU and on two"
         }
         Change::Mechanism(_) => {
-            "both figures are those of the record and the difference between this machine's round trips by the two"
+            "both figures are those of the record and the difference between this machine's round \
+             trips by the two"
         }
         Change::Batch(_) => "each notification waits for the end of its batch",
     };
     let believe = format!(
-        "{}, of a thread that was awake for {:.0} % of the time: {how}. 95 % intervals are from resampled stretches of the record. CPU is that of \
-         waker and waiter together. p99 is not predicted: what comes while the thread is awake leaves no event.",
+        "{}, of a thread that was awake for {:.0} % of the time: {how}. 95 % intervals are from \
+         resampled stretches of the record. CPU is that of waker and waiter together. p99 is not \
+         predicted: what comes while the thread is awake leaves no event.",
         counted(*wakes as u64, "wake-up"),
         100.0 * busy
     );
@@ -115,23 +118,27 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
     if let Some(both) = verified.stale {
         let [then, now] = alike(both.map(|ns| ns * 1e3));
         lines.push(format!(
-            "The program is not what it was when it was recorded: without the change p50 was {then} then and is {now} now; record it again."
+            "The program is not what it was when it was recorded: without the change p50 was \
+             {then} then and is {now} now; record it again."
         ));
     }
     if verified.compared.iter().any(|compared| compared.held == Held::Unsure) {
         lines.push(
-            "Where there is a question mark the runs differ too much; more blocks (--blocks) and longer runs (--time) tell more."
+            "Where there is a question mark the runs differ too much; more blocks (--blocks) and \
+             longer runs (--time) tell more."
                 .to_owned(),
         );
     }
     match change {
         Change::Spin(_) => lines.push(
-            "What a spinning waiter is handed is no wake-up any more and leaves no event: its p50 is not seen, and the wake-ups that are left are \
-             compared instead."
+            "What a spinning waiter is handed is no wake-up any more and leaves no event: its p50 \
+             is not seen, and the wake-ups that are left are compared instead."
                 .to_owned(),
         ),
         Change::Batch(_) => lines.push(
-            "How long a notification waited for its batch leaves no event: the wake-ups that are left are compared instead.".to_owned(),
+            "How long a notification waited for its batch leaves no event: the wake-ups that are \
+             left are compared instead."
+                .to_owned(),
         ),
         Change::Pin(_) | Change::Mechanism(_) => {}
     }
@@ -139,7 +146,8 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
         Some(([before, after], Within { value, low, high })) => {
             let [before, after] = alike([before * 1e3, after * 1e3]);
             lines.push(format!(
-                "A run took {before} without the change and {after} with it, {value:.3} times as long [{low:.3}, {high:.3}]."
+                "A run took {before} without the change and {after} with it, {value:.3} times as \
+                 long [{low:.3}, {high:.3}]."
             ));
         }
         None => lines.push(
@@ -157,13 +165,18 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
 fn unverified(why: &Unverified) -> String {
     match why {
         Unverified::Several { name, threads } => format!(
-            "{} are called {name}, and which of them the edge's is cannot be known in another run; give threads names of their own",
+            "{} are called {name}, and which of them the edge's is cannot be known in another run; \
+             give threads names of their own",
             counted(*threads, "thread")
         ),
         Unverified::Gone => {
-            "a run without the change has no such edge: is it the command that was recorded, and with the same flags (--children)?".to_owned()
+            "a run without the change has no such edge: is it the command that was recorded, and \
+             with the same flags (--children)?"
+                .to_owned()
         }
-        Unverified::GoneWithChange => "a run with the change has no such edge: nobody was woken so".to_owned(),
+        Unverified::GoneWithChange => {
+            "a run with the change has no such edge: nobody was woken so".to_owned()
+        }
     }
 }
 
@@ -173,7 +186,8 @@ pub fn first(result: &ResultFile) -> Subsection {
     let lead = match what_if::program(result) {
         Some(program) if program.engine == Engine::Own => Vec::new(),
         Some(program) if program.machine_costs.is_none() && !program.edges.is_empty() => vec![
-            "What if it spun, or ran on one CPU? `doorbell trace whatif` says so, once it has measured for ten seconds what that costs here."
+            "What if it spun, or ran on one CPU? `doorbell trace whatif` says so, once it has \
+             measured for ten seconds what that costs here."
                 .to_owned(),
         ],
         _ => Vec::new(),
@@ -258,7 +272,10 @@ pub(super) fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::NoProgram => "the result is of no recorded program; `doorbell trace` makes one".to_owned(),
         Refusal::NoEdge { edges } => {
-            format!("it has no such edge, only {}; `doorbell show --details` has their letters", counted(*edges as u64, "edge"))
+            format!(
+                "it has no such edge, only {}; `doorbell show --details` has their letters",
+                counted(*edges as u64, "edge")
+            )
         }
         Refusal::WakesUnseen => {
             "who woke its threads, and when, `--engine own` is not told; `--engine bpf` and \
@@ -266,7 +283,9 @@ pub(super) fn why(refusal: &Refusal) -> String {
                 .to_owned()
         }
         Refusal::NotKept => {
-            "of so rare an edge the wake-ups are not kept one by one; only those of the first twelve are".to_owned()
+            "of so rare an edge the wake-ups are not kept one by one; only those of the first \
+             twelve are"
+                .to_owned()
         }
         Refusal::TooShort { wakes } => format!(
             "{} of it were recorded, and it takes {}; record for longer with --time",
@@ -274,26 +293,27 @@ pub(super) fn why(refusal: &Refusal) -> String {
             count(FEWEST as u64)
         ),
         Refusal::Busy { share } => format!(
-            "its thread was awake for {:.0} % of the time, and beyond {:.0} % messages queue up, which leaves no event",
+            "its thread was awake for {:.0} % of the time, and beyond {:.0} % messages queue up, \
+             which leaves no event",
             100.0 * share,
             100.0 * BUSY
         ),
         Refusal::Unsteady { halves_ns } => {
             let [first, second] = alike(halves_ns.map(|ns| ns * 1e3));
             format!(
-                "the program changed while it was recorded: the median sleep was {first} in the first half and {second} in the second, and \
-                 they may differ by a factor of {STEADY}"
+                "the program changed while it was recorded: the median sleep was {first} in the \
+                 first half and {second} in the second, and they may differ by a factor of {STEADY}"
             )
         }
         Refusal::OneCpu => "on one CPU a spinning waiter keeps its waker from running".to_owned(),
         Refusal::NoCosts => {
-            "the result given with --costs has no back-to-back round trips of both a spinning and a sleeping waiter on two CPUs; \
-             `doorbell tune -o FILE` makes one"
+            "the result given with --costs has no back-to-back round trips of both a spinning and \
+             a sleeping waiter on two CPUs; `doorbell tune -o FILE` makes one"
                 .to_owned()
         }
         Refusal::NoPrice { mechanism, same_cpu } => format!(
-            "what a wake-up by {mechanism} costs on {} was not measured; `doorbell pairs {mechanism} futex spin -o FILE` does, and \
-             `--costs FILE` reads it",
+            "what a wake-up by {mechanism} costs on {} was not measured; `doorbell pairs \
+             {mechanism} futex spin -o FILE` does, and `--costs FILE` reads it",
             if *same_cpu { "one CPU" } else { "those two CPUs" }
         ),
         Refusal::NoGain { longest } => format!(
@@ -301,27 +321,34 @@ pub(super) fn why(refusal: &Refusal) -> String {
             time(longest.as_nanos() as f64 * 1e3)
         ),
         Refusal::Apart => {
-            "where the two ran is not in the record, so only one CPU for both can be held against it: pin=0,0".to_owned()
+            "where the two ran is not in the record, so only one CPU for both can be held against \
+             it: pin=0,0"
+                .to_owned()
         }
         Refusal::NoCpu { cpu } => format!("the machine has no CPU {cpu} that the recorder might use"),
         Refusal::NoThread => {
-            "it is woken by the kernel or by another program, and pinning moves only threads of this one".to_owned()
+            "it is woken by the kernel or by another program, and pinning moves only threads of \
+             this one"
+                .to_owned()
         }
         Refusal::WakerUnseen { share } => format!(
-            "how long the waker stayed on its CPU was seen of {:.0} % of the wake-ups; record it again, with all its processes (-p, --children)",
+            "how long the waker stayed on its CPU was seen of {:.0} % of the wake-ups; record it \
+             again, with all its processes (-p, --children)",
             100.0 * share
         ),
         Refusal::WakerGoesOn { ran_ns, wake_ns } => {
             let [ran, wake] = alike([ran_ns * 1e3, wake_ns * 1e3]);
             format!(
-                "the waker works on for {ran} after it woke, and whether the scheduler lets the waiter in before is not known (a wake-up on one \
-                 CPU takes {wake})"
+                "the waker works on for {ran} after it woke, and whether the scheduler lets the \
+                 waiter in before is not known (a wake-up on one CPU takes {wake})"
             )
         }
         Refusal::TooBusyTogether { share } => {
             format!("both threads together would take {:.0} % of one CPU", 100.0 * share)
         }
-        Refusal::NotListed => "by what it wakes is nothing that `doorbell list` has and could measure".to_owned(),
+        Refusal::NotListed => "by what it wakes is nothing that `doorbell list` has and could \
+            measure"
+            .to_owned(),
         Refusal::SameMechanism { mechanism } => format!("it wakes by {mechanism} already"),
     }
 }

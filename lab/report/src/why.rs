@@ -102,7 +102,8 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
                 time(slow.median_ps)
             ),
             (ns, above) => format!(
-                "{place}{} of {} took longer than {}, and none could be explained: their events were overwritten.",
+                "{place}{} of {} took longer than {}, and none could be explained: their events \
+                 were overwritten.",
                 count(above),
                 counted(slow.wakes, "wake-up"),
                 time(ns as f64 * 1e3)
@@ -122,7 +123,8 @@ pub(super) fn verdict(slow: &Slow, configurations: usize) -> String {
         (Some(found), _) => format!("cause: {}. {}", found.name, crate::wording::sentence(&found.evidence)),
         (None, _) if worst.wake.events_left_out > 0 => format!("cause: unknown: {}.", left_out(worst.wake)),
         (None, Some((mark, ps))) => format!(
-            "cause: unknown. It spent {} of it until \"{}\", and nothing that was recorded covers half of it.",
+            "cause: unknown. It spent {} of it until \"{}\", and nothing that was recorded covers \
+             half of it.",
             time(ps as f64),
             mark.stage()
         ),

@@ -21,7 +21,10 @@ pub const EMULATED: &str =
 pub fn foreign(result: &ResultFile) -> Option<String> {
     let stand_in = result.machine.kernel.stand_in.as_deref();
     let stand_in = stand_in.map(|name| {
-        format!("Wine, not Windows: {name} answered for it, on another system; no time here says anything of Windows")
+        format!(
+            "Wine, not Windows: {name} answered for it, on another system; no time here says \
+            anything of Windows"
+        )
     });
     if result.emulated() { Some(EMULATED.to_owned()) } else { stand_in }
 }
@@ -73,8 +76,9 @@ pub fn bound(result: &ResultFile) -> Option<String> {
     let online = topology.online.len();
     let only = topology.usable.iter().next().filter(|_| topology.usable.len() == 1 && online > 1)?;
     Some(format!(
-        "Bound to CPU {only} alone, of {online} that are online: every wake-up here is on one core, none across cores. A batch scheduler \
-         (Slurm: ask for --cpus-per-task=2), taskset or a cpuset did that."
+        "Bound to CPU {only} alone, of {online} that are online: every wake-up here is on one \
+         core, none across cores. A batch scheduler (Slurm: ask for --cpus-per-task=2), taskset or \
+         a cpuset did that."
     ))
 }
 

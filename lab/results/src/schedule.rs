@@ -58,13 +58,17 @@ impl Schedule {
                 let [shortest, longest] = [*shortest_ns, *longest_ns].map(short);
                 let cure = format!("gaps that are all alike are --gap {longest}");
                 Some(format!(
-                    "the first gap is to be shorter than the second, and {shortest} is not shorter than {longest}; {cure}"
+                    "the first gap is to be shorter than the second, and {shortest} is not shorter \
+                     than {longest}; {cure}"
                 ))
             }
             Self::Between { shortest_ns, longest_ns } => {
                 let [shortest, longest, mean] = [*shortest_ns, *longest_ns, mean_ns].map(short);
                 (!(*shortest_ns < mean_ns && mean_ns < *longest_ns)).then(|| {
-                    format!("a mean gap of {mean}, which the rate makes, does not lie between {shortest} and {longest}")
+                    format!(
+                        "a mean gap of {mean}, which the rate makes, does not lie between \
+                        {shortest} and {longest}"
+                    )
                 })
             }
             Self::Recorded { gaps_ns } => {

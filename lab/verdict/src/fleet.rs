@@ -119,11 +119,13 @@ pub enum Refused {
     #[error("the name of its node has {0} bytes, of which there are {LONGEST_NAME} at the most")]
     LongName(usize),
     #[error(
-        "it began {0} ns after 1970, which is yet to come: the clock of {1} is wrong, and nobody knows which of its results is the newest"
+        "it began {0} ns after 1970, which is yet to come: the clock of {1} is wrong, and nobody \
+         knows which of its results is the newest"
     )]
     Future(u64, String),
     #[error(
-        "it began {0} ns after 1970, before this program was written: the clock of {1} is wrong, and nobody knows which of its results is the newest"
+        "it began {0} ns after 1970, before this program was written: the clock of {1} is wrong, \
+         and nobody knows which of its results is the newest"
     )]
     Past(u64, String),
 }
@@ -212,7 +214,8 @@ impl Named {
     /// What it comes to: the worst of what counts.
     fn judged(self) -> Option<Node> {
         let two = self.are_two();
-        const BY_HOST: &str = "a later run did not fail, and both are known by their host's name, which several may have: give each node one (--name), or leave out what is of before";
+        const BY_HOST: &str = "a later run did not fail, and both are known by their host's name, \
+            which several may have: give each node one (--name), or leave out what is of before";
         let Self { newest, failed, by_host, .. } = self;
         let rank = |node: &Node| match node.status {
             Status::Failed => 3,
@@ -228,7 +231,8 @@ impl Named {
                 .or(worst);
         }
         failed.or(worst).map(|mut node| {
-            const TWO: &str = "two machines have this name, or one was changed: give each a name of its own (--name), or leave out what is of before";
+            const TWO: &str = "two machines have this name, or one was changed: give each a name \
+                of its own (--name), or leave out what is of before";
             if node.status == Status::Failed {
                 node.reason = format!("{}; {TWO}", node.reason);
             } else {

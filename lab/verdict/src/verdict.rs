@@ -190,12 +190,14 @@ impl fmt::Display for Reason {
             ),
             Self::Interference { trials, of } => write!(
                 f,
-                "other programs used the CPUs in {trials} of {of} trials: stop them, or put the load on purpose that the node will have (--load)"
+                "other programs used the CPUs in {trials} of {of} trials: stop them, or put the \
+                 load on purpose that the node will have (--load)"
             ),
             Self::Unsent(count) => write!(
                 f,
-                "some {count} notifications were due and never sent: something held the notifier up, and how long wake-ups would have taken \
-                 then is not known; measure on a schedule (--pattern open-loop), or leave the CPUs to it"
+                "some {count} notifications were due and never sent: something held the notifier \
+                 up, and how long wake-ups would have taken then is not known; measure on a \
+                 schedule (--pattern open-loop), or leave the CPUs to it"
             ),
             Self::Longer { wakes, of, missed } => {
                 let missed = missed.told();
@@ -209,20 +211,23 @@ impl fmt::Display for Reason {
             ),
             Self::TwoClocks { wakes, of, within_ps } => write!(
                 f,
-                "{wakes} of {of} wake-ups may lie on either side of the limit: the clocks of GPU and CPU stand to each other within {}; \
-                 run it on a quiet machine",
+                "{wakes} of {of} wake-ups may lie on either side of the limit: the clocks of GPU \
+                 and CPU stand to each other within {}; run it on a quiet machine",
                 time(*within_ps as f64)
             ),
             Self::OneTrial => f.write_str(
-                "all wake-ups are of one trial, and how much they repeat each other for that cannot be seen; give it more --blocks",
+                "all wake-ups are of one trial, and how much they repeat each other for that \
+                 cannot be seen; give it more --blocks",
             ),
             Self::FewWakes { wakes, takes } => write!(
                 f,
-                "{wakes} wake-ups are too few: with none longer and the same design effect it takes {takes:.0}; give it more --time and --blocks"
+                "{wakes} wake-ups are too few: with none longer and the same design effect it \
+                 takes {takes:.0}; give it more --time and --blocks"
             ),
             Self::NearTheLimit { wakes, of } => write!(
                 f,
-                "{wakes} of {of} wake-ups took longer, which is too near to what is allowed; give it more --time"
+                "{wakes} of {of} wake-ups took longer, which is too near to what is allowed; give \
+                 it more --time"
             ),
             Self::BeyondTheLimit => f.write_str("beyond the limit"),
             Self::TooWide(Some(blocks)) => write!(f, "too near; about {blocks} blocks would do"),
@@ -232,15 +237,16 @@ impl fmt::Display for Reason {
             Self::NothingServes => f.write_str("no mechanism that serves the needs has figures"),
             Self::FewTrials { trials, takes } => write!(
                 f,
-                "{trials} trials of some configuration are fewer than the {takes} it takes; run it with more --blocks"
+                "{trials} trials of some configuration are fewer than the {takes} it takes; run it \
+                 with more --blocks"
             ),
-            Self::OneWait => {
-                f.write_str("there is only one way to wait with figures: nothing to compare")
-            }
+            Self::OneWait => f.write_str("there is only one way to wait with figures: nothing to compare"),
             Self::CouldCost { wait, ratio, what } => {
                 match wait {
                     WaitPolicy::Block => f.write_str("to sleep at once")?,
-                    WaitPolicy::SpinThenBlock { spin_ns } => write!(f, "to spin {}", time(*spin_ns as f64 * 1e3))?,
+                    WaitPolicy::SpinThenBlock { spin_ns } => {
+                        write!(f, "to spin {}", time(*spin_ns as f64 * 1e3))?
+                    }
                     WaitPolicy::Spin | WaitPolicy::Timeout { .. } => f.write_str("to spin")?,
                 }
                 if let Some(ratio) = ratio {
@@ -248,7 +254,12 @@ impl fmt::Display for Reason {
                         Least::Least => (1.0, "the least"),
                         Least::Leading => (0.0, "what leads"),
                     };
-                    write!(f, " could cost {} to {} times {what}", plain(ratio.low.max(least)), plain(ratio.high))?;
+                    write!(
+                        f,
+                        " could cost {} to {} times {what}",
+                        plain(ratio.low.max(least)),
+                        plain(ratio.high)
+                    )?;
                 }
                 f.write_str("; run it with more --blocks")
             }

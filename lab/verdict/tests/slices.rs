@@ -347,7 +347,8 @@ fn many_surveys() {
             let percent = |count: u64, of: u64| 100.0 * count as f64 / of as f64;
             let found = found.map(|found| found.map(|found| percent(found, surveys / 10)));
             println!(
-                "{pairs:>3} pairs, {name:<8} wrong {:.1} %, width {:.2} %, of 2, 3, 5 % slower found in the class and among all {found:.0?} %",
+                "{pairs:>3} pairs, {name:<8} wrong {:.1} %, width {:.2} %, of 2, 3, 5 % slower \
+                 found in the class and among all {found:.0?} %",
                 percent(wrong, surveys),
                 100.0 * width
             );

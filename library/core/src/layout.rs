@@ -153,15 +153,18 @@ impl core::fmt::Display for LayoutError {
         match *self {
             Self::Version { theirs, ours } => write!(
                 f,
-                "the other side lays out shared memory in version {theirs}, this side in version {ours}; use the same release on both"
+                "the other side lays out shared memory in version {theirs}, this side in version \
+                 {ours}; use the same release on both"
             ),
             Self::Features { unknown } => write!(
                 f,
-                "the other side needs features {unknown:#x} that this release does not know; use a newer release here"
+                "the other side needs features {unknown:#x} that this release does not know; use a \
+                 newer release here"
             ),
             Self::TooLarge { bells, payload } => write!(
                 f,
-                "{bells} bells and {payload} payload bytes do not fit one mapping (at most {MAX_BELLS} bells, 2^62 bytes)"
+                "{bells} bells and {payload} payload bytes do not fit one mapping (at most \
+                 {MAX_BELLS} bells, 2^62 bytes)"
             ),
             Self::Violation(violation) => violation.fmt(f),
         }
@@ -272,8 +275,9 @@ mod tests {
     fn the_book_prints_the_offsets_and_sizes_that_the_compiler_gives() {
         let says = |row: &str| assert_file_says("book/wake-protocol.md", row);
         says(&format!(
-            "| 0 | header, {} bytes: magic at {}, major at {}, minor at {}, features at {}, size at {}, number of bells at {}, \
-             numbers given to joiners at {}, payload offset at {}, payload size at {} |",
+            "| 0 | header, {} bytes: magic at {}, major at {}, minor at {}, features at {}, size \
+             at {}, number of bells at {}, numbers given to joiners at {}, payload offset at {}, \
+             payload size at {} |",
             size_of::<Header>(),
             offset_of!(Header, magic),
             offset_of!(Header, major),
@@ -287,7 +291,8 @@ mod tests {
         ));
         let wake = offset_of!(BellRecord, wake);
         says(&format!(
-            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, `ringer_cpu` at {}; {WAITER_SLOTS} waiter slot holders at {} |",
+            "| {} + {}·i | bell i: `rung` at {}; `waiters` at {}, `epoch` at {}, `unfenced` at {}, \
+             `ringer_cpu` at {}; {WAITER_SLOTS} waiter slot holders at {} |",
             bell_offset(0),
             bell_offset(1) - bell_offset(0),
             offset_of!(BellRecord, rung),

@@ -78,7 +78,8 @@ impl fmt::Display for PeerViolation {
         match *self {
             Self::IndexOutOfRange { theirs, ours, capacity } => write!(
                 f,
-                "the peer broke the protocol: its index {theirs:#x} is further than {capacity:#x} from ours, {ours:#x}"
+                "the peer broke the protocol: its index {theirs:#x} is further than {capacity:#x} \
+                 from ours, {ours:#x}"
             ),
             Self::IndexWentBack { now, before } => {
                 write!(f, "the peer broke the protocol: its index went from {before:#x} back to {now:#x}")
@@ -94,7 +95,8 @@ impl fmt::Display for PeerViolation {
             }
             Self::NotSealed { seals, required } => write!(
                 f,
-                "the peer broke the protocol: its memory has seals {seals:#x} and needs {required:#x}, so it could be resized under us"
+                "the peer broke the protocol: its memory has seals {seals:#x} and needs \
+                 {required:#x}, so it could be resized under us"
             ),
             Self::TooSmall { size, needed } => {
                 write!(f, "the peer broke the protocol: its memory has {size:#x} bytes and needs {needed:#x}")

@@ -183,7 +183,8 @@ impl fmt::Display for AsyncIo {
         let (left, more) = (self.left(), most.saturating_mul(2));
         write!(
             f,
-            "{taken} of fs.aio-max-nr, which is {most}, are taken: {left} more processes can serve or connect; raise it by `sysctl fs.aio-max-nr={more}`"
+            "{taken} of fs.aio-max-nr, which is {most}, are taken: {left} more processes can serve \
+             or connect; raise it by `sysctl fs.aio-max-nr={more}`"
         )
     }
 }

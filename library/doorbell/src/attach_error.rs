@@ -59,18 +59,22 @@ impl fmt::Display for AttachError {
             }
             Self::Shared { lanes, receivers } => write!(
                 f,
-                "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes from all lanes of a receiver"
+                "{lanes} lanes share {receivers} receivers here; attach a `Gather`, which takes \
+                 from all lanes of a receiver"
             ),
             Self::TooManyBells { most } => write!(
                 f,
-                "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or lanes that share a bell"
+                "this way of waiting waits for at most {most} bells at once; use `Eventfd`, or \
+                 lanes that share a bell"
             ),
             Self::HungUp => f.write_str(
-                "the maker of this segment takes this process for gone; join again, in the process that is to attach",
+                "the maker of this segment takes this process for gone; join again, in the process \
+                 that is to attach",
             ),
             Self::NoMemory => f.write_str("there is no memory for another ring"),
             Self::Untrusted => f.write_str(
-                "an untrusted peer shares this segment; attach an untrusted end, or use a segment of trusted peers",
+                "an untrusted peer shares this segment; attach an untrusted end, or use a segment \
+                 of trusted peers",
             ),
             Self::Violation(violation) => violation.fmt(f),
         }

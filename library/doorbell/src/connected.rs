@@ -59,7 +59,8 @@ impl Connected {
             Err(error) if error.raw_os_error() == Some(Errno::SHUTDOWN.raw_os_error()) => {}
             Err(error) => {
                 eprintln!(
-                    "doorbell: a bell's waiter cannot be woken: this process cannot be connected to its vector: {error}"
+                    "doorbell: a bell's waiter cannot be woken: this process cannot be connected \
+                     to its vector: {error}"
                 );
                 std::process::abort();
             }

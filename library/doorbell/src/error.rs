@@ -63,10 +63,12 @@ impl fmt::Display for WaitError {
             Self::Interrupted => f.write_str("a signal came; wait again to go on"),
             Self::NoWaiterSlot { slots } => write!(
                 f,
-                "all {slots} eventfd slots of this bell are taken; drop a handle that holds one, or offer more when the bell is made"
+                "all {slots} eventfd slots of this bell are taken; drop a handle that holds one, \
+                 or offer more when the bell is made"
             ),
             Self::HungUp => f.write_str(
-                "the maker of this bell's segment takes this process for gone; keep the connection it was met in, or wait by a way that takes no slot",
+                "the maker of this bell's segment takes this process for gone; keep the connection \
+                 it was met in, or wait by a way that takes no slot",
             ),
             Self::Forked => f.write_str(FORKED),
             Self::TooManyBells { most } => write!(

@@ -46,12 +46,14 @@ impl fmt::Display for MapError {
         match self {
             Self::Os { call, errno: errno @ Errno::FBIG } => write!(
                 f,
-                "no shared memory: {call} failed: {errno}; raise the size that a file may have (`ulimit -f`), which is memory's too"
+                "no shared memory: {call} failed: {errno}; raise the size that a file may have \
+                 (`ulimit -f`), which is memory's too"
             ),
             Self::Os { call, errno } => write!(f, "no shared memory: {call} failed: {errno}"),
             Self::TooMuch { bytes, most } => write!(
                 f,
-                "the peer offers {bytes} bytes of memory, more than the {most} that are taken from one who is not trusted; say how much may be taken"
+                "the peer offers {bytes} bytes of memory, more than the {most} that are taken from \
+                 one who is not trusted; say how much may be taken"
             ),
             Self::HugePages => f.write_str(
                 "memory in huge pages is shared with trusted peers only; make the segment without them",

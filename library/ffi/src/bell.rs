@@ -131,7 +131,8 @@ macro_rules! ways {
                     $(Some(Self::$way(_)) => {
                         let same = waiters.iter_mut().map(|waiter| match &mut **waiter {
                             Self::$way(bell) => Ok(bell),
-                            _ => Err(Failure::invalid("the handles of one wait must all wait in the same way")),
+                            _ => Err(Failure::invalid("the handles of one wait must all wait in \
+                                the same way")),
                         });
                         Ok(doorbell::wait_any(&mut same.collect::<Result<Vec<_>, _>>()?, deadline)?)
                     })*
@@ -163,7 +164,8 @@ fn unknown_way(way: u32) -> Failure {
 
 fn is_a_file() -> Failure {
     Failure::invalid(
-        "the handle is a file since doorbell_bell_fd: poll that and call doorbell_bell_try_wait, or wait with a clone",
+        "the handle is a file since doorbell_bell_fd: poll that and call doorbell_bell_try_wait, \
+         or wait with a clone",
     )
 }
 

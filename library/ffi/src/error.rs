@@ -293,7 +293,8 @@ struct Last {
 }
 
 thread_local! {
-    static LAST: RefCell<Last> = RefCell::new(Last::new(Failure::new(DOORBELL_OK, 0, "no call failed".into())));
+    static LAST: RefCell<Last> = RefCell::new(Last::new(Failure::new(DOORBELL_OK, 0, "no call \
+        failed".into())));
 }
 
 impl Last {

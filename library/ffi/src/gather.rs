@@ -119,7 +119,8 @@ trait Kind: Trust + Sized {
 
 fn mixed() -> Failure {
     Failure::invalid(
-        "a gather takes lanes of segments whose users are all trusted, or of connections, not both; make one for each",
+        "a gather takes lanes of segments whose users are all trusted, or of connections, not \
+         both; make one for each",
     )
 }
 

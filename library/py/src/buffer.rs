@@ -85,7 +85,8 @@ impl FromPyObject<'_, '_> for Buffer {
         let exported = Exported::of(object)?;
         if exported.holds_objects() {
             return Err(PyTypeError::new_err(
-                "its elements are Python objects, which mean nothing in another process; send it by send_object",
+                "its elements are Python objects, which mean nothing in another process; send it \
+                 by send_object",
             ));
         }
         Ok(Self { exported, fixed })

@@ -39,7 +39,8 @@ create_exception!(
     doorbell,
     HungUp,
     RendezvousError,
-    "The segment was joined, and this process has hung up on its maker since, or was forked from the one that joined."
+    "The segment was joined, and this process has hung up on its maker since, or was forked from \
+     the one that joined."
 );
 
 create_exception!(

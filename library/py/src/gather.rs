@@ -150,7 +150,8 @@ fn mixed(lanes: &Lanes) -> PyErr {
     PyValueError::new_err(match lanes {
         Lanes::Left => "this gather was closed",
         _ => {
-            "a gather takes lanes of segments whose users are all trusted, or of connections, not both; make one for each"
+            "a gather takes lanes of segments whose users are all trusted, or of connections, not \
+             both; make one for each"
         }
     })
 }

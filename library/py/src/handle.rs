@@ -80,7 +80,8 @@ impl<T> Handle<T> {
     pub(crate) fn lock(&self) -> PyResult<Held<'_, T>> {
         self.at_once().ok_or_else(|| {
             Error::new_err(
-                "another thread is waiting with this handle, or holds a message of it; give each thread one of its own",
+                "another thread is waiting with this handle, or holds a message of it; give each \
+                 thread one of its own",
             )
         })
     }

@@ -40,10 +40,12 @@ use Certainty::{Fits, Shown, Unrelated};
 /// The diary, in its order.
 pub const SYMPTOMS: &[Symptom] = &[
     row(
-        "one send a second; after a while the receiver never answers again, and the emulator prints \"uif zero\" two thousand times",
+        "one send a second; after a while the receiver never answers again, and the emulator \
+         prints \"uif zero\" two thousand times",
         &["H1", "H6"],
         Shown,
-        "the receiver had moved to another core; UIF stayed behind, for neither kernel nor emulator saved it. The self-IPI was raised again at each return to user mode",
+        "the receiver had moved to another core; UIF stayed behind, for neither kernel nor \
+         emulator saved it. The self-IPI was raised again at each return to user mode",
     ),
     row(
         "STUI in both threads, two cores: the cure that seemed to work",
@@ -55,7 +57,8 @@ pub const SYMPTOMS: &[Symptom] = &[
         "\"do not go to handler\": PIR is found zero on every self-IPI, again and again",
         &["H10"],
         Fits,
-        "the emulator moved PIR into UIRR by assignment, in two places, and asked PIR instead of UIRR whether there was anything to deliver",
+        "the emulator moved PIR into UIRR by assignment, in two places, and asked PIR instead of \
+         UIRR whether there was anything to deliver",
     ),
     row(
         "\"wait upid status: 1\", \"going to sleep\", then \"ifsend: 0\": silence",
@@ -79,7 +82,8 @@ pub const SYMPTOMS: &[Symptom] = &[
         "1 s between sends works, 10 to 100 ms does not",
         &["H4", "H5"],
         Fits,
-        "at one second the reader is always asleep before the next send; the shorter the gap, the more sends meet it on its way to sleep",
+        "at one second the reader is always asleep before the next send; the shorter the gap, the \
+         more sends meet it on its way to sleep",
     ),
     row(
         "woken, taken off the wait list, and blocked again at once: its only chance was gone",
@@ -103,13 +107,15 @@ pub const SYMPTOMS: &[Symptom] = &[
         "2000 to 2500 messages a second at 100 us, 4667 at 2500 us, 3751 at 10 000 us",
         &["H5"],
         Fits,
-        "a short time-out wakes in vain most of the time; a long one makes every lost wake-up cost its full length",
+        "a short time-out wakes in vain most of the time; a long one makes every lost wake-up cost \
+         its full length",
     ),
     row(
         "while the receiver runs, suppress; while it is switched out, allow: three edits",
         &["H9"],
         Fits,
-        "SN turned round: a running receiver is never told, and posts reach it only when it next blocks. No wake-up is lost only as long as it does block",
+        "SN turned round: a running receiver is never told, and posts reach it only when it next \
+         blocks. No wake-up is lost only as long as it does block",
     ),
     row(
         "the event file: second use, null pointer",
@@ -121,7 +127,8 @@ pub const SYMPTOMS: &[Symptom] = &[
         "epoll_wait returns at once, ON is never cleared, the next send is suppressed",
         &["H2", "H3"],
         Shown,
-        "the kernel's vector was taken, so no microcode cleared ON, and the path that found the file ready did not either",
+        "the kernel's vector was taken, so no microcode cleared ON, and the path that found the \
+         file ready did not either",
     ),
     row(
         "ON is cleared by software in epoll_wait; a send just before it is lost",
@@ -133,7 +140,8 @@ pub const SYMPTOMS: &[Symptom] = &[
         "after the sender has changed cores: UITT address 0, UPID address 0",
         &["H8"],
         Shown,
-        "MSR TT was not restored on the core it moved to, and the emulator walked a table at address zero instead of raising an exception",
+        "MSR TT was not restored on the core it moved to, and the emulator walked a table at \
+         address zero instead of raising an exception",
     ),
     row(
         "the notification vector is reset to zero: \"ifsend: 1, nv: 0\"",

@@ -458,7 +458,8 @@ fn the_model_does_what_the_emulator_did_in_the_recorded_trace() {
 }
 
 #[test]
-#[ignore = "needs a fresh trace, named by DOORBELL_UINTR_TRACE: ci/test/60-qemu.sh makes one on the emulator and runs this"]
+#[ignore = "needs a fresh trace, named by DOORBELL_UINTR_TRACE: ci/test/60-qemu.sh makes one on \
+    the emulator and runs this"]
 fn the_model_does_what_the_emulator_did_in_the_trace_given_by_the_environment() {
     let path = std::env::var_os("DOORBELL_UINTR_TRACE").expect("DOORBELL_UINTR_TRACE names a trace");
     let trace = std::fs::read_to_string(&path).unwrap();

@@ -30,7 +30,8 @@ pub struct Script {
 pub enum NoScript {
     /// There is none.
     #[error(
-        "no {} is in this folder or in one above it: go to Doorbell's source tree, or name the script with {}",
+        "no {} is in this folder or in one above it: go to Doorbell's source tree, or name the \
+         script with {}",
         .0.name, .0.variable
     )]
     Nowhere(Script),
@@ -46,8 +47,8 @@ pub enum NoScript {
     },
     /// Another user could have written it, or put it there.
     #[error(
-        "{} is not run, for another user may change it: {} belongs to user {owner} with mode {mode:o}; make it yours alone \
-         (chown, chmod go-w), or name the script with {}",
+        "{} is not run, for another user may change it: {} belongs to user {owner} with mode \
+         {mode:o}; make it yours alone (chown, chmod go-w), or name the script with {}",
         .script.name, .path.display(), .script.variable
     )]
     NotOurs {

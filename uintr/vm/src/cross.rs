@@ -23,7 +23,8 @@ const ANSWER: Duration = Duration::from_secs(60);
 pub enum CrossError {
     /// Not built.
     #[error(
-        "this program is not built for {architecture}: {said}; run `doorbell vm build --arch {architecture}` once, or name one with --program"
+        "this program is not built for {architecture}: {said}; run `doorbell vm build --arch \
+         {architecture}` once, or name one with --program"
     )]
     NotBuilt {
         /// What for.

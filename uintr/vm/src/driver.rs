@@ -24,7 +24,8 @@ const ANSWER: Duration = Duration::from_secs(60);
 pub enum DriverError {
     /// It is not built.
     #[error(
-        "the driver for user interrupts is not built for kernel {0}: run `doorbell vm build --accel uintr --kernel {0} --driver` once"
+        "the driver for user interrupts is not built for kernel {0}: run `doorbell vm build \
+         --accel uintr --kernel {0} --driver` once"
     )]
     NotBuilt(&'static Kernel),
     /// The script that builds it is not here, or is not ours.

@@ -27,12 +27,14 @@ pub enum EmulatorError {
     #[error("QEMU with user interrupts is not built: {0}; run `doorbell vm build --accel uintr` once")]
     NotBuilt(String),
     /// None at all for another architecture.
-    #[error("there is no {} here: install Debian's {} (any distribution's will do), or name one with --qemu", .0.emulator, .0.package)]
+    #[error("there is no {} here: install Debian's {} (any distribution's will do), or name one \
+        with --qemu", .0.emulator, .0.package)]
     Missing(&'static Architecture),
     /// None at all.
     #[error(
-        "there is no QEMU here: install Debian's qemu-system-x86 (any distribution's qemu-system-x86_64 will do), name one \
-         with --qemu, or run `doorbell vm build --accel uintr` once"
+        "there is no QEMU here: install Debian's qemu-system-x86 (any distribution's \
+         qemu-system-x86_64 will do), name one with --qemu, or run `doorbell vm build --accel \
+         uintr` once"
     )]
     None,
     /// A file that does not run, or does not say what it is.
@@ -52,7 +54,8 @@ pub enum EmulatorError {
         said: String,
     },
     /// A QEMU without the patches.
-    #[error("{} ({version}) has no user interrupts; leave --qemu out, or build one with `doorbell vm build --accel uintr`", .path.display())]
+    #[error("{} ({version}) has no user interrupts; leave --qemu out, or build one with `doorbell \
+        vm build --accel uintr`", .path.display())]
     WithoutUserInterrupts {
         /// The file.
         path: PathBuf,

@@ -47,8 +47,8 @@ pub enum FetchError {
     },
     /// Headers of another version than the kernel's.
     #[error(
-        "Debian no longer offers {package} in version {version}, that of the kernel in the cache; delete {} and build again \
-         for a newer kernel with its headers", .cache.display()
+        "Debian no longer offers {package} in version {version}, that of the kernel in the cache; \
+         delete {} and build again for a newer kernel with its headers", .cache.display()
     )]
     NoHeaders {
         /// The package with the headers.

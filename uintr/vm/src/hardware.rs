@@ -92,8 +92,8 @@ pub enum HardwareError {
     },
     /// No single parameter of a kernel.
     #[error(
-        "'{0}' is no parameter of a kernel: give one word, as pti=on, without quotation marks, and not --, behind which the \
-         first process's begin"
+        "'{0}' is no parameter of a kernel: give one word, as pti=on, without quotation marks, and \
+         not --, behind which the first process's begin"
     )]
     Parameter(String),
     /// User interrupts without the processor.

@@ -284,7 +284,8 @@ fn a_guest_that_sends_without_end_what_nobody_asked_for_misses_its_deadline_all_
 fn a_kernel_that_never_gets_to_its_first_process_is_given_up_and_nothing_is_left_of_it() {
     let mut stage = Stage::new();
     let text = stage.late(
-        "echo $$ >$here/self; sleep 1000 & echo $! >$here/child; echo 'Decompressing Linux...' >&$console; wait",
+        "echo $$ >$here/self; sleep 1000 & echo $! >$here/child; echo 'Decompressing Linux...' \
+         >&$console; wait",
         |stage, limit| stage.boot_limit = limit,
         |stage, text| stage.has_number("child") && text.contains("| Decompressing"),
     );

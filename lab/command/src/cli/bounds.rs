@@ -131,7 +131,8 @@ fn each(configuration: &Configuration) -> Result<(), String> {
         let one_way = matches!(configuration.pattern, Pattern::OneWay { .. } | Pattern::OpenLoop { .. });
         if !one_way || !mechanism::find(&configuration.subject).is_ok_and(|entry| entry.in_a_set()) {
             return Err(format!(
-                "beside is for one way and an open loop, of what stands in an epoll set with others; {} does not, or not so",
+                "beside is for one way and an open loop, of what stands in an epoll set with \
+                 others; {} does not, or not so",
                 configuration.subject
             ));
         }

@@ -150,8 +150,8 @@ fn plan(Repeat { args, baseline, question }: &Repeat, machine: &Machine) -> anyh
         baseline.plan.configurations.iter().find(|configuration| configuration.target.is_some())
     {
         return Err(Usage(format!(
-            "the baseline transfers blocks ('{}'), and a check repeats nothing that writes to a file or a device: run `doorbell io` \
-             again and give its result with --from",
+            "the baseline transfers blocks ('{}'), and a check repeats nothing that writes to a \
+             file or a device: run `doorbell io` again and give its result with --from",
             configuration.subject
         ))
         .into());

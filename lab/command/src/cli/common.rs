@@ -312,7 +312,8 @@ impl RunArgs {
             } else {
                 // It may be all that later runs are held against.
                 aside!(
-                    "doorbell: not kept as baseline {name}, for the run did not come to its end: what was kept before stays"
+                    "doorbell: not kept as baseline {name}, for the run did not come to its end: \
+                     what was kept before stays"
                 );
             }
         }

@@ -76,16 +76,17 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     for (file, path) in files.iter().zip(all()) {
         if let Some(reason) = apart(&files[0], file) {
             anyhow::bail!(
-                "{} and {}: {reason}; their times have nothing in common: compare two results of one emulator, or take \
-                 the guest's with `doorbell vm run --accel kvm`",
+                "{} and {}: {reason}; their times have nothing in common: compare two results of \
+                 one emulator, or take the guest's with `doorbell vm run --accel kvm`",
                 args.baseline.display(),
                 path.display()
             );
         }
         if let Some(reason) = unlike(&files[0], file) {
             anyhow::bail!(
-                "{} and {}: {reason}, and such times are not compared: measure both alike (a run sets policy, nice value and timer slack \
-                 back itself, where this user may), or one beside the other with --live",
+                "{} and {}: {reason}, and such times are not compared: measure both alike (a run \
+                 sets policy, nice value and timer slack back itself, where this user may), or one \
+                 beside the other with --live",
                 args.baseline.display(),
                 path.display()
             );

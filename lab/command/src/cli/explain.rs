@@ -252,8 +252,8 @@ fn find<'topics>(name: &str, topics: &'topics [Topic]) -> Vec<&'topics Topic> {
 fn unknown(name: &str, topics: &[Topic]) -> String {
     let nearest = nearest(name, topics.iter().map(|topic| topic.name.as_str()));
     format!(
-        "nothing is called '{name}'{} (`doorbell list` shows mechanisms and operations; any name in a result's tables and \
-         warnings has an explanation too)",
+        "nothing is called '{name}'{} (`doorbell list` shows mechanisms and operations; any name \
+         in a result's tables and warnings has an explanation too)",
         did_you_mean(nearest)
     )
 }

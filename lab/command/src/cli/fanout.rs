@@ -172,8 +172,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     }
     if args.wait.contains(&WaitPolicy::Spin) {
         return Err(Usage(
-            "receivers that spin keep every CPU from those that have not woken yet; use block, timeout=TIME or \
-             spin-then-block=TIME"
+            "receivers that spin keep every CPU from those that have not woken yet; use block, \
+             timeout=TIME or spin-then-block=TIME"
                 .to_owned(),
         )
         .into());

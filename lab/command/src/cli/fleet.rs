@@ -48,8 +48,8 @@ fn step_of(words: &[OsString]) -> Usage {
     Usage(match nearest(&first, steps) {
         Some(near) => format!("fleet has no step '{first}'{}", did_you_mean(Some(near))),
         None => format!(
-            "fleet takes a step before '{first}': `doorbell fleet verdict {first}` says which nodes fail or are odd, `fleet report` draws \
-             them on a page"
+            "fleet takes a step before '{first}': `doorbell fleet verdict {first}` says which \
+             nodes fail or are odd, `fleet report` draws them on a page"
         ),
     })
 }

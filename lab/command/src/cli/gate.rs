@@ -178,7 +178,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let least = args.gap * 100 * configurations;
     if args.time < least {
         let message = format!(
-            "--time {:?} is too short for {configurations} placements with a gap of {:?}: it takes at least {least:?}",
+            "--time {:?} is too short for {configurations} placements with a gap of {:?}: it takes \
+             at least {least:?}",
             args.time, args.gap
         );
         return Err(Usage(message).into());

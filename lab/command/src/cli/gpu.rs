@@ -215,7 +215,8 @@ pub(super) fn fits(way: &Way, plan: &Plan) -> Result<(), Usage> {
     let each = Duration::from_nanos(own.filter_map(|one| one.until.time_ns).max().unwrap_or(0));
     match way.longest() {
         Some(longest) if each > longest => Err(Usage(format!(
-            "{}: its kernel is there for {longest:?} at most, and {} blocks of {each:?} were asked for; give it less --time, or more --blocks",
+            "{}: its kernel is there for {longest:?} at most, and {} blocks of {each:?} were asked \
+             for; give it less --time, or more --blocks",
             way.name, plan.blocks
         ))),
         _ => Ok(()),
@@ -230,7 +231,8 @@ fn sensible(args: &Args, names: &[String]) -> Result<(), Usage> {
     }
     if args.spin.is_some_and(|spin| spin > LONGEST) {
         return refused(
-            "--spin is longer than any kernel, 1s: gpu-hybrid would never block; gpu-query is what then comes of it",
+            "--spin is longer than any kernel, 1s: gpu-hybrid would never block; gpu-query is what \
+             then comes of it",
         );
     }
     let all_wake = names.iter().filter_map(|name| gpu::find(name).ok()).all(Way::wakes_gpu);

@@ -165,7 +165,8 @@ pub fn find(named: &Path) -> Result<PathBuf, Usage> {
         format!("there are: {}", names.join(", "))
     };
     Err(Usage(format!(
-        "there is no file '{name}' and no baseline of that name ({known}); `--save-baseline {name}` on any run keeps one"
+        "there is no file '{name}' and no baseline of that name ({known}); `--save-baseline \
+         {name}` on any run keeps one"
     )))
 }
 

@@ -73,7 +73,8 @@ fn text(found: &Found, style: &Style) -> String {
     }
     if found.closed > 0 {
         let more = format!(
-            "{} processes may not be looked into: other users', or protected from tracing. Some may be services or clients.",
+            "{} processes may not be looked into: other users', or protected from tracing. Some \
+             may be services or clients.",
             count(found.closed as u64)
         );
         text.push_str(&aside(&more));

@@ -121,8 +121,8 @@ fn left_out(sample: &Sample, budget: Duration) -> Option<Warning> {
     (sample.measured < sample.all).then(|| Warning {
         name: warning::PAIRS_SAMPLED.name.to_owned(),
         cause: format!("{budget:?} is enough for {} of {} pairs", sample.measured, sample.all),
-        effect: "the best and the worst pair are those of the sample: each CPU with equally many partners, and at least \
-                 one pair of every relation"
+        effect: "the best and the worst pair are those of the sample: each CPU with equally many \
+            partners, and at least one pair of every relation"
             .to_owned(),
         cure: "give a longer --budget, or fewer CPUs with --cpus".to_owned(),
     })

@@ -128,8 +128,8 @@ impl Experiment for Args {
     fn run(self, terminal: &Terminal) -> anyhow::Result<Exit> {
         let args = self;
         if args.pattern == Who::OneToMany && (args.placements.is_given() || !args.gap.is_zero()) {
-            let message = "one to many is a fan-out, whose receivers the scheduler places, a round every 20 ms: leave --placement, --cpus \
-                           and --gap out, or see `doorbell fanout`";
+            let message = "one to many is a fan-out, whose receivers the scheduler places, a round \
+                every 20 ms: leave --placement, --cpus and --gap out, or see `doorbell fanout`";
             return Err(Usage(message.to_owned()).into());
         }
         let mut result = match args.source.figures(&args, terminal)? {
@@ -148,7 +148,8 @@ fn traffic(args: &Args) -> Result<Option<(Traffic, Duration)>, Usage> {
         return match (args.cpu_at_most, args.beside) {
             (None, None) => Ok(None),
             _ => Err(Usage(
-                "how much CPU time it is, and what a loop does, goes by how often the waiter is woken: say --rate, such as 20k/s"
+                "how much CPU time it is, and what a loop does, goes by how often the waiter is \
+                 woken: say --rate, such as 20k/s"
                     .to_owned(),
             )),
         };

@@ -115,9 +115,10 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
     let plan = ping.plan();
     if plan.configurations.is_empty() {
         return Err(Usage(
-            "nothing is left to run: a mechanism that spins cannot share a core with its notifier nor be proven asleep, \
-             some join only threads or only processes (`doorbell list`), one way needs --timing stamp or blocked, an \
-             open loop needs a gap, and a slowdown goes into the round trips of mechanisms that block"
+            "nothing is left to run: a mechanism that spins cannot share a core with its notifier \
+             nor be proven asleep, some join only threads or only processes (`doorbell list`), one \
+             way needs --timing stamp or blocked, an open loop needs a gap, and a slowdown goes \
+             into the round trips of mechanisms that block"
                 .to_owned(),
         )
         .into());

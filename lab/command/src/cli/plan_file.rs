@@ -43,8 +43,8 @@ pub fn read(path: &Path, verb: &str, topology: &Topology) -> Result<Plan, Usage>
     }
     if let Some(Question::Unknown(asked)) = &plan.question {
         return Err(refuse(format!(
-            "this program cannot read the question '{}'; it asks pick, spin, gate and check, and `doorbell gate --save-plan FILE` \
-             shows how one is written",
+            "this program cannot read the question '{}'; it asks pick, spin, gate and check, and \
+             `doorbell gate --save-plan FILE` shows how one is written",
             Question::name_of(asked)
         )));
     }
@@ -130,7 +130,8 @@ fn wholly_known(path: &Path, result: &[u8]) -> Result<(), Usage> {
     let written = serde_json::from_slice(result).ok().and_then(|Written { plan }| stranger(&plan));
     written.map_or(Ok(()), |(key, meant)| {
         Err(Usage(format!(
-            "{}: its plan has '{key}', which this version does not know{meant}; run it with the version that wrote it",
+            "{}: its plan has '{key}', which this version does not know{meant}; run it with the \
+             version that wrote it",
             path.display()
         )))
     })
@@ -227,8 +228,8 @@ fn line_of(text: &str, at: usize) -> usize {
 fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), String> {
     known(configuration)?;
     if matches!(configuration.target, Some(Target::Device { consent: Some(_), .. })) {
-        return Err("a file is no consent to overwrite a device, whose name another may have by now; type it: `doorbell io \
-                    --device /dev/NAME --write-device NAME`"
+        return Err("a file is no consent to overwrite a device, whose name another may have by \
+            now; type it: `doorbell io --device /dev/NAME --write-device NAME`"
             .to_owned());
     }
     place(configuration, topology)?;
@@ -237,8 +238,9 @@ fn settle(configuration: &mut Configuration, topology: &Topology) -> Result<(), 
         Pattern::PingPong { .. } | Pattern::OneWay { .. } | Pattern::OpenLoop { .. }
     );
     if between_sides && !ping::makes_sense(configuration, topology.usable.len() == 1) {
-        return Err("it cannot be: a mechanism that spins shares no core with its notifier and is never proven asleep, some join \
-                    only threads or only processes (`doorbell list`), one way needs timing stamp or blocked, and an open loop a gap"
+        return Err("it cannot be: a mechanism that spins shares no core with its notifier and is \
+            never proven asleep, some join only threads or only processes (`doorbell list`), one \
+            way needs timing stamp or blocked, and an open loop a gap"
             .to_owned());
     }
     Ok(())
@@ -283,7 +285,8 @@ fn place(configuration: &mut Configuration, topology: &Topology) -> Result<(), S
             let here = topology.relation(first, second).name();
             if here != relation {
                 return Err(format!(
-                    "the CPUs {first} and {second} are {here} here and not {relation}; leave cpus out to have two that are"
+                    "the CPUs {first} and {second} are {here} here and not {relation}; leave cpus \
+                     out to have two that are"
                 ));
             }
         }

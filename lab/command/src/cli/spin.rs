@@ -115,8 +115,8 @@ fn plan(args: &Args, machine: &Machine) -> anyhow::Result<Plan> {
         return Err(Usage("one verdict is for one placement: name one with --placement".to_owned()).into());
     };
     if placement.cpus.is_some_and(|[a, b]| a == b) || machine.topology.usable.len() == 1 {
-        let message = "both sides on one core: a waiter that spins there holds up its notifier, so never spin; name a placement \
-                       on two with --placement";
+        let message = "both sides on one core: a waiter that spins there holds up its notifier, so \
+            never spin; name a placement on two with --placement";
         return Err(Usage(message.to_owned()).into());
     }
     let spin = Spin {

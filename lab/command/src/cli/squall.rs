@@ -110,8 +110,9 @@ const TURNS_OF_GREAT_SIZES: u32 = 10;
 
 /// What the lab does under Linux beside it. Two generations, of which
 /// one is counted, for another begins as one ends.
-const LINUX: &str = "tasks call stackless stackful thread-yield thread-futex process-yield process-futex process-pipe life-future \
-                     life-thread life-fork life-vfork life-fork-exec -n 10,100 -y 100 --blocks 1 --count 2 --quiet";
+const LINUX: &str = "tasks call stackless stackful thread-yield thread-futex process-yield \
+    process-futex process-pipe life-future life-thread life-fork life-vfork life-fork-exec -n \
+    10,100 -y 100 --blocks 1 --count 2 --quiet";
 
 /// What Linux's kinds of task are called beside Squall's: this before their names.
 const LINUXES: &str = "linux-";
@@ -361,7 +362,8 @@ fn each_once(records: Vec<Record>) -> anyhow::Result<Vec<Record>> {
             let before = first.figures.iter().find(|before| before.name == figure.name);
             anyhow::ensure!(
                 before.is_some_and(|before| before.formula == figure.formula),
-                "{} with {:?} was run twice, and the second time its {} are {} and not {}: no count of this run can be relied on",
+                "{} with {:?} was run twice, and the second time its {} are {} and not {}: no \
+                 count of this run can be relied on",
                 record.configuration.subject,
                 record.configuration.pattern,
                 figure.name,

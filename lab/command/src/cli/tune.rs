@@ -114,7 +114,8 @@ fn said(tuned: &Tuned, gpu: Option<SleepCost>, path: &std::path::Path) -> String
             |other| other.display().to_string(),
         );
         format!(
-            "Written to {0}. Programs of this user read another file ({other}) unless DOORBELL_PROFILE={0} is set.",
+            "Written to {0}. Programs of this user read another file ({other}) unless \
+             DOORBELL_PROFILE={0} is set.",
             path.display()
         )
     };

@@ -73,8 +73,10 @@ impl Source {
         let plan = experiment.planned(&machine)?;
         if plan.question.is_none() {
             let named = run.plan.as_deref().map_or_else(String::new, |path| path.display().to_string());
-            return Err(Usage(format!("{named}: the plan asks nothing, so that there is nothing to answer; `doorbell {verb} --save-plan \
-                                      FILE` writes one that does"))
+            return Err(Usage(format!(
+                "{named}: the plan asks nothing, so that there is nothing to \
+                answer; `doorbell {verb} --save-plan FILE` writes one that does"
+            ))
             .into());
         }
         if run.only_planned() {

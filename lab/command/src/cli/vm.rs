@@ -144,10 +144,8 @@ struct RunArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The guest powers off when the shell ends; Ctrl-] ends it at once. In it, `doorbell` is this program. \
-    Files in it are gone with it."
-)]
+#[command(after_help = "The guest powers off when the shell ends; Ctrl-] ends it at once. In it, \
+        `doorbell` is this program. Files in it are gone with it.")]
 struct ShellArgs {
     #[command(flatten)]
     hardware: HardwareArgs,
@@ -310,8 +308,8 @@ fn a_kernel() -> impl TypedValueParser<Value = &'static Kernel> {
 /// The cache does not have a kernel.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "guests with kernel {kernel} are not built yet: run `doorbell vm build{} --kernel {kernel}` once; it says what it fetches (some 30 MB) \
-     first", of(.arch)
+    "guests with kernel {kernel} are not built yet: run `doorbell vm build{} --kernel {kernel}` \
+     once; it says what it fetches (some 30 MB) first", of(.arch)
 )]
 struct NotBuilt {
     kernel: &'static Kernel,
@@ -618,7 +616,8 @@ impl HardwareArgs {
             );
         }
         if self.kernel_image.is_some() {
-            let message = "--driver: the driver is built for Debian's kernels; --carry one of yours for an image of yours";
+            let message = "--driver: the driver is built for Debian's kernels; --carry one of \
+                yours for an image of yours";
             return Err(Usage(message.to_owned()).into());
         }
         Ok(driver::built(self.kernel())?)

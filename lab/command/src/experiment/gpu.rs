@@ -16,11 +16,13 @@ pub enum Distance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoCpu {
     #[error(
-        "this machine has one NUMA node, or tells of none: no CPU is nearer to the GPU than another; give --cpu a number"
+        "this machine has one NUMA node, or tells of none: no CPU is nearer to the GPU than \
+         another; give --cpu a number"
     )]
     OneNode,
     #[error(
-        "the kernel does not tell at which NUMA node the GPU is (numa_node of its PCI device); give --cpu a number"
+        "the kernel does not tell at which NUMA node the GPU is (numa_node of its PCI device); \
+         give --cpu a number"
     )]
     Untold,
     #[error("the GPU is at NUMA node {0}, which no node of this machine's CPUs is; give --cpu a number")]

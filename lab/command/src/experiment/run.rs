@@ -168,8 +168,11 @@ fn emulated() -> Warning {
     Warning {
         name: warning::EMULATED.name.to_owned(),
         cause: "an emulator translated every instruction".to_owned(),
-        effect: "every time is the emulator's and no machine's; it depends on what else its host did".to_owned(),
-        cure: "use the counts, and ratios within this run; for times run on a CPU or with `doorbell vm run --accel kvm`"
+        effect: "every time is the emulator's and no machine's; it depends on what else its host \
+            did"
+        .to_owned(),
+        cure: "use the counts, and ratios within this run; for times run on a CPU or with \
+            `doorbell vm run --accel kvm`"
             .to_owned(),
     }
 }
@@ -179,9 +182,17 @@ fn scheduled_otherwise(machine: &Machine) -> Option<Warning> {
     let otherwise = machine.scheduling.otherwise();
     (!otherwise.is_empty()).then(|| Warning {
         name: warning::SCHEDULED_OTHERWISE.name.to_owned(),
-        cause: format!("the command was started under what it may not undo, and its sides inherit: {}", otherwise.join(", ")),
-        effect: "wake-ups are not those of the plan; no run that was scheduled in another way is compared with this one".to_owned(),
-        cure: "start it without chrt, nice, numactl or prctl, or as a user who may undo them (root, CAP_SYS_NICE)".to_owned(),
+        cause: format!(
+            "the command was started under what it may not undo, and its sides inherit: \
+            {}",
+            otherwise.join(", ")
+        ),
+        effect: "wake-ups are not those of the plan; no run that was scheduled in another way is \
+            compared with this one"
+            .to_owned(),
+        cure: "start it without chrt, nice, numactl or prctl, or as a user who may undo them \
+            (root, CAP_SYS_NICE)"
+            .to_owned(),
     })
 }
 

@@ -78,7 +78,8 @@ const VERBS: [Verb; 14] = [
         short: "check --baseline BASELINE --anyway --blocks 1",
     },
     Verb {
-        long: "ping null sem-posix-named sem-sysv mq-posix mq-sysv fifo --gap 0 --time 20ms --load sqrt:1,cache:1,memory:1,churn:2 --blocks 10000",
+        long: "ping null sem-posix-named sem-sysv mq-posix mq-sysv fifo --gap 0 --time 20ms --load \
+            sqrt:1,cache:1,memory:1,churn:2 --blocks 10000",
         short: "ping null --gap 0 --count 5 --placement unpinned --load churn:2 --blocks 1",
     },
     Verb {
@@ -181,7 +182,8 @@ fn kill_at_random_moments() {
     let world = World::enter(place.stage.path());
     if let Err(lack) = &world {
         eprintln!(
-            "semaphores, queues and shared memory are not looked at ({lack}): processes, files and folders are"
+            "semaphores, queues and shared memory are not looked at ({lack}): processes, files and \
+             folders are"
         );
     }
     let objects = || world.as_ref().map(World::objects).unwrap_or_default();
@@ -298,7 +300,8 @@ fn with_small_disk(command: &Command, disk: &Path, full: bool, left: &Path) -> C
         false => (String::new(), ""),
     };
     let script = format!(
-        "mount -t tmpfs -o size=8k,mode=700 none {disk} || exit 99; {fill}\"$0\" \"$@\"; code=$?; ls -A {disk}{within} >{left} 2>/dev/null; exit $code"
+        "mount -t tmpfs -o size=8k,mode=700 none {disk} || exit 99; {fill}\"$0\" \"$@\"; code=$?; \
+         ls -A {disk}{within} >{left} 2>/dev/null; exit $code"
     );
     let mut inside = Command::new("unshare");
     inside.args(["--mount", "sh", "-c", &script]).arg(command.get_program()).args(command.get_args());

@@ -58,7 +58,8 @@ fn every_receiver_of_every_mechanism_is_woken_in_every_round_as_process_and_as_t
 #[test]
 fn a_time_out_that_runs_out_between_rounds_loses_no_post() {
     let records = fanout(
-        "sem-posix-named sem-sysv sem-sysv-many unix-dgram condvar -n 5 --rounds 3 --interval 30ms --wait timeout=5ms",
+        "sem-posix-named sem-sysv sem-sysv-many unix-dgram condvar -n 5 --rounds 3 --interval 30ms \
+         --wait timeout=5ms",
     );
     for record in &records {
         let subject = &record["configuration"]["subject"];

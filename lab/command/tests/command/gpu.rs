@@ -200,7 +200,8 @@ fn threads_that_wait_at_once_are_counted_together() {
     let output = gpu(
         &stage,
         "",
-        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 --blocks 1 --time 50ms",
+        "gpu-event-block gpu-adaptive gpu-events gpu-resident --kernel 100us --streams 1,4 \
+         --blocks 1 --time 50ms",
     );
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let records = records(&output);

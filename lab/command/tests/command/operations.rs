@@ -58,8 +58,8 @@ fn a_round_on_one_core_is_two_switches_at_least_and_three_counts_agree() {
 
 #[test]
 fn the_protocols_of_other_tools_come_to_their_end() {
-    let words = "handover-mutex handover-semop handover-mq handover-signal stream-pipe stream-mq turns-semop echo-tcp \
-                 --batch 1 --count 200 --placement same-core";
+    let words = "handover-mutex handover-semop handover-mq handover-signal stream-pipe stream-mq \
+        turns-semop echo-tcp --batch 1 --count 200 --placement same-core";
     let records = records(words);
     assert_eq!(records.len(), 15, "all eight, and all but the mutex between processes too");
     for record in &records {

@@ -85,8 +85,8 @@ fn a_script_of_another_users_folder_is_not_run() {
 /// `/proc/PID/fd`; none where there are no namespaces to be had.
 fn with_fifo_shown_as(link: &str) -> Option<Child> {
     let path = format!("/mnt{link}");
-    let script = "mount -t tmpfs none /mnt && mkdir -p \"$(dirname \"$1\")\" && mkfifo \"$1\" && exec 7<>\"$1\" && umount -l /mnt \
-                  && readlink /proc/self/fd/7 && exec sleep 1000";
+    let script = "mount -t tmpfs none /mnt && mkdir -p \"$(dirname \"$1\")\" && mkfifo \"$1\" && \
+        exec 7<>\"$1\" && umount -l /mnt && readlink /proc/self/fd/7 && exec sleep 1000";
     let as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let unshare = ["unshare", "--user", "--map-root-user", "--mount"];
     let begins: [Vec<&str>; 3] =

@@ -22,8 +22,8 @@ const RUNS: [&str; 15] = [
     "pairs futex --budget 1s --blocks 1",
     "switch getppid timectxsw switch-futex touch --working-set 0,4096 --time 2ms --blocks 1",
     "fanout sem-posix-named sem-sysv unix-dgram sem-posix-for-all -n 3 --rounds 3 --interval 1ms --blocks 1",
-    "tasks stackless stackless-rotating process-pair process-pair-rotating timer-ticks life-fork life-future -n 100 -y 1 \
-     --count 2 --placement same-core --blocks 1",
+    "tasks stackless stackless-rotating process-pair process-pair-rotating timer-ticks life-fork \
+     life-future -n 100 -y 1 --count 2 --placement same-core --blocks 1",
     "tasks process-futex thread-yield -n 10 -y 10 --count 2 --blocks 1",
     "io io-null sync --file-size 1M --count 5 --blocks 1",
     "io --net udp http-long-poll --gap 1ms --count 5 --blocks 1",

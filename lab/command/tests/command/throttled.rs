@@ -112,7 +112,8 @@ fn a_quota_of_a_group_above_is_blamed_for_the_longest_wake_up_and_stands_beside_
     };
     let inner = group.within();
     let stage = Stage::new();
-    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement unpinned --anyway --quiet";
+    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
+        unpinned --anyway --quiet";
     let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
     let output = inner.of(&command).output().unwrap();
     stage.wait_until_empty();
@@ -142,7 +143,8 @@ fn a_gate_never_passes_in_a_control_group_that_uses_up_its_quota() {
         }
     };
     let stage = Stage::new();
-    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement unpinned --anyway --quiet";
+    let words = "gate --gap 200us --time 3s --blocks 6 --max 5ms --percentile p90 --placement \
+        unpinned --anyway --quiet";
     let command = stage.doorbell(&words.split(' ').collect::<Vec<_>>());
     let output = group.of(&command).output().unwrap();
     stage.wait_until_empty();

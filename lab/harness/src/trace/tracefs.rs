@@ -20,13 +20,15 @@ pub enum TraceError {
     NoTracefs,
     /// It may not be mounted, or what is mounted may not be used.
     #[error(
-        "the kernel's trace events may not be used ({place}: {cause}); run as root, or as root once: \
-         mount -t tracefs -o gid=$(id -g),mode=770 nodev /sys/kernel/tracing && chgrp -R $(id -g) /sys/kernel/tracing"
+        "the kernel's trace events may not be used ({place}: {cause}); run as root, or as root \
+         once: mount -t tracefs -o gid=$(id -g),mode=770 nodev /sys/kernel/tracing && chgrp -R \
+         $(id -g) /sys/kernel/tracing"
     )]
     Forbidden { place: String, cause: io::Error },
     /// The buffer's clock cannot be joined with the instrument's.
     #[error(
-        "this kernel has no trace clock '{wanted}' (it has {has}), so its events cannot be joined with the instrument's stamps"
+        "this kernel has no trace clock '{wanted}' (it has {has}), so its events cannot be joined \
+         with the instrument's stamps"
     )]
     NoClock {
         /// The clock that would be needed.
@@ -35,7 +37,8 @@ pub enum TraceError {
     },
     /// A kind of event without which nothing can be told.
     #[error(
-        "this kernel has no trace event {system}:{name}; it needs CONFIG_FTRACE_SYSCALLS and CONFIG_EVENT_TRACING"
+        "this kernel has no trace event {system}:{name}; it needs CONFIG_FTRACE_SYSCALLS and \
+         CONFIG_EVENT_TRACING"
     )]
     NoEvent { system: &'static str, name: &'static str },
     /// A file of the instance could not be used.
@@ -43,7 +46,8 @@ pub enum TraceError {
     File { path: String, cause: io::Error },
     /// The kernel publishes something in a form this program does not know.
     #[error(
-        "{path} reads '{text}', which this program does not understand; please report it with the kernel's version"
+        "{path} reads '{text}', which this program does not understand; please report it with the \
+         kernel's version"
     )]
     Unknown { path: String, text: String },
 }

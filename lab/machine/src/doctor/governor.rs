@@ -40,15 +40,15 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if decided_by_cpu {
         return Verdict::note(
             seen,
-            "the CPU itself chooses its frequency, and starts low after a long sleep: short wake-ups after long \
-             gaps are slower",
+            "the CPU itself chooses its frequency, and starts low after a long sleep: short \
+             wake-ups after long gaps are slower",
             CURE,
         );
     }
     Verdict::warn(
         seen,
-        "a CPU that sleeps much is clocked down: wake-ups after long gaps are slower, and a busy machine seems \
-         faster than an idle one",
+        "a CPU that sleeps much is clocked down: wake-ups after long gaps are slower, and a busy \
+         machine seems faster than an idle one",
         CURE,
     )
 }

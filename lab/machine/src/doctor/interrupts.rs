@@ -28,7 +28,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     Verdict::note(
         seen,
         format!(
-            "where they are measured by default ({}), sides stop for them: a few samples are longer by the handler's time",
+            "where they are measured by default ({}), sides stop for them: a few samples are \
+             longer by the handler's time",
             shared.named()
         ),
         "direct them elsewhere (/proc/irq/N/smp_affinity_list, irqaffinity=, irqbalance's banned CPUs), or \

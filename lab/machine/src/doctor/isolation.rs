@@ -15,7 +15,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if isolated.is_empty() {
         return Verdict::note(
             tick("no isolated CPUs", &tickless),
-            "kernel threads, timers and other programs may run on measured CPUs: the far tail is partly theirs",
+            "kernel threads, timers and other programs may run on measured CPUs: the far tail is \
+             partly theirs",
             "boot with isolcpus=… nohz_full=…, or make a cpuset partition of type isolated",
         );
     }

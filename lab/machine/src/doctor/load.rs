@@ -41,7 +41,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if sure > BUSY_SHARE * (usable / 2.0).max(1.0) {
         return Verdict::warn(
             seen,
-            "wake-ups meet other programs on their CPU; such trials are repeated, then marked with interference",
+            "wake-ups meet other programs on their CPU; such trials are repeated, then marked with \
+             interference",
             "stop the other work, or measure on CPUs it does not use (--cpus)",
         );
     }

@@ -34,14 +34,16 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if let Some(([first, second], median_ns)) = hidden(machine) {
         return Verdict::warn(
             format!(
-                "siblings may be hidden: a median hop of {} between CPUs {first} and {second}, which claim separate \
-                 cores (a rule of thumb: cores of x86 are {SIBLINGS_BELOW_NS} ns and more apart)",
+                "siblings may be hidden: a median hop of {} between CPUs {first} and {second}, \
+                 which claim separate cores (a rule of thumb: cores of x86 are {SIBLINGS_BELOW_NS} \
+                 ns and more apart)",
                 time_ns(median_ns)
             ),
-            "two sides there would share one core: who spins slows the other down, a wake-up needs no interrupt of another core, and where the \
-             host moves them apart figures change severalfold",
-            "have the host pin virtual CPUs to whole cores, or show its topology to the guest; else compare only blocks whose \
-             cache-line-hop primitive costs agree",
+            "two sides there would share one core: who spins slows the other down, a wake-up needs \
+             no interrupt of another core, and where the host moves them apart figures change \
+             severalfold",
+            "have the host pin virtual CPUs to whole cores, or show its topology to the guest; \
+             else compare only blocks whose cache-line-hop primitive costs agree",
         );
     }
     let control =

@@ -7,8 +7,8 @@ use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::clock_quality::ClockQuality;
 use doorbell_results::written::{time, time_ns};
 
-pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; Arm ARM, D12, The Generic Timer; RISC-V \
-                                 unprivileged manual, Zicntr; clock_getres(2)";
+pub(super) const SOURCE: &str = "Intel SDM vol. 3B, Time-Stamp Counter, Invariant TSC; Arm ARM, \
+    D12, The Generic Timer; RISC-V unprivileged manual, Zicntr; clock_getres(2)";
 
 /// A grid of a microsecond hides most of a wake-up on one core (some
 /// microseconds): nothing below it can be told.
@@ -84,8 +84,9 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     if quality.grid_ps >= VISIBLE_GRID_PS {
         return Verdict::note(
             seen,
-            "single times are whole steps of the clock: a short one reads a step too long or too short. Quantiles lie between the \
-             steps, as many samples allow; smallest and greatest times do not",
+            "single times are whole steps of the clock: a short one reads a step too long or too \
+             short. Quantiles lie between the steps, as many samples allow; smallest and greatest \
+             times do not",
             "nothing need be done; compare medians of short times, not their extremes",
         );
     }

@@ -14,7 +14,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
         _ if usable => Verdict::ok("present, and the kernel gives them to programs"),
         Some(true) => Verdict::note(
             "present: the CPU has them; this kernel gives them to no program",
-            "SENDUIPI raises #UD in a program, for the kernel leaves CR4.UINTR clear: no mechanism here can use them",
+            "SENDUIPI raises #UD in a program, for the kernel leaves CR4.UINTR clear: no mechanism \
+             here can use them",
             "load a driver that enables them, or run a kernel that does",
         ),
         Some(false) => Verdict::ok("none: the CPU has no user interrupts"),

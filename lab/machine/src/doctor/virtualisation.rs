@@ -38,7 +38,8 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
             seen,
             "waking a halted CPU leaves the guest twice (the halt and the interrupt), and where CPUs lie is \
              the host's affair: primitive costs may move between runs",
-            "compare only runs whose primitive costs agree; on the host, pin the virtual CPUs and look at halt polling",
+            "compare only runs whose primitive costs agree; on the host, pin the virtual CPUs and \
+             look at halt polling",
         );
     }
     Verdict::ok(seen)

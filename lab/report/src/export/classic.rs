@@ -22,7 +22,8 @@ impl Export for Classic {
     }
 
     fn about(&self) -> &'static str {
-        "the eight lines of ipc-bench for each configuration: message size, count, total, average, minimum, maximum, deviation, rate"
+        "the eight lines of ipc-bench for each configuration: message size, count, total, average, \
+         minimum, maximum, deviation, rate"
     }
 
     fn export(&self, result: &doorbell_results::record::ResultFile, out: &mut dyn Write) -> io::Result<()> {

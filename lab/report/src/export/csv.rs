@@ -21,7 +21,8 @@ impl Export for Csv {
     }
 
     fn about(&self) -> &'static str {
-        "one number a line: every statistic, counter and figure of every trial, with its configuration and machine"
+        "one number a line: every statistic, counter and figure of every trial, with its \
+         configuration and machine"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
@@ -35,7 +36,8 @@ impl Export for Bins {
     }
 
     fn about(&self) -> &'static str {
-        "every occupied bin of every histogram, a line each: percentiles of any choice, over any number of runs"
+        "every occupied bin of every histogram, a line each: percentiles of any choice, over any \
+         number of runs"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {

@@ -23,7 +23,8 @@ impl Export for HdrLog {
     }
 
     fn about(&self) -> &'static str {
-        "HdrHistogram's interval log, V2: one tagged interval per trial and quantity, lossless, in picoseconds"
+        "HdrHistogram's interval log, V2: one tagged interval per trial and quantity, lossless, in \
+         picoseconds"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {

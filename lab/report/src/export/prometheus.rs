@@ -33,7 +33,8 @@ impl Export for Prometheus {
     }
 
     fn about(&self) -> &'static str {
-        "Prometheus's text: a summary and a histogram of each quantity of each configuration, counts, CPU time, primitive costs"
+        "Prometheus's text: a summary and a histogram of each quantity of each configuration, \
+         counts, CPU time, primitive costs"
     }
 
     fn export(&self, result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
@@ -110,7 +111,8 @@ fn metrics(result: &ResultFile, out: &mut dyn Write) -> io::Result<()> {
     let help = "1 if the run was interrupted, 0 if not.";
     family(out, "doorbell_run_partial", "gauge", help)?;
     writeln!(out, "doorbell_run_partial{{{}}} {}", run(result), u8::from(result.partial))?;
-    let help = "The machine's primitive costs: the costs of which every wake-up is a small multiple. Median over the run's readings.";
+    let help = "The machine's primitive costs: the costs of which every wake-up is a small \
+        multiple. Median over the run's readings.";
     family(out, "doorbell_primitive_cost_seconds", "gauge", help)?;
     for (primitive, ns) in primitives(result) {
         let labels = format!("{},primitive=\"{}\"", run(result), escape(&primitive));

@@ -25,8 +25,9 @@ pub(super) struct Dissection {
     pub notes: Vec<String>,
 }
 
-const WATERFALL: &str = "One wake-up, from the notifier's stamp to the message read. Each bar begins where the one above ended, so \
-    they add up to the whole. Hover over a bar for the event that told of its end.";
+const WATERFALL: &str = "One wake-up, from the notifier's stamp to the message read. Each bar \
+    begins where the one above ended, so they add up to the whole. Hover over a bar for the event \
+    that told of its end.";
 
 /// Every traced variant of a result.
 pub(super) fn dissections(result: &ResultFile) -> Vec<Dissection> {

@@ -45,8 +45,9 @@ pub(super) struct Run {
 
 const PARTIAL: &str = "interrupted; only what was measured until then is here.";
 
-const PRIMITIVES: &str = "What the machine itself costs, read before each block of trials and after the last. Flat lines mean \
-    that the machine held still; where a primitive cost moved, figures taken around it moved with it.";
+const PRIMITIVES: &str = "What the machine itself costs, read before each block of trials and \
+    after the last. Flat lines mean that the machine held still; where a primitive cost moved, \
+    figures taken around it moved with it.";
 
 impl Run {
     /// Of `source`; what it has in common with `first`, the first

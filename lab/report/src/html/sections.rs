@@ -41,16 +41,21 @@ pub(super) struct Panel {
     pub charts: Vec<Chart>,
 }
 
-const RANGES: &str = "One line per variant. The dot is the median; the thick bar reaches to the 99th percentile, the middle one \
-    to the 99.9th, the thin one to the longest time seen. Further left is quicker. Hover over a line for its figures.";
-const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on top. How far the \
-    lines of a row lie apart is what the placement is worth to it. Names leave out what most variants share.";
-const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as the one before, so the \
-    tail can be read: a curve that stays flat to the right keeps its promise to the unlucky too.";
-const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a million still shows, \
-    so a single worst case can be seen, and humps far apart are modes of the distribution.";
-const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close together repeat; two \
-    clusters are a bimodal distribution, and the shape of the mark says on which CPUs the sides were seen.";
+const RANGES: &str = "One line per variant. The dot is the median; the thick bar reaches to the \
+    99th percentile, the middle one to the 99.9th, the thin one to the longest time seen. Further \
+    left is quicker. Hover over a line for its figures.";
+const PLACEMENTS: &str = "One row per mechanism, one line per placement, the quickest mechanism on \
+    top. How far the lines of a row lie apart is what the placement is worth to it. Names leave \
+    out what most variants share.";
+const PERCENTILES: &str = "The time at each percentile. Each further nine takes as much room as \
+    the one before, so the tail can be read: a curve that stays flat to the right keeps its \
+    promise to the unlucky too.";
+const HISTOGRAM: &str = "How many samples took how long. Heights are logarithmic: one sample in a \
+    million still shows, so a single worst case can be seen, and humps far apart are modes of the \
+    distribution.";
+const TRIALS: &str = "Each mark is the median of one trial, in processes of its own. Marks close \
+    together repeat; two clusters are a bimodal distribution, and the shape of the mark says on \
+    which CPUs the sides were seen.";
 const PARETO: &str = "Time against the CPU time spent for it. Left and low is better; the dashed line \
     joins the variants that no other beats in both. The thin line upwards reaches to the 99th percentile.";
 /// Something that is varied on purpose, along which times are drawn.
@@ -71,8 +76,8 @@ const SWEEPS: [Sweep; 3] = [
         along: "gap between notifications (time)",
         heading: "Time against the gap",
         what: "what a longer sleep costs",
-        how: "What a longer sleep costs: the median (thick) and the 99th percentile (thin) at each gap between \
-              notifications. A ping-pong without a gap shows only the left end.",
+        how: "What a longer sleep costs: the median (thick) and the 99th percentile (thin) at each \
+            gap between notifications. A ping-pong without a gap shows only the left end.",
     },
     Sweep {
         axis: Axis::Receivers,
@@ -80,7 +85,8 @@ const SWEEPS: [Sweep; 3] = [
         along: "receivers (number)",
         heading: "Time against the number of receivers",
         what: "what more receivers cost",
-        how: "What each further receiver costs: the median (thick) and the 99th percentile (thin) at each number of receivers.",
+        how: "What each further receiver costs: the median (thick) and the 99th percentile (thin) \
+            at each number of receivers.",
     },
     Sweep {
         axis: Axis::Tasks,
@@ -88,8 +94,8 @@ const SWEEPS: [Sweep; 3] = [
         along: "tasks (number)",
         heading: "Time against the number of tasks",
         what: "what more tasks cost",
-        how: "What a hand-off or a life costs among more and more tasks: the median (thick) and the 99th percentile (thin). \
-              Where two lines cross, the better kind changes.",
+        how: "What a hand-off or a life costs among more and more tasks: the median (thick) and \
+            the 99th percentile (thin). Where two lines cross, the better kind changes.",
     },
 ];
 

@@ -139,9 +139,10 @@ pub(super) fn comparison(compared: &Comparison) -> Table {
     let table = compared_rows(&compared.rows)
         .with(number("count of blocks"), |row| format!("{} and {}", row.blocks[0], row.blocks[1]))
         .table(&compared.rows);
-    let caption = "Ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 ratio: the machine's own change \
-                   taken out, with an interval; the intervals of all configurations hold together with 95 %. As measured: the \
-                   medians alone. Machine: its own change.";
+    let caption = "Ratios of candidate to baseline without unit, above 1 is slower. p50 and p99 \
+        ratio: the machine's own change taken out, with an interval; the intervals of all \
+        configurations hold together with 95 %. As measured: the medians alone. Machine: its own \
+        change.";
     Table { caption: caption.to_owned(), ..Table::from(&table) }
 }
 

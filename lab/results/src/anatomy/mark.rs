@@ -69,10 +69,12 @@ impl Mark {
             Self::Issued => "The stage ends when the kernel has found the waiter and begins to wake it.",
             Self::InterruptSent => "The stage ends when an interrupt is sent to the waiter's CPU.",
             Self::Taken => {
-                "The stage ends when the waiter's CPU takes an interrupt or leaves its idle state, whichever is seen first."
+                "The stage ends when the waiter's CPU takes an interrupt or leaves its idle state, \
+                 whichever is seen first."
             }
             Self::ScheduledIn => {
-                "The stage ends when the waiter's CPU turns to it: from where it was ready, this is the run-queue delay."
+                "The stage ends when the waiter's CPU turns to it: from where it was ready, this \
+                 is the run-queue delay."
             }
             Self::UserMode => "The stage ends when the waiter's system call returns.",
             Self::Woke => "The stage ends with the waiter's first instruction after its wait.",

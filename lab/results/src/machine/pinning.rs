@@ -76,8 +76,9 @@ impl Pinning {
             Self::OneEach => {
                 if number <= u64::from(receivers) {
                     return Err(format!(
-                        "a CPU for each of {receivers} receivers and one for the notifier are {} CPUs, and this process \
-                         may use {number}; use fewer receivers, or `--pin scatter`",
+                        "a CPU for each of {receivers} receivers and one for the notifier are {} \
+                         CPUs, and this process may use {number}; use fewer receivers, or `--pin \
+                         scatter`",
                         u64::from(receivers) + 1
                     ));
                 }

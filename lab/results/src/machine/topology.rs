@@ -153,8 +153,8 @@ pub enum CpuError {
     },
     /// It exists and does not run.
     #[error(
-        "CPU {cpu} is offline; bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online` as root, or use one \
-         of {usable}"
+        "CPU {cpu} is offline; bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online` \
+         as root, or use one of {usable}"
     )]
     Offline {
         /// The number asked for.
@@ -164,8 +164,8 @@ pub enum CpuError {
     },
     /// It runs, and the cgroup of this process does not allow it.
     #[error(
-        "CPU {cpu} is outside this process's cpuset ({cpuset}); have the container or cgroup given the CPU, or use one \
-         of {usable}"
+        "CPU {cpu} is outside this process's cpuset ({cpuset}); have the container or cgroup given \
+         the CPU, or use one of {usable}"
     )]
     OutsideCpuset {
         /// The number asked for.
@@ -177,8 +177,8 @@ pub enum CpuError {
     },
     /// It runs, and the affinity mask this process inherited leaves it out.
     #[error(
-        "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c {wanted} doorbell …`, \
-         or use one of {usable}"
+        "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c \
+         {wanted} doorbell …`, or use one of {usable}"
     )]
     OutsideAffinity {
         /// The number asked for.

@@ -269,7 +269,9 @@ fn percentiles_alone(latency: &Latency) -> Option<Warning> {
     latency.bins.is_empty().then(|| Warning {
         name: warning::IMPORTED.name.to_owned(),
         cause: format!("fio wrote {} percentiles and no bins", latency.percentile.len()),
-        effect: "a time between two of them counts as the longer one: other percentiles, charts and comparisons are coarse".to_owned(),
+        effect: "a time between two of them counts as the longer one: other percentiles, charts \
+            and comparisons are coarse"
+            .to_owned(),
         cure: "run fio with --output-format=json+".to_owned(),
     })
 }

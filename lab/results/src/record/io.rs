@@ -75,6 +75,6 @@ pub struct Pass {
 }
 
 /// What is said where polling cannot be: the cure by driver.
-pub const CURE: &str = "Queues to poll are asked for when a driver is loaded: nvme.poll_queues=N, virtio_blk.poll_queues=N or \
-                        null_blk.poll_queues=N on the kernel's command line; without hardware: doorbell vm run --nvme poll -- io \
-                        --device /dev/nvme0n1";
+pub const CURE: &str = "Queues to poll are asked for when a driver is loaded: nvme.poll_queues=N, \
+    virtio_blk.poll_queues=N or null_blk.poll_queues=N on the kernel's command line; without \
+    hardware: doorbell vm run --nvme poll -- io --device /dev/nvme0n1";

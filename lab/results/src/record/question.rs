@@ -289,7 +289,8 @@ pub fn condition(text: &str) -> Result<Condition, String> {
                 (None, Some(more)) => {
                     return Err(refused(
                         format_args!(
-                            "'{text}': only p50 and p99 are compared with a baseline; another is held to a time"
+                            "'{text}': only p50 and p99 are compared with a baseline; another is \
+                             held to a time"
                         ),
                         &[more_than("p99", more).concat(), format!("{whose}{figure}>50us")],
                     ));

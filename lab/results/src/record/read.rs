@@ -79,8 +79,9 @@ pub enum ReadError {
     },
     /// Written by an earlier version, in a layout that is no longer read.
     #[error(
-        "{file} has layout {version}, which doorbell {tool_version} wrote and this program ({}) does not read: it says nothing about \
-         what its subjects were nor what was asked; measure again, or read it with that version",
+        "{file} has layout {version}, which doorbell {tool_version} wrote and this program ({}) \
+         does not read: it says nothing about what its subjects were nor what was asked; measure \
+         again, or read it with that version",
         env!("CARGO_PKG_VERSION")
     )]
     Older {
@@ -93,7 +94,8 @@ pub enum ReadError {
     },
     /// Not of the layout it claims.
     #[error(
-        "{file} is damaged at line {line}, column {column}: {cause}; `doorbell schema` prints what is expected"
+        "{file} is damaged at line {line}, column {column}: {cause}; `doorbell schema` prints what \
+         is expected"
     )]
     Malformed {
         /// The file as named.
@@ -138,14 +140,15 @@ const FIO: Foreign = Foreign {
 /// One of hyperfine, whose times are of whole programs.
 const HYPERFINE: Foreign = Foreign {
     looks_like: "one of hyperfine or a similar tool",
-    cure: "it times whole programs, in runs that nothing is known of but their length, so that no rule of a comparison here holds for it; \
-           compare such files with the tool that wrote them",
+    cure: "it times whole programs, in runs that nothing is known of but their length, so that no \
+        rule of a comparison here holds for it; compare such files with the tool that wrote them",
 };
 /// A log of HdrHistogram, which says neither the unit of its values nor what they are of.
 const HDR_LOG: Foreign = Foreign {
     looks_like: "a log of HdrHistogram",
-    cure: "it says neither the unit of its values nor what was measured or what interfered, so that no comparison can be made of it; keep the \
-           result that `doorbell export hlog` made it of",
+    cure: "it says neither the unit of its values nor what was measured or what interfered, so \
+        that no comparison can be made of it; keep the result that `doorbell export hlog` made it \
+        of",
 };
 
 /// What the first bytes of a file show, if they begin no JSON object.
@@ -262,7 +265,8 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
             };
             if version > u64::from(SCHEMA_VERSION) && tool_version == env!("CARGO_PKG_VERSION") {
                 return Err(foreign(Foreign {
-                    looks_like: "JSON with a later `schema_version` than this version has, by which it says to be written",
+                    looks_like: "JSON with a later `schema_version` than this version has, by \
+                        which it says to be written",
                     cure: "read it with the build that wrote it, or measure again",
                 }));
             }

@@ -114,13 +114,16 @@ impl Quantity {
             }
             Self::WakeBack => "as wake, for the answering direction",
             Self::FirstWake => {
-                "from just before the first post of a round to the first instruction of the receiver that woke first"
+                "from just before the first post of a round to the first instruction of the \
+                 receiver that woke first"
             }
             Self::MedianWake => {
-                "from just before the first post of a round to the first instruction of the receiver that woke in the middle"
+                "from just before the first post of a round to the first instruction of the \
+                 receiver that woke in the middle"
             }
             Self::LastWake => {
-                "from just before the first post of a round to the first instruction of the receiver that woke last"
+                "from just before the first post of a round to the first instruction of the \
+                 receiver that woke last"
             }
             Self::Response => {
                 "from the moment the notification was due to the waiter's first instruction after its wait"
@@ -130,15 +133,15 @@ impl Quantity {
             Self::AroundWait => "the time the waiter spends in its wait, whatever it waits for",
             Self::Operation => "one operation, from a timed batch divided by its size",
             Self::HandOff => {
-                "one turn of a task and the passing on of control to the next, from a timed stretch of at least 256 turns where \
-                 there are so many"
+                "one turn of a task and the passing on of control to the next, from a timed \
+                 stretch of at least 256 turns where there are so many"
             }
             Self::Create => "making a task until it stands ready, from the time for all of them",
             Self::Reap => "reaping a task that has had its turns, from the time for all of them",
             Self::Life => "a task made, run once and reaped, from the time for all of them",
             Self::Transfer => {
-                "one block to or from a device, from just before the call or submission to the first instruction after its completion \
-                 was seen"
+                "one block to or from a device, from just before the call or submission to the \
+                 first instruction after its completion was seen"
             }
         }
     }

@@ -117,10 +117,11 @@ impl Way {
 }
 
 /// How each is measured, for readers.
-pub const MEASURED: &str = "One kernel is started and waited for, over and over. It stamps its begin and its end; a wake-up is the time from its \
-                            end to the waiter's first instruction afterwards, or from just before the call to the kernel's begin. That is right \
-                            within the stated bound of the two clocks' relation, about a microsecond. CPU time is that of the waiter and of all \
-                            threads of the driver in the process.";
+pub const MEASURED: &str = "One kernel is started and waited for, over and over. It stamps its \
+    begin and its end; a wake-up is the time from its end to the waiter's first instruction \
+    afterwards, or from just before the call to the kernel's begin. That is right within the \
+    stated bound of the two clocks' relation, about a microsecond. CPU time is that of the waiter \
+    and of all threads of the driver in the process.";
 pub const SOURCES: &[&str] = &["NVIDIA, CUDA Driver API: Context, Stream, Event, Stream Memory Operations"];
 
 /// Every way, in the order `doorbell list` shows.

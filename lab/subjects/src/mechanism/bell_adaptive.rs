@@ -17,9 +17,12 @@ impl Mechanism for BellAdaptive {
     fn explanation() -> Explanation {
         Explanation {
             summary: "this project's bell, spinning as long as it pays",
-            how: "The notifier counts the ring with one locked addition and looks whether somebody sleeps; only then does it make a system call. The waiter spins for a window learned from its own waits, then arms, looks again and sleeps on a futex.",
+            how: "The notifier counts the ring with one locked addition and looks whether somebody \
+                sleeps; only then does it make a system call. The waiter spins for a window \
+                learned from its own waits, then arms, looks again and sleeps on a futex.",
             kernel: "Nothing while the waiter spins; else as the futex.",
-            limits: "Rings before the waiter looks are one. While it learns, a wait may cost more than the best fixed policy.",
+            limits: "Rings before the waiter looks are one. While it learns, a wait may cost more \
+                than the best fixed policy.",
             sources: &[
                 "library/core/src/wake.rs: the protocol and the argument",
                 "book/bell.md, book/channels.md",

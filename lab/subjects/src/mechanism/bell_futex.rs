@@ -17,7 +17,9 @@ impl Mechanism for BellFutex {
     fn explanation() -> Explanation {
         Explanation {
             summary: "this project's bell, sleeping on a futex",
-            how: "The notifier counts the ring with one locked addition and looks whether somebody sleeps; only then does it make a system call. The waiter arms, looks again and sleeps on a futex.",
+            how: "The notifier counts the ring with one locked addition and looks whether somebody \
+                sleeps; only then does it make a system call. The waiter arms, looks again and \
+                sleeps on a futex.",
             kernel: "As the futex; the wake-up is left out when nobody sleeps.",
             limits: "Rings before the waiter looks are one.",
             sources: &[

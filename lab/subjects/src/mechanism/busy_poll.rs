@@ -14,15 +14,14 @@ use super::{OpenError, Unavailable};
 pub(super) const POLL_US: libc::c_int = 50;
 
 /// What the kernel does with it.
-pub(super) const KERNEL: &str = "The socket remembers the NAPI instance its last packet came from and polls that one. \
-                                 Loopback has none: its packets pass through the per-CPU backlog, which has no NAPI \
-                                 number, so that the option is accepted, nothing is polled, and the read sleeps at \
-                                 once.";
+pub(super) const KERNEL: &str = "The socket remembers the NAPI instance its last packet came from \
+    and polls that one. Loopback has none: its packets pass through the per-CPU backlog, which has \
+    no NAPI number, so that the option is accepted, nothing is polled, and the read sleeps at once.";
 
 pub(super) const LIMITS: &str = concat!(
-    "Listed as unavailable where the probe (one packet, then SO_INCOMING_NAPI_ID) finds no queue to poll. Polling from \
-     user space is `--wait spin` with the mechanism without busy polling. Needs CAP_NET_ADMIN or a raised \
-     net.core.busy_read. ",
+    "Listed as unavailable where the probe (one packet, then SO_INCOMING_NAPI_ID) finds no queue \
+     to poll. Polling from user space is `--wait spin` with the mechanism without busy polling. \
+     Needs CAP_NET_ADMIN or a raised net.core.busy_read. ",
     timed_by_ppoll!()
 );
 
@@ -67,9 +66,9 @@ pub(super) fn probe(ends: Result<Ends, OpenError>) -> Result<(), Unavailable> {
         return Ok(());
     }
     Err(Unavailable::because(
-        "the loopback device has no queue to poll: SO_BUSY_POLL is accepted, but packets arrive through the CPU's \
-         backlog (SO_INCOMING_NAPI_ID is 0) and the read sleeps as without it; to poll from user space use \
-         `--wait spin` on the mechanism without busy polling",
+        "the loopback device has no queue to poll: SO_BUSY_POLL is accepted, but packets arrive \
+         through the CPU's backlog (SO_INCOMING_NAPI_ID is 0) and the read sleeps as without it; \
+         to poll from user space use `--wait spin` on the mechanism without busy polling",
     ))
 }
 

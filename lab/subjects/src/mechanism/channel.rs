@@ -21,7 +21,8 @@ impl Mechanism for Channel {
     fn explanation() -> Explanation {
         Explanation {
             summary: "this project's channel: an eight-byte message in shared memory",
-            how: "The notifier writes a message into a ring and looks whether the receiver sleeps; only then does it make a system call. The receiver waits as bell-adaptive does.",
+            how: "The notifier writes a message into a ring and looks whether the receiver sleeps; \
+                only then does it make a system call. The receiver waits as bell-adaptive does.",
             kernel: "Nothing while the receiver spins; else as the futex.",
             limits: "Every message is kept; a notifier that is 64 KiB ahead waits for room.",
             sources: &[

@@ -109,14 +109,17 @@ impl Mechanism for Condvar {
     fn explanation() -> Explanation {
         Explanation {
             summary: "process-shared pthread condition variable with its mutex",
-            how: "The notifier locks the mutex, adds one to a count, unlocks, and calls pthread_cond_signal; the waiter \
-                  locks, waits with pthread_cond_wait while the count is zero, takes one, unlocks. It is signalled \
-                  after unlocking, so that the waiter does not wake only to sleep again on the mutex.",
-            kernel: "Two futexes: pthread_cond_signal calls FUTEX_WAKE if somebody waits, pthread_cond_wait releases \
-                     the mutex, sleeps in FUTEX_WAIT, and takes the mutex again. All else happens in user mode.",
-            limits: "Without a waiter the signal makes no system call. A process that dies with the mutex held blocks \
-                     the other for ever, unless the mutex is robust, which this one is not. Wake-ups may be spurious; \
-                     the count absorbs them. The timed wait is pthread_cond_timedwait on the monotonic clock.",
+            how: "The notifier locks the mutex, adds one to a count, unlocks, and calls \
+                pthread_cond_signal; the waiter locks, waits with pthread_cond_wait while the \
+                count is zero, takes one, unlocks. It is signalled after unlocking, so that the \
+                waiter does not wake only to sleep again on the mutex.",
+            kernel: "Two futexes: pthread_cond_signal calls FUTEX_WAKE if somebody waits, \
+                pthread_cond_wait releases the mutex, sleeps in FUTEX_WAIT, and takes the mutex \
+                again. All else happens in user mode.",
+            limits: "Without a waiter the signal makes no system call. A process that dies with \
+                the mutex held blocks the other for ever, unless the mutex is robust, which this \
+                one is not. Wake-ups may be spurious; the count absorbs them. The timed wait is \
+                pthread_cond_timedwait on the monotonic clock.",
             sources: &[
                 "pthread_cond_wait(3), pthread_condattr_setpshared(3)",
                 "glibc nptl/pthread_cond_wait.c, its opening comment",

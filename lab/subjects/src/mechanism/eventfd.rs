@@ -39,12 +39,13 @@ impl Mechanism for EventfdRead {
     fn explanation() -> Explanation {
         Explanation {
             summary: "eventfd, waited for with read(2)",
-            how: "The notifier writes 1 to the eventfd; the waiter blocks in read(2), which takes the whole sum and \
-                  sets it to zero.",
-            kernel: "Write: add under the context's lock, wake the wait queue. Read: sleep on that queue while the \
-                     sum is zero.",
-            limits: "Eight bytes a call; notifications before a read merge into one sum. Blocks the writer at 2^64-2. \
-                     The timed wait is ppoll(2) before the read, a look is the same with no time.",
+            how: "The notifier writes 1 to the eventfd; the waiter blocks in read(2), which takes \
+                the whole sum and sets it to zero.",
+            kernel: "Write: add under the context's lock, wake the wait queue. Read: sleep on that \
+                queue while the sum is zero.",
+            limits: "Eight bytes a call; notifications before a read merge into one sum. Blocks \
+                the writer at 2^64-2. The timed wait is ppoll(2) before the read, a look is the \
+                same with no time.",
             sources: &["eventfd(2)", "Linux fs/eventfd.c"],
         }
     }

@@ -37,15 +37,18 @@ impl Mechanism for EventfdIoUringPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "eventfd, watched by a multishot POLL_ADD of io_uring and never read",
-            how: "The notifier writes 1 with write(2). The waiter has submitted IORING_OP_POLL_ADD with \
-                  IORING_POLL_ADD_MULTI once; from then on every write is a completion, for which it sleeps in \
-                  io_uring_enter(2). It reads nothing, as with EPOLLET, and the sum grows.",
-            kernel: "The operation stays on the eventfd's wait queue. The write calls it, which queues task work for the \
-                     waiter and wakes it; the task work asks the eventfd whether it is ready and posts the completion.",
-            limits: "Kernel 5.13. Two writes before the task work has run are one completion. The operation ends where its \
-                     completions find no room (no IORING_CQE_F_MORE) and is then submitted anew. Rings are closed to many \
-                     containers and can be disabled for all (kernel.io_uring_disabled). The timed wait is \
-                     io_uring_enter's own (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
+            how: "The notifier writes 1 with write(2). The waiter has submitted IORING_OP_POLL_ADD \
+                with IORING_POLL_ADD_MULTI once; from then on every write is a completion, for \
+                which it sleeps in io_uring_enter(2). It reads nothing, as with EPOLLET, and the \
+                sum grows.",
+            kernel: "The operation stays on the eventfd's wait queue. The write calls it, which \
+                queues task work for the waiter and wakes it; the task work asks the eventfd \
+                whether it is ready and posts the completion.",
+            limits: "Kernel 5.13. Two writes before the task work has run are one completion. The \
+                operation ends where its completions find no room (no IORING_CQE_F_MORE) and is \
+                then submitted anew. Rings are closed to many containers and can be disabled for \
+                all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
+                (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
             sources: &[
                 "io_uring_enter(2), io_uring_prep_poll_multishot(3)",
                 "Linux io_uring/poll.c, io_poll_check_events",

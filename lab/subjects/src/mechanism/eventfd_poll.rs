@@ -30,13 +30,14 @@ impl Mechanism for EventfdPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "eventfd, waited for with poll(2) and then read",
-            how: "The notifier writes 1. The waiter calls poll(2) without a time limit and, once the eventfd is \
-                  readable, read(2), which sets the sum to zero.",
-            kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off again on every call; the \
-                     read is a second system call. The write is the same as for eventfd.",
-            limits: "Two system calls a wake-up where reading alone takes one, and a cost that grows with the number of \
-                     descriptors polled. Notifications before a read merge. The timed wait is the same call, \
-                     ppoll(2), with a time.",
+            how: "The notifier writes 1. The waiter calls poll(2) without a time limit and, once \
+                the eventfd is readable, read(2), which sets the sum to zero.",
+            kernel: "poll puts the task on the eventfd's wait queue, sleeps, and takes it off \
+                again on every call; the read is a second system call. The write is the same as \
+                for eventfd.",
+            limits: "Two system calls a wake-up where reading alone takes one, and a cost that \
+                grows with the number of descriptors polled. Notifications before a read merge. \
+                The timed wait is the same call, ppoll(2), with a time.",
             sources: &["eventfd(2), poll(2)", "Linux fs/select.c, do_poll; fs/eventfd.c, eventfd_poll"],
         }
     }

@@ -26,12 +26,13 @@ impl Mechanism for Fifo {
     fn explanation() -> Explanation {
         Explanation {
             summary: "FIFO (named pipe), one byte a notification",
-            how: "Each side opens the FIFO by its name; the notifier writes one byte, the waiter blocks in read(2) \
-                  for one byte. Each direction has a FIFO of its own, in the run's folder.",
+            how: "Each side opens the FIFO by its name; the notifier writes one byte, the waiter \
+                blocks in read(2) for one byte. Each direction has a FIFO of its own, in the run's \
+                folder.",
             kernel: "Once open, the same code as a pipe; the name is only looked up at open(2).",
-            limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for reading waits for a writer \
-                     unless O_NONBLOCK is given. The name outlives its users. The timed wait is ppoll(2) before the \
-                     read, a look is the same with no time.",
+            limits: "As a pipe: 65536 bytes by default, then the writer blocks. Opening for \
+                reading waits for a writer unless O_NONBLOCK is given. The name outlives its \
+                users. The timed wait is ppoll(2) before the read, a look is the same with no time.",
             sources: &["fifo(7), mkfifo(3)", "Linux fs/pipe.c, fifo_open"],
         }
     }

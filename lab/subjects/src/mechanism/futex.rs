@@ -15,10 +15,11 @@ pub struct FutexShared;
 #[derive(Debug)]
 pub struct FutexPrivate;
 
-const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for one waiter, always: \
-                   whether somebody sleeps is not asked, so the sender-side cost is that of a real wake-up. The waiter calls \
-                   FUTEX_WAIT with the number it saw last; the kernel compares under its own lock and sleeps only if \
-                   the word still holds it, which is what makes the wake-up impossible to lose.";
+const HOW: &str = "The notifier stores the next number in a shared word and calls FUTEX_WAKE for \
+    one waiter, always: whether somebody sleeps is not asked, so the sender-side cost is that of a \
+    real wake-up. The waiter calls FUTEX_WAIT with the number it saw last; the kernel compares \
+    under its own lock and sleeps only if the word still holds it, which is what makes the wake-up \
+    impossible to lose.";
 
 const SOURCES: &[&str] =
     &["futex(2), futex(7)", "Linux kernel/futex/waitwake.c", "U. Drepper, Futexes Are Tricky (2011)"];
@@ -41,11 +42,12 @@ impl Mechanism for FutexShared {
         Explanation {
             summary: "futex on a shared word (process-shared key)",
             how: HOW,
-            kernel: "Wake: hash the page and offset, take the bucket's lock, move the sleeper to a run queue, send a \
-                     rescheduling interrupt if its CPU is idle or runs something less urgent. Wait: hash, lock, \
-                     compare, queue, schedule.",
-            limits: "Two notifications before the waiter looks are one. The key of a shared futex costs a page \
-                     look-up per call more than a private one. The timed wait is FUTEX_WAIT's own.",
+            kernel: "Wake: hash the page and offset, take the bucket's lock, move the sleeper to a \
+                run queue, send a rescheduling interrupt if its CPU is idle or runs something less \
+                urgent. Wait: hash, lock, compare, queue, schedule.",
+            limits: "Two notifications before the waiter looks are one. The key of a shared futex \
+                costs a page look-up per call more than a private one. The timed wait is \
+                FUTEX_WAIT's own.",
             sources: SOURCES,
         }
     }

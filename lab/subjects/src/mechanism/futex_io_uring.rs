@@ -46,12 +46,13 @@ impl Mechanism for FutexIoUring {
     fn explanation() -> Explanation {
         Explanation {
             summary: "futex, waited for by an operation of io_uring",
-            how: "The notifier stores the next number and calls FUTEX_WAKE, as for the futex. The waiter submits \
-                  IORING_OP_FUTEX_WAIT with the number it saw last and sleeps in io_uring_enter(2) until it is \
-                  completed, in one call for both: a ring can so wait for words and descriptors at once.",
-            kernel: "The operation queues itself on the futex's hash bucket, after the same comparison as FUTEX_WAIT. \
-                     The wake-up finds it there, queues task work for the waiter and wakes it; the waiter posts the \
-                     completion and returns.",
+            how: "The notifier stores the next number and calls FUTEX_WAKE, as for the futex. The \
+                waiter submits IORING_OP_FUTEX_WAIT with the number it saw last and sleeps in \
+                io_uring_enter(2) until it is completed, in one call for both: a ring can so wait \
+                for words and descriptors at once.",
+            kernel: "The operation queues itself on the futex's hash bucket, after the same \
+                comparison as FUTEX_WAIT. The wake-up finds it there, queues task work for the \
+                waiter and wakes it; the waiter posts the completion and returns.",
             limits: "Kernel 6.7. Two notifications before the waiter looks are one. Rings are closed to many \
                      containers and can be disabled for all (kernel.io_uring_disabled). The timed wait is \
                      io_uring_enter's own (IORING_ENTER_EXT_ARG); a look reads the word.",

@@ -50,17 +50,20 @@ impl Mechanism for FutexMembarrier {
 
     fn explanation() -> Explanation {
         Explanation {
-            summary: "futex that is woken only if somebody sleeps, the fence for that paid by the sleeper (membarrier)",
-            how: "The notifier stores the next number, looks at a flag, and calls FUTEX_WAKE only where it is set: no fence, no locked \
-                  instruction. The waiter sets the flag, calls membarrier, looks at the word once more and sleeps with FUTEX_WAIT. \
-                  Either the notifier's look comes after its processor ran the fence and sees the flag, or its store came before and \
-                  the waiter's look sees the number.",
-            kernel: "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) interrupts every processor that runs a process registered for it, and \
-                     returns once all have run a fence; who does not run passed one when it was switched away from. Wake and wait \
-                     are the futex's.",
-            limits: "Kernel 4.16. The notifier's process must be registered (it is, here). Every sleep costs an interrupt of other \
-                     processors, so it pays only where notifications are many and sleeps are few. Two notifications before the waiter \
-                     looks are one. The timed wait is FUTEX_WAIT's own.",
+            summary: "futex that is woken only if somebody sleeps, the fence for that paid by the \
+                sleeper (membarrier)",
+            how: "The notifier stores the next number, looks at a flag, and calls FUTEX_WAKE only \
+                where it is set: no fence, no locked instruction. The waiter sets the flag, calls \
+                membarrier, looks at the word once more and sleeps with FUTEX_WAIT. Either the \
+                notifier's look comes after its processor ran the fence and sees the flag, or its \
+                store came before and the waiter's look sees the number.",
+            kernel: "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) interrupts every processor that \
+                runs a process registered for it, and returns once all have run a fence; who does \
+                not run passed one when it was switched away from. Wake and wait are the futex's.",
+            limits: "Kernel 4.16. The notifier's process must be registered (it is, here). Every \
+                sleep costs an interrupt of other processors, so it pays only where notifications \
+                are many and sleeps are few. Two notifications before the waiter looks are one. \
+                The timed wait is FUTEX_WAIT's own.",
             sources: &[
                 "membarrier(2)",
                 "Linux kernel/sched/membarrier.c",
@@ -76,7 +79,8 @@ impl Mechanism for FutexMembarrier {
             return Ok(());
         }
         Err(Unavailable::because(
-            "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) is not there (kernel 4.16 brought it), or a sandbox refuses it",
+            "membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) is not there (kernel 4.16 brought it), or \
+             a sandbox refuses it",
         ))
     }
 }

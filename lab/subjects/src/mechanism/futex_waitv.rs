@@ -55,13 +55,16 @@ impl Mechanism for FutexWaitv {
     fn explanation() -> Explanation {
         Explanation {
             summary: "any of eight futexes, waited for at once (futex_waitv)",
-            how: "A link has eight words, as a waiter has that serves eight sources. The notifier stores the next number in one of them, \
-                  another each time, and calls FUTEX_WAKE on it. The waiter looks at all eight and calls futex_waitv with the numbers it \
-                  saw last; the kernel sleeps only if every word still holds its own.",
-            kernel: "Wake: as for the futex. Wait: the thread is queued on the buckets of all words, one after the other, each compared \
-                     under its bucket's lock; if one has changed, or once woken, it is taken off all of them.",
-            limits: "Kernel 5.16. A wait costs a look-up and two locks a word, whoever rings. At most 128 words. Two notifications before \
-                     the waiter looks are one. The timed wait is futex_waitv's own, until a time of CLOCK_MONOTONIC.",
+            how: "A link has eight words, as a waiter has that serves eight sources. The notifier \
+                stores the next number in one of them, another each time, and calls FUTEX_WAKE on \
+                it. The waiter looks at all eight and calls futex_waitv with the numbers it saw \
+                last; the kernel sleeps only if every word still holds its own.",
+            kernel: "Wake: as for the futex. Wait: the thread is queued on the buckets of all \
+                words, one after the other, each compared under its bucket's lock; if one has \
+                changed, or once woken, it is taken off all of them.",
+            limits: "Kernel 5.16. A wait costs a look-up and two locks a word, whoever rings. At \
+                most 128 words. Two notifications before the waiter looks are one. The timed wait \
+                is futex_waitv's own, until a time of CLOCK_MONOTONIC.",
             sources: &[
                 "futex_waitv(2)",
                 "Linux kernel/futex/waitwake.c, futex_wait_multiple; Documentation/userspace-api/futex2.rst",

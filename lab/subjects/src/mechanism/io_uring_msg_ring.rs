@@ -48,15 +48,17 @@ impl Mechanism for IoUringMsgRing {
     fn explanation() -> Explanation {
         Explanation {
             summary: "io_uring MSG_RING: a completion posted into the waiter's ring",
-            how: "Each side has a ring. The notifier submits IORING_OP_MSG_RING, which names the waiter's ring by its \
-                  descriptor; the waiter sleeps in io_uring_enter(2) until a completion arrives.",
-            kernel: "The operation runs within the notifier's io_uring_enter: it locks the target ring, posts a \
-                     completion there and wakes who waits for one. A target with IORING_SETUP_DEFER_TASKRUN would get \
-                     it as task work in place of that.",
-            limits: "Kernel 5.18. Needs the target ring's descriptor: inherited, passed through a Unix socket, or taken \
-                     with pidfd_getfd(2). Completions beyond the ring's size wait in a list of the kernel. Rings are \
-                     closed to many containers and can be disabled for all (kernel.io_uring_disabled). The timed wait \
-                     is io_uring_enter's own (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
+            how: "Each side has a ring. The notifier submits IORING_OP_MSG_RING, which names the \
+                waiter's ring by its descriptor; the waiter sleeps in io_uring_enter(2) until a \
+                completion arrives.",
+            kernel: "The operation runs within the notifier's io_uring_enter: it locks the target \
+                ring, posts a completion there and wakes who waits for one. A target with \
+                IORING_SETUP_DEFER_TASKRUN would get it as task work in place of that.",
+            limits: "Kernel 5.18. Needs the target ring's descriptor: inherited, passed through a \
+                Unix socket, or taken with pidfd_getfd(2). Completions beyond the ring's size wait \
+                in a list of the kernel. Rings are closed to many containers and can be disabled \
+                for all (kernel.io_uring_disabled). The timed wait is io_uring_enter's own \
+                (IORING_ENTER_EXT_ARG); a look reads the ring without a system call.",
             sources: &["io_uring_prep_msg_ring(3), io_uring_enter(2)", "Linux io_uring/msg_ring.c"],
         }
     }

@@ -260,7 +260,8 @@ mod tests {
             let lacking: Vec<_> = names.iter().filter(|name| unknown(cell(name, column))).collect();
             assert!(
                 lacking.is_empty(),
-                "{lacking:?} are not in the column '{column}' of book/everywhere.md: run ci/everywhere {command} --write"
+                "{lacking:?} are not in the column '{column}' of book/everywhere.md: run \
+                 ci/everywhere {command} --write"
             );
         }
     }

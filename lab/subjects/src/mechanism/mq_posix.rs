@@ -74,14 +74,17 @@ impl Mechanism for MqPosix {
     fn explanation() -> Explanation {
         Explanation {
             summary: "POSIX message queue, one-byte messages",
-            how: "Each side opens the queue by its name with mq_open. The notifier calls mq_send with one byte at \
-                  priority 0, the waiter mq_receive. Each direction has a queue of its own.",
-            kernel: "Send: copy the message, lock the queue; if a receiver sleeps hand it the message directly and \
-                     wake it, else put it into a tree by priority. Receive: take the first message or sleep.",
-            limits: "A queue holds 10 messages here, or as few as /proc/sys/fs/mqueue/msg_max allows; then the sender \
-                     blocks. 256 queues on the system (queues_max), and their bytes count against RLIMIT_MSGQUEUE. \
-                     Names outlive their users. The timed wait is mq_timedreceive, whose deadline is on the real-time \
-                     clock; a look is the same with a deadline long past.",
+            how: "Each side opens the queue by its name with mq_open. The notifier calls mq_send \
+                with one byte at priority 0, the waiter mq_receive. Each direction has a queue of \
+                its own.",
+            kernel: "Send: copy the message, lock the queue; if a receiver sleeps hand it the \
+                message directly and wake it, else put it into a tree by priority. Receive: take \
+                the first message or sleep.",
+            limits: "A queue holds 10 messages here, or as few as /proc/sys/fs/mqueue/msg_max \
+                allows; then the sender blocks. 256 queues on the system (queues_max), and their \
+                bytes count against RLIMIT_MSGQUEUE. Names outlive their users. The timed wait is \
+                mq_timedreceive, whose deadline is on the real-time clock; a look is the same with \
+                a deadline long past.",
             sources: &[
                 "mq_overview(7), mq_receive(3)",
                 "Linux ipc/mqueue.c, pipelined_send",
@@ -113,7 +116,8 @@ fn lacking(queues_max: Option<u64>, own_bytes: Option<u64>, privileged: bool) ->
     }
     let most = own_bytes.filter(|most| *most < QUEUES * QUEUE_BYTES)?;
     Some(format!(
-        "this user's POSIX message queues may take {most} bytes and a trial's take up to {}: raise `ulimit -q`",
+        "this user's POSIX message queues may take {most} bytes and a trial's take up to {}: raise \
+         `ulimit -q`",
         QUEUES * QUEUE_BYTES
     ))
 }

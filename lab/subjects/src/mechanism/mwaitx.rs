@@ -76,13 +76,13 @@ impl Mechanism for Mwaitx {
     fn explanation() -> Explanation {
         Explanation {
             summary: "monitorx/mwaitx on a shared word (AMD)",
-            how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes in state C0 until the \
-                  line is written or 100000 time-stamp ticks have passed; then it looks again. The notifier only \
-                  stores the next number.",
+            how: "The waiter arms a monitor on the word's cache line, looks once more, and dozes \
+                in state C0 until the line is written or 100000 time-stamp ticks have passed; then \
+                it looks again. The notifier only stores the next number.",
             kernel: "Nothing: both instructions run in user mode.",
-            limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more of the core. An \
-                     interrupt ends a doze early. Absent in many virtual machines even where the CPU has it. The \
-                     timed wait looks at the clock after each doze.",
+            limits: "The waiter keeps its CPU from other tasks, but leaves a sibling thread more \
+                of the core. An interrupt ends a doze early. Absent in many virtual machines even \
+                where the CPU has it. The timed wait looks at the clock after each doze.",
             sources: &[
                 "AMD APM vol. 3, MONITORX and MWAITX",
                 "Linux arch/x86/include/asm/mwait.h, arch/x86/lib/delay.c",

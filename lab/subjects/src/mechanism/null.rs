@@ -28,7 +28,8 @@ impl Mechanism for Null {
             summary: "no notification at all: the cost of the harness",
             how: "The notifier returns at once and so does the waiter; only the initiating side runs.",
             kernel: "Nothing: no system call is made and no shared memory is touched.",
-            limits: "Its figures are the primitive cost under every other row: two clock reads and the histogram.",
+            limits: "Its figures are the primitive cost under every other row: two clock reads and \
+                the histogram.",
             sources: &["fio's `null` engine, which exists to test fio itself"],
         }
     }

@@ -31,14 +31,14 @@ impl Mechanism for Pipe {
     fn explanation() -> Explanation {
         Explanation {
             summary: "pipe, one byte a notification",
-            how: "The notifier writes one byte into a pipe; the waiter blocks in read(2) for one byte. Each direction \
-                  has a pipe of its own.",
-            kernel: "Write: take the pipe's mutex, append to the last page or take a new one, and wake the reader if the \
-                     pipe was empty (a synchronous wake, a hint that the writer is about to sleep). Read: sleep while \
-                     empty, then copy under the mutex.",
+            how: "The notifier writes one byte into a pipe; the waiter blocks in read(2) for one \
+                byte. Each direction has a pipe of its own.",
+            kernel: "Write: take the pipe's mutex, append to the last page or take a new one, and \
+                wake the reader if the pipe was empty (a synchronous wake, a hint that the writer \
+                is about to sleep). Read: sleep while empty, then copy under the mutex.",
             limits: "65536 bytes by default, then the writer blocks; fcntl(F_SETPIPE_SZ) up to \
-                     /proc/sys/fs/pipe-max-size. The timed wait is ppoll(2) before the read, a look is the same with \
-                     no time.",
+                /proc/sys/fs/pipe-max-size. The timed wait is ppoll(2) before the read, a look is \
+                the same with no time.",
             sources: &[
                 "pipe(7)",
                 "Linux fs/pipe.c",

@@ -21,12 +21,12 @@ pub(super) unsafe trait Semaphore {
 pub struct SemaphoreEnd<S>(pub(super) S);
 
 /// The texts both explanations share.
-pub(super) const KERNEL: &str = "glibc keeps a value and a count of waiters in one 64-bit word. sem_post adds one and \
-                                 calls FUTEX_WAKE only if somebody waits; sem_wait takes one if there is one, in \
-                                 user mode, and else sleeps in FUTEX_WAIT.";
-pub(super) const LIMITS: &str = "Without a waiter sem_post makes no system call, so its cost then is not that of a \
-                                 wake-up. Counts up to SEM_VALUE_MAX (2^31-1). The timed wait is sem_timedwait, whose \
-                                 deadline is on the real-time clock: setting the clock moves it.";
+pub(super) const KERNEL: &str = "glibc keeps a value and a count of waiters in one 64-bit word. \
+    sem_post adds one and calls FUTEX_WAKE only if somebody waits; sem_wait takes one if there is \
+    one, in user mode, and else sleeps in FUTEX_WAIT.";
+pub(super) const LIMITS: &str = "Without a waiter sem_post makes no system call, so its cost then \
+    is not that of a wake-up. Counts up to SEM_VALUE_MAX (2^31-1). The timed wait is \
+    sem_timedwait, whose deadline is on the real-time clock: setting the clock moves it.";
 
 impl<S: Semaphore> Notifier for SemaphoreEnd<S> {
     #[inline]

@@ -52,7 +52,8 @@ impl Mechanism for SemPosix {
     fn explanation() -> Explanation {
         Explanation {
             summary: "unnamed POSIX semaphore in shared memory",
-            how: "sem_init with pshared = 1 in memory both sides map; the notifier calls sem_post, the waiter sem_wait.",
+            how: "sem_init with pshared = 1 in memory both sides map; the notifier calls sem_post, \
+                the waiter sem_wait.",
             kernel: KERNEL,
             limits: LIMITS,
             sources: &[

@@ -81,8 +81,9 @@ impl Mechanism for SemPosixNamed {
     fn explanation() -> Explanation {
         Explanation {
             summary: "named POSIX semaphore",
-            how: "The waiter makes the semaphore, and each side opens it by its name with sem_open; the notifier calls sem_post, the waiter \
-                  sem_wait. Once open it is the unnamed semaphore in a file under /dev/shm that each side has mapped.",
+            how: "The waiter makes the semaphore, and each side opens it by its name with \
+                sem_open; the notifier calls sem_post, the waiter sem_wait. Once open it is the \
+                unnamed semaphore in a file under /dev/shm that each side has mapped.",
             kernel: KERNEL,
             limits: LIMITS,
             sources: &["sem_overview(7), sem_open(3)", "glibc sysdeps/pthread/sem_open.c"],

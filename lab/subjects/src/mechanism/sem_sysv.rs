@@ -55,14 +55,16 @@ impl Mechanism for SemSysv {
     fn explanation() -> Explanation {
         Explanation {
             summary: "System V semaphore set of one semaphore",
-            how: "The waiter makes a set of one semaphore with semget, the notifier finds it by its key. The notifier adds one with semop, the waiter subtracts one, \
-                  which waits while the value is zero. Each direction has a set of its own.",
-            kernel: "Every semop is a system call, waiter or not: look the set up, check permissions, lock the set or \
-                     the one semaphore, apply the operation, walk the list of those who wait for it and wake whom it \
-                     satisfies.",
-            limits: "The limits are in /proc/sys/kernel/sem; the last one, sets on the system, is 32000 on current \
-                     kernels and 128 on old images. A value reaches 32767. Sets outlive their users and are seen by \
-                     all in the same IPC namespace. The timed wait is semtimedop(2).",
+            how: "The waiter makes a set of one semaphore with semget, the notifier finds it by \
+                its key. The notifier adds one with semop, the waiter subtracts one, which waits \
+                while the value is zero. Each direction has a set of its own.",
+            kernel: "Every semop is a system call, waiter or not: look the set up, check \
+                permissions, lock the set or the one semaphore, apply the operation, walk the list \
+                of those who wait for it and wake whom it satisfies.",
+            limits: "The limits are in /proc/sys/kernel/sem; the last one, sets on the system, is \
+                32000 on current kernels and 128 on old images. A value reaches 32767. Sets \
+                outlive their users and are seen by all in the same IPC namespace. The timed wait \
+                is semtimedop(2).",
             sources: &[
                 "semop(2), semget(2), proc_sys_kernel(5)",
                 "Linux ipc/sem.c",

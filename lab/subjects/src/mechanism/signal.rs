@@ -38,8 +38,9 @@ pub struct SignalNotifier {
 macro_rules! queued_signals {
     ($timed:expr) => {
         concat!(
-            "A real-time signal, since the standard ones do not count: each is queued, up to RLIMIT_SIGPENDING for the \
-             user, beyond which sending fails with EAGAIN. Numbers are few and belong to the whole process. ",
+            "A real-time signal, since the standard ones do not count: each is queued, up to \
+             RLIMIT_SIGPENDING for the user, beyond which sending fails with EAGAIN. Numbers are \
+             few and belong to the whole process. ",
             $timed
         )
     };
@@ -50,8 +51,8 @@ pub(super) use queued_signals;
 macro_rules! by_signal {
     ($how:expr) => {
         concat!(
-            "The notifier sends a real-time signal: sigqueue(3) to another process, tgkill(2) to a thread of its own. \
-             The waiter keeps it blocked and ",
+            "The notifier sends a real-time signal: sigqueue(3) to another process, tgkill(2) to a \
+             thread of its own. The waiter keeps it blocked and ",
             $how
         )
     };

@@ -52,15 +52,16 @@ impl Mechanism for SignalHandler {
         Explanation {
             summary: "signal, taken by a handler during sigsuspend(2)",
             how: by_signal!(
-                "opens the mask only inside sigsuspend(2), which returns once the handler, which counts, has run. \
-                 Mask and sleep change in one call: no signal falls between a look and the sleep."
+                "opens the mask only inside sigsuspend(2), which returns once the handler, which \
+                 counts, has run. Mask and sleep change in one call: no signal falls between a \
+                 look and the sleep."
             ),
-            kernel: "Send: as for every signal; the sleeper is woken. Wait: sleep with the other mask; on the way back \
-                     to user mode build a frame on the stack, run the handler, and return from it with one more system \
-                     call (rt_sigreturn).",
+            kernel: "Send: as for every signal; the sleeper is woken. Wait: sleep with the other \
+                mask; on the way back to user mode build a frame on the stack, run the handler, \
+                and return from it with one more system call (rt_sigreturn).",
             limits: queued_signals!(
-                "The handler may call next to nothing (signal-safety(7)). The timed wait is ppoll(2) on no descriptor \
-                 with the open mask, a look the same with no time."
+                "The handler may call next to nothing (signal-safety(7)). The timed wait is \
+                 ppoll(2) on no descriptor with the open mask, a look the same with no time."
             ),
             sources: &[
                 "sigsuspend(2), sigaction(2), signal(7), signal-safety(7)",

@@ -39,11 +39,12 @@ impl Mechanism for SignalSignalfd {
         Explanation {
             summary: "signal, read from a signalfd",
             how: by_signal!("reads one struct signalfd_siginfo from a signalfd."),
-            kernel: "Send: as for every signal, and the signalfd's wait queue is woken too. Read: dequeue under the \
-                     signal lock, or sleep on that queue, then copy 128 bytes out.",
+            kernel: "Send: as for every signal, and the signalfd's wait queue is woken too. Read: \
+                dequeue under the signal lock, or sleep on that queue, then copy 128 bytes out.",
             limits: queued_signals!(
-                "Who reads takes the signals of the reading thread and its process, whoever made the descriptor. The \
-                 timed wait is ppoll(2) before the read, a look the same with no time."
+                "Who reads takes the signals of the reading thread and its process, whoever made \
+                 the descriptor. The timed wait is ppoll(2) before the read, a look the same with \
+                 no time."
             ),
             sources: &["signalfd(2), sigqueue(3), tgkill(2)", "Linux fs/signalfd.c"],
         }

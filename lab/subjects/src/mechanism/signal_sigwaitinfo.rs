@@ -29,9 +29,9 @@ impl Mechanism for SignalSigwaitinfo {
         Explanation {
             summary: "signal, taken with sigwaitinfo(2)",
             how: by_signal!("takes it with sigwaitinfo(2); no handler runs."),
-            kernel: "Send: find the task, check permissions, allocate a queue entry, append it under the signal lock, \
-                     wake the task if it waits for this signal. Wait: dequeue if there is one, else sleep; the \
-                     signal's data are copied out.",
+            kernel: "Send: find the task, check permissions, allocate a queue entry, append it \
+                under the signal lock, wake the task if it waits for this signal. Wait: dequeue if \
+                there is one, else sleep; the signal's data are copied out.",
             limits: queued_signals!("The timed wait is sigtimedwait(2), a look the same with no time."),
             sources: &[
                 "sigwaitinfo(2), sigqueue(3), tgkill(2), signal(7)",

@@ -13,8 +13,8 @@ use super::{OpenError, Unavailable};
 /// The end of every socket mechanism's limits.
 macro_rules! timed_by_ppoll {
     () => {
-        "The timed wait is ppoll(2) before the read: SO_RCVTIMEO counts in scheduler ticks of 1 to 10 ms and cannot \
-         express 100 µs. A look is recv(2) with MSG_DONTWAIT."
+        "The timed wait is ppoll(2) before the read: SO_RCVTIMEO counts in scheduler ticks of 1 to \
+         10 ms and cannot express 100 µs. A look is recv(2) with MSG_DONTWAIT."
     };
 }
 pub(super) use timed_by_ppoll;

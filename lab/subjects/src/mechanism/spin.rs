@@ -27,10 +27,13 @@ impl Mechanism for Spin {
     fn explanation() -> Explanation {
         Explanation {
             summary: "spin on a shared word",
-            how: "The notifier stores the next number in a word of shared memory; the waiter loads it until it changes.",
-            kernel: "Nothing. The cache line moves from the writer's core to the reader's: two coherence messages a hop.",
-            limits: "Keeps a whole core busy while waiting; on one shared core the waiter holds up its notifier until the \
-                     scheduler intervenes, a time slice later. The timed wait reads the clock at every look.",
+            how: "The notifier stores the next number in a word of shared memory; the waiter loads \
+                it until it changes.",
+            kernel: "Nothing. The cache line moves from the writer's core to the reader's: two \
+                coherence messages a hop.",
+            limits: "Keeps a whole core busy while waiting; on one shared core the waiter holds up \
+                its notifier until the scheduler intervenes, a time slice later. The timed wait \
+                reads the clock at every look.",
             sources: &[
                 "Intel SDM vol. 3A §10.4, cache coherence",
                 "core-to-core-latency, c2clat: the bare form of this test",

@@ -26,12 +26,13 @@ impl Mechanism for Tcp {
     fn explanation() -> Explanation {
         Explanation {
             summary: "TCP over loopback, one byte a notification, TCP_NODELAY",
-            how: "A connection over 127.0.0.1 with TCP_NODELAY. The notifier writes one byte, the waiter blocks in \
-                  read(2) for one byte. Each direction has a connection of its own, so that no answer carries the \
-                  acknowledgement.",
-            kernel: "Write: build a segment, pass it down through IP to the loopback device, which queues it on this \
-                     CPU's backlog; the receive softirq runs it up through IP and TCP, usually before the write \
-                     returns, and wakes the reader. Acknowledgements go the same way back.",
+            how: "A connection over 127.0.0.1 with TCP_NODELAY. The notifier writes one byte, the \
+                waiter blocks in read(2) for one byte. Each direction has a connection of its own, \
+                so that no answer carries the acknowledgement.",
+            kernel: "Write: build a segment, pass it down through IP to the loopback device, which \
+                queues it on this CPU's backlog; the receive softirq runs it up through IP and \
+                TCP, usually before the write returns, and wakes the reader. Acknowledgements go \
+                the same way back.",
             limits: concat!("The notifier pays for the receiving stack as well. ", timed_by_ppoll!()),
             sources: &[
                 "tcp(7), ip(7)",

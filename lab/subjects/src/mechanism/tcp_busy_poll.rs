@@ -27,8 +27,8 @@ impl Mechanism for TcpBusyPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "TCP over loopback with SO_BUSY_POLL",
-            how: "As tcp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds nothing asks the \
-                  device's receive queue for that long before it sleeps.",
+            how: "As tcp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
+                nothing asks the device's receive queue for that long before it sleeps.",
             kernel: KERNEL,
             limits: LIMITS,
             sources: SOURCES,

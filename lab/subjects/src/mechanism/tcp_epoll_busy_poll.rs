@@ -62,8 +62,8 @@ impl Mechanism for TcpEpollBusyPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "TCP over loopback in an epoll set with busy polling (EPIOCSPARAMS)",
-            how: "As tcp; the waiter sleeps in epoll_wait(2) on a set that was told to poll device queues for 50 µs first, and then \
-                  reads.",
+            how: "As tcp; the waiter sleeps in epoll_wait(2) on a set that was told to poll device \
+                queues for 50 µs first, and then reads.",
             kernel: busy_poll::KERNEL,
             limits: busy_poll::LIMITS,
             sources: &["ioctl_eventpoll(2), EPIOCSPARAMS (Linux 6.9)", "Linux fs/eventpoll.c, ep_busy_loop"],

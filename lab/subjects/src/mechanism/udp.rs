@@ -29,13 +29,16 @@ impl Mechanism for Udp {
     fn explanation() -> Explanation {
         Explanation {
             summary: "UDP over loopback, datagrams of four bytes that carry their number",
-            how: "Two sockets on 127.0.0.1, each connected to the other. The notifier writes one datagram of four \
-                  bytes, its number, and the waiter blocks in read(2) for it. Each direction has a pair of its own.",
-            kernel: "As TCP over loopback without connection, ordering and acknowledgement: the datagram goes through \
-                     this CPU's backlog and the receive softirq into the receiver's queue, and wakes the reader.",
+            how: "Two sockets on 127.0.0.1, each connected to the other. The notifier writes one \
+                datagram of four bytes, its number, and the waiter blocks in read(2) for it. Each \
+                direction has a pair of its own.",
+            kernel: "As TCP over loopback without connection, ordering and acknowledgement: the \
+                datagram goes through this CPU's backlog and the receive softirq into the \
+                receiver's queue, and wakes the reader.",
             limits: concat!(
-                "A datagram that finds the receive buffer (net.core.rmem_default) full is dropped without a word. The \
-                 numbers in those that come tell which: it is counted as lost, and no other is taken for it. ",
+                "A datagram that finds the receive buffer (net.core.rmem_default) full is dropped \
+                 without a word. The numbers in those that come tell which: it is counted as lost, \
+                 and no other is taken for it. ",
                 timed_by_ppoll!()
             ),
             sources: &["udp(7)", "Linux net/ipv4/udp.c; net/core/dev.c, process_backlog"],

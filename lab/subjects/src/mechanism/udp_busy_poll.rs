@@ -30,8 +30,8 @@ impl Mechanism for UdpBusyPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "UDP over loopback with SO_BUSY_POLL",
-            how: "As udp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds nothing asks the \
-                  device's receive queue for that long before it sleeps.",
+            how: "As udp, with SO_BUSY_POLL set to 50 µs on the reading socket: a read that finds \
+                nothing asks the device's receive queue for that long before it sleeps.",
             kernel: KERNEL,
             limits: LIMITS,
             sources: SOURCES,

@@ -40,16 +40,18 @@ impl Mechanism for UdpVeth {
     fn explanation() -> Explanation {
         Explanation {
             summary: "UDP over a veth pair between two network namespaces",
-            how: "As udp, between two namespaces that a veth pair joins; both are made for the link and go with its sockets. The \
-                  notifier writes one datagram of four bytes, its number, and the waiter blocks in read(2) for it.",
-            kernel: "The sending end puts the packet into the receiving end's ring and schedules that end's NAPI instance, which \
-                     takes it out in the receive softirq of the notifier's CPU, gives it to UDP and wakes the reader. This is so \
-                     because the receiving end has GRO on and the sending end TSO off; else it would be the CPU's backlog, as on \
-                     loopback.",
+            how: "As udp, between two namespaces that a veth pair joins; both are made for the \
+                link and go with its sockets. The notifier writes one datagram of four bytes, its \
+                number, and the waiter blocks in read(2) for it.",
+            kernel: "The sending end puts the packet into the receiving end's ring and schedules \
+                that end's NAPI instance, which takes it out in the receive softirq of the \
+                notifier's CPU, gives it to UDP and wakes the reader. This is so because the \
+                receiving end has GRO on and the sending end TSO off; else it would be the CPU's \
+                backlog, as on loopback.",
             limits: concat!(
                 of_a_pair!(),
-                "A datagram that finds the receive buffer (net.core.rmem_default) or the ring of 256 packets full is dropped \
-                 without a word, and counted as lost by its number. ",
+                "A datagram that finds the receive buffer (net.core.rmem_default) or the ring of \
+                 256 packets full is dropped without a word, and counted as lost by its number. ",
                 timed_by_ppoll!()
             ),
             sources: &[

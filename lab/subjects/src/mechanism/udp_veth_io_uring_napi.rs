@@ -78,21 +78,26 @@ impl Mechanism for UdpVethIoUringNapi {
 
     fn explanation() -> Explanation {
         Explanation {
-            summary: "UDP over a veth pair, read by an io_uring that polls the device first (IORING_REGISTER_NAPI)",
-            how: "As udp-veth-io-uring. The ring was told to poll for 50 µs the device queues of the sockets it waits for, before it \
-                  sleeps.",
-            kernel: "The ring notes the NAPI instance by which the socket's last packet came. A waiter in io_uring_enter(2) runs that \
-                     instance itself, on its own CPU: while it does, the notifier's call leaves the packet in the device's ring and is \
-                     done, and the waiter takes it through UDP. If nothing comes in time, the waiter sleeps, and the next packet comes as without.",
+            summary: "UDP over a veth pair, read by an io_uring that polls the device first \
+                (IORING_REGISTER_NAPI)",
+            how: "As udp-veth-io-uring. The ring was told to poll for 50 µs the device queues of \
+                the sockets it waits for, before it sleeps.",
+            kernel: "The ring notes the NAPI instance by which the socket's last packet came. A \
+                waiter in io_uring_enter(2) runs that instance itself, on its own CPU: while it \
+                does, the notifier's call leaves the packet in the device's ring and is done, and \
+                the waiter takes it through UDP. If nothing comes in time, the waiter sleeps, and \
+                the next packet comes as without.",
             limits: concat!(
                 of_a_pair!(),
-                "Linux 6.9. Drops as udp-veth. Keeps a CPU busy for as long as it polls; on a CPU that both sides share, the notifier waits for the end of it. \
-                 Listed as unavailable where the socket's packets come through no queue that can be polled (SO_INCOMING_NAPI_ID is 0). A \
-                 look polls nothing."
+                "Linux 6.9. Drops as udp-veth. Keeps a CPU busy for as long as it polls; on a CPU \
+                 that both sides share, the notifier waits for the end of it. Listed as \
+                 unavailable where the socket's packets come through no queue that can be polled \
+                 (SO_INCOMING_NAPI_ID is 0). A look polls nothing."
             ),
             sources: &[
                 "io_uring_register_napi(3), socket(7)",
-                "Linux io_uring/napi.c, io_napi_busy_loop; net/core/dev.c, __napi_busy_loop; drivers/net/veth.c, veth_poll",
+                "Linux io_uring/napi.c, io_napi_busy_loop; net/core/dev.c, __napi_busy_loop; \
+                 drivers/net/veth.c, veth_poll",
             ],
         }
     }
@@ -102,8 +107,8 @@ impl Mechanism for UdpVethIoUringNapi {
         match veth::udp_pair().and_then(|ends| has_queue(&ends)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Unavailable::because(
-                "packets over the veth pair come through no queue that can be polled (SO_INCOMING_NAPI_ID is 0): the ring \
-                 would sleep as without IORING_REGISTER_NAPI",
+                "packets over the veth pair come through no queue that can be polled \
+                 (SO_INCOMING_NAPI_ID is 0): the ring would sleep as without IORING_REGISTER_NAPI",
             )),
             Err(error) => Err(Unavailable::because(error.to_string())),
         }

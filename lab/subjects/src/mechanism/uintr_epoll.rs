@@ -38,15 +38,18 @@ impl Mechanism for UintrEpoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "SENDUIPI to a vector in an epoll set, then read",
-            how: "The vector belongs to a receiver without a handler (UINTR_POLLED), and its descriptor is what an eventfd \
-                  is, but that the notifier rings it with SENDUIPI. The waiter sleeps in epoll_wait(2) on a set that holds \
-                  it, level triggered, and reads it, which takes the count.",
-            kernel: "While somebody may be queued the receiver is armed: SENDUIPI interrupts the CPU where it was armed, whose \
-                     handler counts the request and queues an irq_work, and that wakes the queue, outside of whatever the \
-                     interrupt met. From there on as an eventfd.",
-            limits: "For a sleeper it is dearer than an eventfd in instructions (uintr/driver/README.md), by its second \
-                     step out of the interrupt; what it saves is the sender's system call. A count is of what was noticed: \
-                     posts that meet before anybody looks are one.",
+            how: "The vector belongs to a receiver without a handler (UINTR_POLLED), and its \
+                descriptor is what an eventfd is, but that the notifier rings it with SENDUIPI. \
+                The waiter sleeps in epoll_wait(2) on a set that holds it, level triggered, and \
+                reads it, which takes the count.",
+            kernel: "While somebody may be queued the receiver is armed: SENDUIPI interrupts the \
+                CPU where it was armed, whose handler counts the request and queues an irq_work, \
+                and that wakes the queue, outside of whatever the interrupt met. From there on as \
+                an eventfd.",
+            limits: "For a sleeper it is dearer than an eventfd in instructions \
+                (uintr/driver/README.md), by its second step out of the interrupt; what it saves \
+                is the sender's system call. A count is of what was noticed: posts that meet \
+                before anybody looks are one.",
             sources: &[
                 "uintr/driver/README.md, Receivers without a handler; uintr/driver/poll.c",
                 "uintr/model/src/model/polled.rs",

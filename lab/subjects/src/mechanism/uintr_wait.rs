@@ -26,16 +26,17 @@ impl Mechanism for UintrWait {
     fn explanation() -> Explanation {
         Explanation {
             summary: "SENDUIPI to a receiver that sleeps in UINTR_WAIT",
-            how: "The waiter keeps its interrupts masked (CLUI), opens the mask for a moment (STUI), in which its handler \
-                  notes what is pending, and, if nothing was, sleeps in UINTR_WAIT, an ioctl of the driver's. The notifier \
-                  sends with SENDUIPI, always.",
-            kernel: "The driver lets a sleeper's notifications go to an ordinary vector of the CPU it slept on: that \
-                     interrupt enters the kernel, finds the sleeper on the CPU's list and wakes it as any sleeper is \
-                     woken. The notifier makes no system call; the wake-up costs the scheduler what it costs \
-                     whoever rings.",
-            limits: "A blocked receiver costs a wake-up by the scheduler, whatever rings. The interrupt goes to the CPU \
-                     where the receiver slept, whoever runs there by then. A vector is one bit. The timed wait is \
-                     UINTR_WAIT's own deadline; a signal ends it, and it is entered again.",
+            how: "The waiter keeps its interrupts masked (CLUI), opens the mask for a moment \
+                (STUI), in which its handler notes what is pending, and, if nothing was, sleeps in \
+                UINTR_WAIT, an ioctl of the driver's. The notifier sends with SENDUIPI, always.",
+            kernel: "The driver lets a sleeper's notifications go to an ordinary vector of the CPU \
+                it slept on: that interrupt enters the kernel, finds the sleeper on the CPU's list \
+                and wakes it as any sleeper is woken. The notifier makes no system call; the \
+                wake-up costs the scheduler what it costs whoever rings.",
+            limits: "A blocked receiver costs a wake-up by the scheduler, whatever rings. The \
+                interrupt goes to the CPU where the receiver slept, whoever runs there by then. A \
+                vector is one bit. The timed wait is UINTR_WAIT's own deadline; a signal ends it, \
+                and it is entered again.",
             sources: &[
                 "uintr/driver/README.md; uintr/driver/include/linux/uintr.h, UINTR_WAIT",
                 "Intel SDM vol. 3A, User Interrupts",

@@ -30,7 +30,8 @@ impl Ring {
             OpenError::with_cure(
                 "io_uring_setup",
                 error,
-                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile must allow io_uring",
+                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile \
+                 must allow io_uring",
             )
         })
     }

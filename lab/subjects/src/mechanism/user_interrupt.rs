@@ -29,7 +29,8 @@ pub struct ByHardware;
 
 impl Means for ByHardware {
     const BACKEND: Backend = Backend::Hardware;
-    const CURE: &'static str = "a CPU with user interrupts and the driver of uintr/driver have it; `doorbell vm run --accel uintr --driver` has both";
+    const CURE: &'static str = "a CPU with user interrupts and the driver of uintr/driver have it; \
+        `doorbell vm run --accel uintr --driver` has both";
 }
 
 /// The same calls, by signals, shared memory and sockets.

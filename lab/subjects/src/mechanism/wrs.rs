@@ -74,13 +74,16 @@ impl Mechanism for Wrs {
     fn explanation() -> Explanation {
         Explanation {
             summary: "wrs.sto on a reserved shared word (RISC-V Zawrs)",
-            how: "The waiter loads the word with a reservation (lr.w), and if it is the one seen last its hart stalls with wrs.sto until \
-                  the reservation is lost to a store of the notifier's, an interrupt is pending, or a short time of the hart's own \
-                  choosing is over; then it looks again. The notifier only stores the next number.",
-            kernel: "Nothing: all of it runs in user mode. Linux waits for its own locks with wrs.nto, which has no time-out of its own: \
-                     here a timed wait must look at the clock, so it is the one that has.",
-            limits: "The waiter keeps its CPU from other tasks, but its hart takes less power than spinning. Told by the kernel since \
-                     6.11 (riscv_hwprobe). An emulator may make nothing of the stall. The timed wait looks at the clock after each.",
+            how: "The waiter loads the word with a reservation (lr.w), and if it is the one seen \
+                last its hart stalls with wrs.sto until the reservation is lost to a store of the \
+                notifier's, an interrupt is pending, or a short time of the hart's own choosing is \
+                over; then it looks again. The notifier only stores the next number.",
+            kernel: "Nothing: all of it runs in user mode. Linux waits for its own locks with \
+                wrs.nto, which has no time-out of its own: here a timed wait must look at the \
+                clock, so it is the one that has.",
+            limits: "The waiter keeps its CPU from other tasks, but its hart takes less power than \
+                spinning. Told by the kernel since 6.11 (riscv_hwprobe). An emulator may make \
+                nothing of the stall. The timed wait looks at the clock after each.",
             sources: &[
                 "RISC-V Wait-on-Reservation-Set (Zawrs) extension, 1.01",
                 "Linux arch/riscv/include/asm/cmpxchg.h, __cmpwait; Documentation/arch/riscv/hwprobe.rst",
@@ -93,10 +96,12 @@ impl Mechanism for Wrs {
         match has_zawrs() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Unavailable::because(
-                "riscv_hwprobe shows no Zawrs on every hart here (kernel 6.11 began to): wrs.sto might be an invalid instruction",
+                "riscv_hwprobe shows no Zawrs on every hart here (kernel 6.11 began to): wrs.sto \
+                 might be an invalid instruction",
             )),
             Err(error) => Err(Unavailable::because(format!(
-                "whether the harts have Zawrs cannot be asked: riscv_hwprobe says {error} (kernel 6.4 brought it)"
+                "whether the harts have Zawrs cannot be asked: riscv_hwprobe says {error} (kernel \
+                 6.4 brought it)"
             ))),
         }
     }

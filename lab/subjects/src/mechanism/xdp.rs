@@ -80,18 +80,24 @@ impl Mechanism for Xdp {
     fn explanation() -> Explanation {
         Explanation {
             summary: "AF_XDP over a veth pair: frames from ring to ring, waited for with poll(2)",
-            how: "A veth pair joins two namespaces, both made for the link. Either side has an AF_XDP socket on its end, with memory \
-                  and rings of its own. The notifier writes a frame with its number, puts it into its ring and calls sendto(2); the \
-                  waiter looks into its ring, and sleeps in poll(2) while that is empty. With `--wait spin` it only looks, in user mode.",
-            kernel: "sendto copies the frame into a packet and gives it to the device (copy mode: a veth end cannot send from \
-                     a program's memory). The receiving end's NAPI instance, in the softirq of the notifier's CPU, runs a program \
-                     of 14 instructions, which hands frames of one kind (88b5) to the waiter's socket. The frame is copied into the \
-                     waiter's memory, its ring advanced, and the sleeper woken. No protocol sees it.",
+            how: "A veth pair joins two namespaces, both made for the link. Either side has an \
+                AF_XDP socket on its end, with memory and rings of its own. The notifier writes a \
+                frame with its number, puts it into its ring and calls sendto(2); the waiter looks \
+                into its ring, and sleeps in poll(2) while that is empty. With `--wait spin` it \
+                only looks, in user mode.",
+            kernel: "sendto copies the frame into a packet and gives it to the device (copy mode: \
+                a veth end cannot send from a program's memory). The receiving end's NAPI \
+                instance, in the softirq of the notifier's CPU, runs a program of 14 instructions, \
+                which hands frames of one kind (88b5) to the waiter's socket. The frame is copied \
+                into the waiter's memory, its ring advanced, and the sleeper woken. No protocol \
+                sees it.",
             limits: concat!(
                 of_a_pair!(),
-                "Also CAP_NET_RAW for the sockets and CAP_BPF for the program (Linux 5.9: bpf links for XDP). One notifier a link. \
-                 512 frames may wait; further ones are dropped, and counted as lost by their numbers. On a network card whose driver \
-                 copies nothing the cost is another: what is measured is the path of copies. The timed wait is ppoll(2)'s."
+                "Also CAP_NET_RAW for the sockets and CAP_BPF for the program (Linux 5.9: bpf \
+                 links for XDP). One notifier a link. 512 frames may wait; further ones are \
+                 dropped, and counted as lost by their numbers. On a network card whose driver \
+                 copies nothing the cost is another: what is measured is the path of copies. The \
+                 timed wait is ppoll(2)'s."
             ),
             sources: &[
                 "bpf(2), veth(4)",

@@ -36,8 +36,9 @@ impl Operation for CacheLink {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "bare cache-line ping-pong: the limit of what spinning can reach",
-            how: "Each side spins on a word that the other writes; a thousand rounds stand between two clock readings \
-                  and nothing else does, no sequence number, no step, no histogram.",
+            how: "Each side spins on a word that the other writes; a thousand rounds stand between \
+                two clock readings and nothing else does, no sequence number, no step, no \
+                histogram.",
             kernel: "Nothing. Two cache lines move between two cores, once each per round.",
             limits: "Needs two cores; on one, a round lasts two time slices.",
             sources: &["c2clat and core-to-core-latency time the same exchange"],

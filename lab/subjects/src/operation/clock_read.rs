@@ -24,8 +24,9 @@ impl Operation for ClockRead {
         Explanation {
             summary: "clock_gettime(CLOCK_MONOTONIC) through the vDSO",
             how: "Reads the monotonic clock in a loop.",
-            kernel: "Nothing where the clock source is the time-stamp counter: the vDSO computes in user mode. With \
-                     another clock source each reading is a system call, and this row is as dear as `getppid`.",
+            kernel: "Nothing where the clock source is the time-stamp counter: the vDSO computes \
+                in user mode. With another clock source each reading is a system call, and this \
+                row is as dear as `getppid`.",
             limits: "Percentiles are those of batch averages.",
             sources: &["vdso(7)", "/sys/devices/system/clocksource/clocksource0/current_clocksource"],
         }

@@ -25,11 +25,12 @@ impl Operation for Context1 {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of UnixBench context1: a checked 8-byte counter through two pipes",
-            how: "Each side writes its counter into one pipe, reads the other's from the other pipe and compares. A \
-                  difference ends the trial.",
+            how: "Each side writes its counter into one pipe, reads the other's from the other \
+                pipe and compares. A difference ends the trial.",
             kernel: "As switch-pipe.",
-            limits: "UnixBench prints loops per second, one loop being a round trip of two switches; it pins nobody, \
-                     so its figure is that of one core or of two as the scheduler pleases.",
+            limits: "UnixBench prints loops per second, one loop being a round trip of two \
+                switches; it pins nobody, so its figure is that of one core or of two as the \
+                scheduler pleases.",
             sources: &["byte-unixbench, pgms/context1.c"],
         }
     }

@@ -32,10 +32,11 @@ impl Operation for EchoTcp {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of sockperf ping-pong --tcp: 14 bytes there and back over one connection",
-            how: "Each side writes 14 bytes into one connection over 127.0.0.1 with TCP_NODELAY and reads 14 from it.",
-            kernel: "The answer carries the acknowledgement of the question. The mechanism tcp has a connection for each \
-                     direction, as every mechanism has a line for each: there acknowledgements travel alone, and a round \
-                     trip costs more.",
+            how: "Each side writes 14 bytes into one connection over 127.0.0.1 with TCP_NODELAY \
+                and reads 14 from it.",
+            kernel: "The answer carries the acknowledgement of the question. The mechanism tcp has \
+                a connection for each direction, as every mechanism has a line for each: there \
+                acknowledgements travel alone, and a round trip costs more.",
             limits: "sockperf prints half a round trip unless given --full-rtt.",
             sources: &["sockperf 3.7, client.cpp", "tcp(7)"],
         }

@@ -41,11 +41,13 @@ impl Operation for FutexWakeAll {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of perf bench futex wake: one thread wakes many, one at a time",
-            how: "--batch threads, spread over the CPUs, sleep on one private futex for 100 ms; then FUTEX_WAKE for one, \
-                  over and over until all were woken. A woken thread ends at once.",
-            kernel: "Each wake-up unqueues one waiter and puts it on its CPU's run queue; the waker may be preempted by whom \
-                     it woke, and by threads that end.",
-            limits: "The sender's time alone: when the woken threads run is not looked at. Run it unpinned, as the tool.",
+            how: "--batch threads, spread over the CPUs, sleep on one private futex for 100 ms; \
+                then FUTEX_WAKE for one, over and over until all were woken. A woken thread ends \
+                at once.",
+            kernel: "Each wake-up unqueues one waiter and puts it on its CPU's run queue; the \
+                waker may be preempted by whom it woke, and by threads that end.",
+            limits: "The sender's time alone: when the woken threads run is not looked at. Run it \
+                unpinned, as the tool.",
             sources: &["Linux tools/perf/bench/futex-wake.c"],
         }
     }

@@ -13,8 +13,8 @@ impl SystemCall for Getppid {
     const EXPLANATION: Explanation = Explanation {
         summary: "system call that does next to nothing: getppid",
         how: "Calls getppid in a loop; the C library does not cache it.",
-        kernel: "Enters the kernel, reads one field of the parent under RCU, returns: the mode switch and what the \
-                 mitigations add to it.",
+        kernel: "Enters the kernel, reads one field of the parent under RCU, returns: the mode \
+            switch and what the mitigations add to it.",
         limits: "Percentiles are those of batch averages: a single call is too short to be timed alone.",
         sources: &["`perf bench syscall basic`", "will-it-scale, getppid1"],
     };

@@ -13,9 +13,10 @@ impl SystemCall for Gettid {
     const EXPLANATION: Explanation = Explanation {
         summary: "system call that does next to nothing: gettid",
         how: "Calls gettid in a loop, by the bare instruction.",
-        kernel: "Enters the kernel, reads the caller's own number, returns. Beside getppid it shows how much of a \
-                 \"bare system call\" is the call chosen.",
-        limits: "Percentiles are those of batch averages. `gettid-syscall` is the same through the C library's syscall().",
+        kernel: "Enters the kernel, reads the caller's own number, returns. Beside getppid it \
+            shows how much of a \"bare system call\" is the call chosen.",
+        limits: "Percentiles are those of batch averages. `gettid-syscall` is the same through the \
+            C library's syscall().",
         sources: &["gettid(2)"],
     };
     #[inline]

@@ -13,8 +13,8 @@ impl SystemCall for GettidSyscall {
     const EXPLANATION: Explanation = Explanation {
         summary: "gettid through the C library's syscall()",
         how: "Calls syscall(SYS_gettid) of the C library in a loop.",
-        kernel: "As gettid. Beside it, it shows what the function takes that moves seven arguments into their registers, looks \
-                 at the result and may set errno.",
+        kernel: "As gettid. Beside it, it shows what the function takes that moves seven arguments \
+            into their registers, looks at the result and may set errno.",
         limits: "Percentiles are those of batch averages.",
         sources: &["syscall(2)", "tsuna/contextswitch, timesyscall"],
     };

@@ -43,12 +43,13 @@ impl Operation for Hackbench {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of hackbench -g 1: 20 senders and 20 receivers, processes, Unix sockets, 100 bytes",
-            how: "Every sender writes --batch messages to every receiver of its group; timed from the signal to start \
-                  until all forty processes have ended.",
+            summary: "the protocol of hackbench -g 1: 20 senders and 20 receivers, processes, Unix \
+                sockets, 100 bytes",
+            how: "Every sender writes --batch messages to every receiver of its group; timed from \
+                the signal to start until all forty processes have ended.",
             kernel: "Mostly the scheduler: forty tasks on few cores, each woken for a handful of messages.",
-            limits: "A throughput, given as time per loop; which task waits for which is left to chance. Run it unpinned, \
-                     as the tool.",
+            limits: "A throughput, given as time per loop; which task waits for which is left to \
+                chance. Run it unpinned, as the tool.",
             sources: &["rt-tests, hackbench.c", "perf bench sched messaging"],
         }
     }

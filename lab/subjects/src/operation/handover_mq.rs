@@ -29,10 +29,11 @@ impl Operation for HandoverMq {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of pmqtest: a message through a POSIX queue, one way",
-            how: "The sender stamps and sends; the receiver, asleep in mq_receive, stamps, sleeps 200 us and answers \
-                  through a second queue, on which the sender waits.",
+            how: "The sender stamps and sends; the receiver, asleep in mq_receive, stamps, sleeps \
+                200 us and answers through a second queue, on which the sender waits.",
             kernel: "A message for a sleeping receiver is handed to it directly, without being queued.",
-            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU.",
+            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins \
+                both sides to one CPU.",
             sources: &["rt-tests, pmqtest.c", "mq_overview(7)"],
         }
     }

@@ -29,11 +29,13 @@ impl Operation for HandoverMutex {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of ptsematest: a pthread mutex from one thread to another, one way",
-            how: "The receiver sleeps in pthread_mutex_lock on a mutex that the sender holds; the sender stamps and \
-                  unlocks; the receiver stamps, sleeps 200 us, and unlocks a second mutex on which the sender waits.",
+            how: "The receiver sleeps in pthread_mutex_lock on a mutex that the sender holds; the \
+                sender stamps and unlocks; the receiver stamps, sleeps 200 us, and unlocks a \
+                second mutex on which the sender waits.",
             kernel: "Unlocking a contended mutex is a FUTEX_WAKE; the woken thread takes it in user mode.",
-            limits: "A thread unlocks what another locked: undefined by POSIX, works with glibc's default mutex. Run it \
-                     with --scheduler fifo and on one core as the tool does; its -a pins both threads to one CPU.",
+            limits: "A thread unlocks what another locked: undefined by POSIX, works with glibc's \
+                default mutex. Run it with --scheduler fifo and on one core as the tool does; its \
+                -a pins both threads to one CPU.",
             sources: &["rt-tests, ptsematest.c (\"test POSIX threads mutex latency\")"],
         }
     }

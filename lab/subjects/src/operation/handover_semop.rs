@@ -33,12 +33,15 @@ impl Operation for HandoverSemop {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of svsematest: a System V semaphore raised by one side, awaited by the other, one way",
-            how: "The sender stamps and raises the first semaphore; the receiver, asleep in semop, stamps, raises the \
-                  second, sleeps 200 us and raises a third, for which the sender waits in turn.",
+            summary: "the protocol of svsematest: a System V semaphore raised by one side, awaited \
+                by the other, one way",
+            how: "The sender stamps and raises the first semaphore; the receiver, asleep in semop, \
+                stamps, raises the second, sleeps 200 us and raises a third, for which the sender \
+                waits in turn.",
             kernel: "semop under the set's lock; the waiter's operation is completed by the waker.",
-            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU. The tool raises \
-                     the first semaphore again where this raises a third, with as many calls.",
+            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins \
+                both sides to one CPU. The tool raises the first semaphore again where this raises \
+                a third, with as many calls.",
             sources: &["rt-tests, svsematest.c"],
         }
     }

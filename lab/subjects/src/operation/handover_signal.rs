@@ -29,9 +29,12 @@ impl Operation for HandoverSignal {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of sigwaittest: a signal awaited by sigwait, one way",
-            how: "The sender stamps and signals; the receiver, asleep in sigwait, stamps, sleeps 200 us and signals back.",
-            kernel: "The signal is queued; a thread that waits for it in sigtimedwait is woken and takes it from the queue.",
-            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins both sides to one CPU.",
+            how: "The sender stamps and signals; the receiver, asleep in sigwait, stamps, sleeps \
+                200 us and signals back.",
+            kernel: "The signal is queued; a thread that waits for it in sigtimedwait is woken and \
+                takes it from the queue.",
+            limits: "Run it with --scheduler fifo and on one core as the tool does; its -a pins \
+                both sides to one CPU.",
             sources: &["rt-tests, sigwaittest.c", "sigwaitinfo(2)"],
         }
     }

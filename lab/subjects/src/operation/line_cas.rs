@@ -40,11 +40,15 @@ impl Operation for LineCas {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of core-to-core-latency: compare-and-swap on one line by two cores in turn",
-            how: "One side swaps PING for PONG, the other PONG for PING, each trying until it succeeds; nothing else is in \
-                  the loop. A sample is the time of a batch of round trips divided by its size.",
-            kernel: "Nothing. Every failed try still fetches the line for writing, so this is a contended line's cost.",
-            limits: "Two cores only: on one, each side would spin out its time slice. The tool prints half a round trip.",
+            summary: "the protocol of core-to-core-latency: compare-and-swap on one line by two \
+                cores in turn",
+            how: "One side swaps PING for PONG, the other PONG for PING, each trying until it \
+                succeeds; nothing else is in the loop. A sample is the time of a batch of round \
+                trips divided by its size.",
+            kernel: "Nothing. Every failed try still fetches the line for writing, so this is a \
+                contended line's cost.",
+            limits: "Two cores only: on one, each side would spin out its time slice. The tool \
+                prints half a round trip.",
             sources: &["core-to-core-latency 1.2.0, bench/cas.rs"],
         }
     }

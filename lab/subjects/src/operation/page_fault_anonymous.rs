@@ -26,10 +26,12 @@ impl Operation for PageFaultAnonymous {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "first write to a page of anonymous memory",
-            how: "Writes one byte to each page of a mapping that is emptied (MADV_DONTNEED, untimed) between batches. \
-                  Huge pages are refused for it, so that every page is a fault.",
-            kernel: "Exception, look-up of the mapping, a cleared page from the allocator, its entry in the page table, \
-                     return. Under nested paging the hypervisor may have its own fault on top.",
+            how: "Writes one byte to each page of a mapping that is emptied (MADV_DONTNEED, \
+                untimed) between batches. Huge pages are refused for it, so that every page is a \
+                fault.",
+            kernel: "Exception, look-up of the mapping, a cleared page from the allocator, its \
+                entry in the page table, return. Under nested paging the hypervisor may have its \
+                own fault on top.",
             limits: "Divided by pages touched; the faults the kernel counted are shown beside it.",
             sources: &["getrusage(2), ru_minflt", "will-it-scale, page_fault1"],
         }

@@ -28,12 +28,13 @@ impl Operation for PageFaultFile {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "first read of a page of a file that is in the page cache",
-            how: "Reads one byte of each page of a mapped file, in order; the mapping is emptied (MADV_DONTNEED, \
-                  untimed) between batches, the pages stay in the cache.",
-            kernel: "Exception, look-up in the page cache, entries in the page table: for up to 16 neighbouring pages \
-                     at once (fault-around), so pages touched and faults taken differ by that factor.",
-            limits: "Per page touched it is what lmbench calls a page fault; per fault counted it is what one costs. \
-                     Both are shown.",
+            how: "Reads one byte of each page of a mapped file, in order; the mapping is emptied \
+                (MADV_DONTNEED, untimed) between batches, the pages stay in the cache.",
+            kernel: "Exception, look-up in the page cache, entries in the page table: for up to 16 \
+                neighbouring pages at once (fault-around), so pages touched and faults taken \
+                differ by that factor.",
+            limits: "Per page touched it is what lmbench calls a page fault; per fault counted it \
+                is what one costs. Both are shown.",
             sources: &["lmbench lat_pagefault", "Linux mm/memory.c, do_fault_around"],
         }
     }

@@ -94,28 +94,34 @@ impl Operation for Preempt {
         let (summary, kernel) = match self {
             Self::UintrTimer => (
                 "a thread that computes is interrupted by its own timer, in user mode, without a signal",
-                "The timer's interrupt posts to the thread as SENDUIPI would; the CPU runs the handler on the way back to user mode.",
+                "The timer's interrupt posts to the thread as SENDUIPI would; the CPU runs the \
+                 handler on the way back to user mode.",
             ),
             Self::SignalTimer => (
                 "a thread that computes is interrupted by its own timer's signal",
-                "The timer's interrupt queues the signal; the way back to user mode builds its frame, and the handler ends by sigreturn.",
+                "The timer's interrupt queues the signal; the way back to user mode builds its \
+                 frame, and the handler ends by sigreturn.",
             ),
             Self::Timerfd => (
                 "a thread that computes is signalled by one that sleeps on a timerfd",
-                "The timer's interrupt wakes the sleeper, which signals: on one core two switches, over two an interrupt of the other core.",
+                "The timer's interrupt wakes the sleeper, which signals: on one core two switches, \
+                 over two an interrupt of the other core.",
             ),
             Self::Watcher => (
                 "a thread that computes is signalled by one that spins on the clock",
-                "The signal interrupts the other core, whose way back to user mode runs the handler. The watcher's core does nothing else.",
+                "The signal interrupts the other core, whose way back to user mode runs the \
+                 handler. The watcher's core does nothing else.",
             ),
         };
         Explanation {
             summary,
-            how: "The thread requests an interrupt in 100 us and reads its clock until the handler has run. Lateness: from the requested time to \
-                  the handler's reading of the clock. Time taken: between the thread's readings before and after the interrupt.",
+            how: "The thread requests an interrupt in 100 us and reads its clock until the handler \
+                has run. Lateness: from the requested time to the handler's reading of the clock. \
+                Time taken: between the thread's readings before and after the interrupt.",
             kernel,
-            limits: "The time taken includes one or two readings of the clock. A user interrupt's timer takes a duration, so that the entry \
-                     into that call counts as lateness. All handlers only read the clock and store it.",
+            limits: "The time taken includes one or two readings of the clock. A user interrupt's \
+                timer takes a duration, so that the entry into that call counts as lateness. All \
+                handlers only read the clock and store it.",
             sources: &["timer_create(2), timerfd_create(2)", "uintr/driver/timer.c; uintr(3)"],
         }
     }

@@ -24,8 +24,8 @@ impl Operation for ReadNothing {
         Explanation {
             summary: "read of 0 bytes from /dev/zero",
             how: "Calls read with an empty buffer in a loop.",
-            kernel: "Enters the kernel, looks up the descriptor, checks access, calls the device's read, returns: what \
-                     a call on a descriptor costs before it does anything.",
+            kernel: "Enters the kernel, looks up the descriptor, checks access, calls the device's \
+                read, returns: what a call on a descriptor costs before it does anything.",
             limits: "Percentiles are those of batch averages.",
             sources: &["lmbench lat_syscall read, which reads one byte of the same device"],
         }

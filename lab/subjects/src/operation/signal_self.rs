@@ -30,9 +30,11 @@ impl Operation for SignalSelf {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "signal to the calling thread, through a handler",
-            how: "tgkill(SIGUSR1) to itself in a loop; the handler counts, and the count must equal the signals sent.",
-            kernel: "Queues the signal, finds it pending on the way back to user mode, builds a frame on the stack, \
-                     runs the handler, and comes back through sigreturn: three kernel entries' worth of work.",
+            how: "tgkill(SIGUSR1) to itself in a loop; the handler counts, and the count must \
+                equal the signals sent.",
+            kernel: "Queues the signal, finds it pending on the way back to user mode, builds a \
+                frame on the stack, runs the handler, and comes back through sigreturn: three \
+                kernel entries' worth of work.",
             limits: "Percentiles are those of batch averages.",
             sources: &["signal(7), sigreturn(2)", "lmbench lat_sig catch"],
         }

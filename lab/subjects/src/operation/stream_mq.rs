@@ -28,9 +28,12 @@ impl Operation for StreamMq {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of stress-ng --switch mq: messages one way through a queue that holds one",
-            how: "One side sends messages of 8 bytes into a POSIX queue of one place, the other, which is timed, receives them.",
-            kernel: "A send into the full queue sleeps; a receive takes the message and lets the sleeping sender put its own.",
-            limits: "stress-ng calls a message one switch; how many the kernel makes of it depends on who runs ahead.",
+            how: "One side sends messages of 8 bytes into a POSIX queue of one place, the other, \
+                which is timed, receives them.",
+            kernel: "A send into the full queue sleeps; a receive takes the message and lets the \
+                sleeping sender put its own.",
+            limits: "stress-ng calls a message one switch; how many the kernel makes of it depends \
+                on who runs ahead.",
             sources: &["stress-ng, stress-switch.c"],
         }
     }

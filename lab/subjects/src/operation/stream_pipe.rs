@@ -31,8 +31,11 @@ impl Operation for StreamPipe {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of stress-ng --switch pipe: bytes one way through a pipe that holds one",
-            how: "One side writes single bytes into a pipe in packet mode cut down to one page, the other reads them: a packet fills the page, so each write waits for the read before it.",
-            kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader sleeps while it is empty.",
+            how: "One side writes single bytes into a pipe in packet mode cut down to one page, \
+                the other reads them: a packet fills the page, so each write waits for the read \
+                before it.",
+            kernel: "A write into a full pipe sleeps until the reader has emptied it; the reader \
+                sleeps while it is empty.",
             limits: "stress-ng calls a write one switch; on one core the kernel makes up to two of it.",
             sources: &["stress-ng, stress-switch.c"],
         }

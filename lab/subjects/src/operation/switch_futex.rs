@@ -27,11 +27,12 @@ impl Operation for SwitchFutex {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "switch by futex: one wake-up there, one back",
-            how: "Each side counts up a word, wakes the other on it, and sleeps on the other's word; threads use the \
-                  private key. A round is there and back.",
-            kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and schedules away.",
-            limits: "A round is two switches and four calls; the figure per switch is the window divided by the \
-                     switches counted, calls included.",
+            how: "Each side counts up a word, wakes the other on it, and sleeps on the other's \
+                word; threads use the private key. A round is there and back.",
+            kernel: "FUTEX_WAKE moves the sleeper to a run queue; FUTEX_WAIT compares, queues and \
+                schedules away.",
+            limits: "A round is two switches and four calls; the figure per switch is the window \
+                divided by the switches counted, calls included.",
             sources: &["futex(2)", "Linux kernel/futex/waitwake.c"],
         }
     }

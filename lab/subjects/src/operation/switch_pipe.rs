@@ -23,12 +23,14 @@ impl Operation for SwitchPipe {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "switch by two pipes, a 4-byte integer there and back",
-            how: "Each side writes an integer into one pipe and reads one from the other. A round is there and back.",
-            kernel: "write copies into the pipe's page and wakes the reader; read on an empty pipe sleeps. On one core \
-                     the wake-up takes effect when the writer sleeps in its own read, or at once if the scheduler lets \
-                     the woken task preempt; on two cores it is an interrupt and an exit from idle.",
-            limits: "A round is two switches and four calls; the figure per switch is the window divided by the \
-                     switches counted, calls included.",
+            how: "Each side writes an integer into one pipe and reads one from the other. A round \
+                is there and back.",
+            kernel: "write copies into the pipe's page and wakes the reader; read on an empty pipe \
+                sleeps. On one core the wake-up takes effect when the writer sleeps in its own \
+                read, or at once if the scheduler lets the woken task preempt; on two cores it is \
+                an interrupt and an exit from idle.",
+            limits: "A round is two switches and four calls; the figure per switch is the window \
+                divided by the switches counted, calls included.",
             sources: &["`perf bench sched pipe`", "pipe(7)"],
         }
     }

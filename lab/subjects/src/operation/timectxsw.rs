@@ -35,13 +35,15 @@ impl Operation for Timectxsw {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of timectxsw (threads: timetctxsw; working set: timectxswws)",
-            how: "One shared futex word holds A or B. A side stores its value, wakes until somebody was woken, yields, \
-                  and waits on the other's value until a wait succeeds; every call that did not do is followed by \
-                  sched_yield and tried again. With --working-set both sides write the same memory each time.",
+            how: "One shared futex word holds A or B. A side stores its value, wakes until \
+                somebody was woken, yields, and waits on the other's value until a wait succeeds; \
+                every call that did not do is followed by sched_yield and tried again. With \
+                --working-set both sides write the same memory each time.",
             kernel: "A mixture of wake-ups, sleeps and yields whose proportion depends on timing.",
-            limits: "The tool divides its time by four switches a loop. The kernel made six in one published count, ten \
-                     in another, two on two cores: both quotients are shown, the tool's and the counted one. The tool \
-                     subtracts two working-set writes a loop; the row `touch` shows what one costs alone.",
+            limits: "The tool divides its time by four switches a loop. The kernel made six in one \
+                published count, ten in another, two on two cores: both quotients are shown, the \
+                tool's and the counted one. The tool subtracts two working-set writes a loop; the \
+                row `touch` shows what one costs alone.",
             sources: &["tsuna/contextswitch, timectxsw.c, timetctxsw.c, timectxswws.c; issue 3 there"],
         }
     }

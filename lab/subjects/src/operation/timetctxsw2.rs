@@ -27,10 +27,12 @@ impl Operation for Timetctxsw2 {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "the protocol of timetctxsw2: two threads that yield",
-            how: "As switch-yield between threads; the tool asks for SCHED_FIFO and goes on without if refused.",
+            how: "As switch-yield between threads; the tool asks for SCHED_FIFO and goes on \
+                without if refused.",
             kernel: "As switch-yield.",
-            limits: "The tool divides by four switches per loop of one thread. On one core there are two; on two cores \
-                     hardly any: it then prints a \"switch\" of 200 ns made of none.",
+            limits: "The tool divides by four switches per loop of one thread. On one core there \
+                are two; on two cores hardly any: it then prints a \"switch\" of 200 ns made of \
+                none.",
             sources: &["tsuna/contextswitch, timetctxsw2.c"],
         }
     }

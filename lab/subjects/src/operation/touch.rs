@@ -24,10 +24,12 @@ impl Operation for Touch {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "writing a working set over and over, without a switch",
-            how: "Fills --working-set bytes of memory in a loop, as each side of a switch with that working set does.",
+            how: "Fills --working-set bytes of memory in a loop, as each side of a switch with \
+                that working set does.",
             kernel: "Nothing: the memory is mapped before.",
-            limits: "One set in a loop stays as warm as the caches let it. Two sides that alternate share the caches of \
-                     one core: what that costs them is the difference to be seen.",
+            limits: "One set in a loop stays as warm as the caches let it. Two sides that \
+                alternate share the caches of one core: what that costs them is the difference to \
+                be seen.",
             sources: &["tsuna/contextswitch, timectxswws"],
         }
     }

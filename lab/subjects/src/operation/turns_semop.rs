@@ -25,10 +25,14 @@ impl Operation for TurnsSemop {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of stress-ng --switch sem-sysv: one semaphore raised and lowered by both sides",
-            how: "The timed side raises the semaphore and lowers it again, the other lowers and raises it; whoever finds it zero sleeps.",
-            kernel: "semop with SEM_UNDO. A side that takes back what it raised before the other woke does not switch at all.",
-            limits: "stress-ng divides by two switches a round; the kernel often makes far fewer, which is why its figure is so low.",
+            summary: "the protocol of stress-ng --switch sem-sysv: one semaphore raised and \
+                lowered by both sides",
+            how: "The timed side raises the semaphore and lowers it again, the other lowers and \
+                raises it; whoever finds it zero sleeps.",
+            kernel: "semop with SEM_UNDO. A side that takes back what it raised before the other \
+                woke does not switch at all.",
+            limits: "stress-ng divides by two switches a round; the kernel often makes far fewer, \
+                which is why its figure is so low.",
             sources: &["stress-ng, stress-switch.c"],
         }
     }

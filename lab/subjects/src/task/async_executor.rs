@@ -20,8 +20,8 @@ impl TaskKind for AsyncExecutor {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "futures on async-executor, the executor of smol, on one thread",
-            how: "The futures of stackless, spawned on a LocalExecutor. A task that wakes itself goes to the end of the \
-                  executor's own queue.",
+            how: "The futures of stackless, spawned on a LocalExecutor. A task that wakes itself \
+                goes to the end of the executor's own queue.",
             kernel: "Nothing in a hand-off.",
             limits: "The queue is the executor's, a concurrent one even where there is one thread.",
             sources: &["async-executor 1, src/lib.rs"],

@@ -19,11 +19,13 @@ impl TaskKind for Call {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "control: an indirect function call through the same queue",
-            how: "Takes the first task from the ready queue, calls its function through a pointer, and puts the task back \
-                  if it has turns left. The function does a turn: it writes the working set, counts, and returns.",
+            how: "Takes the first task from the ready queue, calls its function through a pointer, \
+                and puts the task back if it has turns left. The function does a turn: it writes \
+                the working set, counts, and returns.",
             kernel: "Nothing.",
-            limits: "It is what every other kind pays too: queue, count, stamps. What a kind costs above it is the price \
-                     of its way of handing over, less what the compiler saves where it may inline the turn, as in stackless.",
+            limits: "It is what every other kind pays too: queue, count, stamps. What a kind costs \
+                above it is the price of its way of handing over, less what the compiler saves \
+                where it may inline the turn, as in stackless.",
             sources: &["Agner Fog, Optimizing subroutines in assembly language, indirect calls"],
         }
     }

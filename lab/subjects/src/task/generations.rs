@@ -133,8 +133,9 @@ impl Generations {
     pub(super) fn result(mut self, handoffs: u64) -> (Option<u64>, Vec<Figure>) {
         let counted = self.known.then_some(self.switches);
         if let Some(switches) = counted {
-            let how = "voluntary and involuntary switches in /proc/PID/task/TID/status of every task, from when all stood \
-                       ready and asleep to when all slept again after the last hand-off";
+            let how = "voluntary and involuntary switches in /proc/PID/task/TID/status of every \
+                task, from when all stood ready and asleep to when all slept again after the last \
+                hand-off";
             self.figure(SWITCHES_COUNTED, switches as f64, "count", how.to_owned());
             if handoffs > 0 {
                 let formula = format!("{switches} switches counted / {handoffs} hand-offs");
@@ -151,7 +152,8 @@ impl Generations {
         let after = memory_of(known, task_context.tasks);
         let each = after.saturating_sub(before) as f64 / f64::from(task_context.tasks);
         let formula = format!(
-            "({after} - {before} bytes of PSS and of the kernel's stacks, page tables and slab) / {} tasks that stand ready",
+            "({after} - {before} bytes of PSS and of the kernel's stacks, page tables and slab) / \
+             {} tasks that stand ready",
             task_context.tasks
         );
         self.figure(TASK_BYTES, each, "B", formula);

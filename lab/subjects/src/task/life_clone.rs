@@ -31,10 +31,11 @@ impl TaskKind for LifeClone {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "cloning a task that shares everything and ends at once, and waiting for it",
-            how: "Calls clone for each task with CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND and CLONE_SYSVSEM on a stack of its own, \
-                  all before the first is waited for.",
+            how: "Calls clone for each task with CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND \
+                and CLONE_SYSVSEM on a stack of its own, all before the first is waited for.",
             kernel: "A task, a kernel stack and a process number; no page table is copied.",
-            limits: "What life-thread costs above it is the C library: stack, guard page, thread-local storage, join.",
+            limits: "What life-thread costs above it is the C library: stack, guard page, \
+                thread-local storage, join.",
             sources: &["clone(2)", "Linux kernel/fork.c, kernel_clone"],
         }
     }

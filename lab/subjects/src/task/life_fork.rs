@@ -19,10 +19,11 @@ impl TaskKind for LifeFork {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "forking a process that ends at once, and waiting for it",
-            how: "Forks a process for each task, all before the first is waited for. Each asks to be killed if its parent dies (prctl), \
-                  and leaves by _exit.",
-            kernel: "Copies the descriptions of the address space and page tables of private memory, marks the pages for copying at the first \
-                     write, which both sides then meet as faults.",
+            how: "Forks a process for each task, all before the first is waited for. Each asks to \
+                be killed if its parent dies (prctl), and leaves by _exit.",
+            kernel: "Copies the descriptions of the address space and page tables of private \
+                memory, marks the pages for copying at the first write, which both sides then meet \
+                as faults.",
             limits: "The parent is small, some 10 MiB. A large one has more page tables to copy.",
             sources: &["fork(2)", "Linux kernel/fork.c, copy_process"],
         }

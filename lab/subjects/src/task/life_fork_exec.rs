@@ -19,11 +19,13 @@ impl TaskKind for LifeForkExec {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "fork, exec of the program true, and waiting for it",
-            how: "Forks a process for each task, all before the first is waited for. Each asks to be killed if its parent dies (prctl) and \
-                  becomes /bin/true by execve; how each ended is looked at.",
-            kernel: "A copy of the address space that is thrown away by exec, another program, its dynamic loader if it has one, its end.",
-            limits: "The program and its loader are a large part of it. life-fork is the same without the program, life-posix-spawn the same \
-                     without the copy.",
+            how: "Forks a process for each task, all before the first is waited for. Each asks to \
+                be killed if its parent dies (prctl) and becomes /bin/true by execve; how each \
+                ended is looked at.",
+            kernel: "A copy of the address space that is thrown away by exec, another program, its \
+                dynamic loader if it has one, its end.",
+            limits: "The program and its loader are a large part of it. life-fork is the same \
+                without the program, life-posix-spawn the same without the copy.",
             sources: &["fork(2)", "execve(2)"],
         }
     }

@@ -20,10 +20,11 @@ impl TaskKind for LifeFuture {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "making, polling once and dropping a future",
-            how: "Boxes a future and makes a waker for each task, puts all into the ready queue, takes one after the other out, polls it, which \
-                  ends it, and drops all.",
+            how: "Boxes a future and makes a waker for each task, puts all into the ready queue, \
+                takes one after the other out, polls it, which ends it, and drops all.",
             kernel: "Nothing, once the allocator has the memory.",
-            limits: "One allocation a task, the future: wakers point to the task's place in the queue and count nobody.",
+            limits: "One allocation a task, the future: wakers point to the task's place in the \
+                queue and count nobody.",
             sources: &["Rust library documentation, std::future"],
         }
     }

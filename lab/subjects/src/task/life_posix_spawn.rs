@@ -25,9 +25,11 @@ impl TaskKind for LifePosixSpawn {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "posix_spawn of the program true, and waiting for it",
-            how: "Spawns /bin/true for each task, all before the first is waited for, and looks at how each ended.",
+            how: "Spawns /bin/true for each task, all before the first is waited for, and looks at \
+                how each ended.",
             kernel: "vfork, exec of another program, its dynamic loader, its end.",
-            limits: "The program and its loader are most of it: it is what a shell pays for a command, not what a task costs.",
+            limits: "The program and its loader are most of it: it is what a shell pays for a \
+                command, not what a task costs.",
             sources: &["posix_spawn(3)"],
         }
     }

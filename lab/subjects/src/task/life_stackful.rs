@@ -18,8 +18,8 @@ impl TaskKind for LifeStackful {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "making a stackful coroutine on a pooled stack, running it once, giving the stack back",
-            how: "Takes a stack from the pool and lays a task out on it for each, switches to each once, which ends it, and puts the stacks \
-                  back.",
+            how: "Takes a stack from the pool and lays a task out on it for each, switches to each \
+                once, which ends it, and puts the stacks back.",
             kernel: "Nothing, once the pool is full.",
             limits: "The first generation, which is not recorded, maps the stacks.",
             sources: &["System V Application Binary Interface, AMD64 supplement, 3.2"],

@@ -18,8 +18,10 @@ impl TaskKind for LifeThread {
         Explanation {
             summary: "creating a thread that ends at once, and joining it",
             how: "Creates a thread of the standard library for each task, all before the first is joined.",
-            kernel: "clone with all that can be shared, a stack from the C library or a new mapping, the end of a task, a futex for the join.",
-            limits: "The C library keeps stacks of ended threads, some 40 MB of them: beyond that every stack is mapped anew.",
+            kernel: "clone with all that can be shared, a stack from the C library or a new \
+                mapping, the end of a task, a futex for the join.",
+            limits: "The C library keeps stacks of ended threads, some 40 MB of them: beyond that \
+                every stack is mapped anew.",
             sources: &["pthread_create(3)", "Rust library documentation, std::thread"],
         }
     }

@@ -19,9 +19,11 @@ impl TaskKind for LifeVfork {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "a process by vfork that ends at once, and waiting for it",
-            how: "Calls clone with CLONE_VM and CLONE_VFORK, which is what vfork is to the kernel, but on a stack of its own: the maker \
-                  goes on when the new process has ended. All are made before the first is waited for.",
-            kernel: "A task that borrows the memory of its maker, which sleeps meanwhile: no page table is copied.",
+            how: "Calls clone with CLONE_VM and CLONE_VFORK, which is what vfork is to the kernel, \
+                but on a stack of its own: the maker goes on when the new process has ended. All \
+                are made before the first is waited for.",
+            kernel: "A task that borrows the memory of its maker, which sleeps meanwhile: no page \
+                table is copied.",
             limits: "One runs at a time. In a program it is followed by exec; see life-posix-spawn.",
             sources: &["vfork(2)", "Linux kernel/fork.c, wait_for_vfork_done"],
         }

@@ -24,7 +24,8 @@ impl TaskKind for ProcessEventfd {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "processes that hand over by eventfd",
-            how: "As process-futex, with an eventfd for each process: 1 written gives control, and the owner sleeps in read.",
+            how: "As process-futex, with an eventfd for each process: 1 written gives control, and \
+                the owner sleeps in read.",
             kernel: "Adds to a counter, wakes the reader, switches to another address space.",
             limits: "A descriptor a process, which every process inherits.",
             sources: &["eventfd(2)", "Linux fs/eventfd.c"],

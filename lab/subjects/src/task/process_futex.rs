@@ -23,12 +23,14 @@ impl TaskKind for ProcessFutex {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "processes that hand over by futex in shared memory",
-            how: "A process each, forked from one. Whoever has its turn takes the next from the ready queue, sets that one's \
-                  word, wakes it (FUTEX_WAKE) and sleeps on its own (FUTEX_WAIT).",
-            kernel: "A wake-up, a sleep and a switch to another address space: the page tables change, and with them what the \
-                     TLB may still use where the CPU has no address-space numbers left.",
-            limits: "Two system calls a hand-off. All share one core, so a hand-off has no inter-processor interrupt in it; \
-                     --placement two-cores shows one that has.",
+            how: "A process each, forked from one. Whoever has its turn takes the next from the \
+                ready queue, sets that one's word, wakes it (FUTEX_WAKE) and sleeps on its own \
+                (FUTEX_WAIT).",
+            kernel: "A wake-up, a sleep and a switch to another address space: the page tables \
+                change, and with them what the TLB may still use where the CPU has no \
+                address-space numbers left.",
+            limits: "Two system calls a hand-off. All share one core, so a hand-off has no \
+                inter-processor interrupt in it; --placement two-cores shows one that has.",
             sources: &["futex(2)", "Linux arch/x86/mm/tlb.c, switch_mm_irqs_off"],
         }
     }

@@ -31,12 +31,13 @@ impl TaskKind for ProcessPair {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "two processes that share all tasks, on the O(1) queue",
-            how: "Tasks belong to two processes in turn, as the source spawns them. A process looks at the head of the queue: \
-                  a task of its own it takes out and counts, without polling anything, as the source does; at one of the \
-                  other it wakes that process (futex) and sleeps.",
+            how: "Tasks belong to two processes in turn, as the source spawns them. A process \
+                looks at the head of the queue: a task of its own it takes out and counts, without \
+                polling anything, as the source does; at one of the other it wakes that process \
+                (futex) and sleeps.",
             kernel: "A change of address space for every task, between the same two.",
-            limits: "One turn a task. There are two processes, not as many as tasks: that is the source's experiment, and not \
-                     what process-futex measures.",
+            limits: "One turn a task. There are two processes, not as many as tasks: that is the \
+                source's experiment, and not what process-futex measures.",
             sources: &["HUST-OS/tornado-os, user/src/bin/analysis1.rs"],
         }
     }
@@ -64,10 +65,11 @@ impl TaskKind for ProcessPairRotating {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "two processes that share all tasks, on tornado-os's queue",
-            how: "As process-pair, with the ring whose delete takes every element out and puts all but one back.",
+            how: "As process-pair, with the ring whose delete takes every element out and puts all \
+                but one back.",
             kernel: "A change of address space for every task, between the same two.",
-            limits: "As process-pair. The wrap fault of the original's ring, by which its processes changed places more \
-                     rarely the more tasks there were, is not copied.",
+            limits: "As process-pair. The wrap fault of the original's ring, by which its \
+                processes changed places more rarely the more tasks there were, is not copied.",
             sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
         }
     }

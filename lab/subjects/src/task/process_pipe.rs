@@ -24,10 +24,13 @@ impl TaskKind for ProcessPipe {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "processes that hand over by a byte through a pipe",
-            how: "As process-futex, with a pipe for each process: a byte written gives control, and the owner sleeps in read.",
-            kernel: "Copies a byte in and out under the pipe's lock, wakes the reader, switches to another address space.",
-            limits: "Two descriptors a process, which every process inherits: the table of descriptors is copied at every \
-                     fork. Beyond fs.pipe-user-pages-soft pipes get smaller buffers, which a byte does not mind.",
+            how: "As process-futex, with a pipe for each process: a byte written gives control, \
+                and the owner sleeps in read.",
+            kernel: "Copies a byte in and out under the pipe's lock, wakes the reader, switches to \
+                another address space.",
+            limits: "Two descriptors a process, which every process inherits: the table of \
+                descriptors is copied at every fork. Beyond fs.pipe-user-pages-soft pipes get \
+                smaller buffers, which a byte does not mind.",
             sources: &["pipe(7)", "Linux fs/pipe.c"],
         }
     }

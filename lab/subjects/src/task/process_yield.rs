@@ -17,10 +17,12 @@ impl TaskKind for ProcessYield {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "processes that give way by sched_yield",
-            how: "As thread-yield, with a process each, forked from one: all are runnable, each does a turn and calls sched_yield, and who \
-                  is next is the kernel's to say.",
-            kernel: "Puts the caller behind, picks the next, and changes the address space: no sleep, no wake-up.",
-            limits: "As for thread-yield: the kernel may pick the caller again, and turns in a row by one task are counted.",
+            how: "As thread-yield, with a process each, forked from one: all are runnable, each \
+                does a turn and calls sched_yield, and who is next is the kernel's to say.",
+            kernel: "Puts the caller behind, picks the next, and changes the address space: no \
+                sleep, no wake-up.",
+            limits: "As for thread-yield: the kernel may pick the caller again, and turns in a row \
+                by one task are counted.",
             sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
         }
     }

@@ -22,14 +22,17 @@ impl TaskKind for Stackful {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "stackful coroutines, stacks from a pool, each switching to the next on the O(1) ready queue",
-            how: "A task does a turn, puts itself at the end of the ready queue, takes the first task from it and switches to that one's \
-                  stack. Stacks of 16 KiB and a guard page go back to a pool when their task has ended; their tops lie apart, \
-                  so that they do not share one set of the first cache.",
+            summary: "stackful coroutines, stacks from a pool, each switching to the next on the \
+                O(1) ready queue",
+            how: "A task does a turn, puts itself at the end of the ready queue, takes the first \
+                task from it and switches to that one's stack. Stacks of 16 KiB and a guard page \
+                go back to a pool when their task has ended; their tops lie apart, so that they do \
+                not share one set of the first cache.",
             kernel: "Nothing while they hand over. A new stack is a mapping, and its first page a fault.",
-            limits: "A hand-off is one switch: there is no executor in between that could do anything else. Registers that a call \
-                     preserves are saved; those of floating point and vectors are the compiler's business. x86-64, \
-                     ARM and RISC-V of 64 bits. stackful-bare is a library's way.",
+            limits: "A hand-off is one switch: there is no executor in between that could do \
+                anything else. Registers that a call preserves are saved; those of floating point \
+                and vectors are the compiler's business. x86-64, ARM and RISC-V of 64 bits. \
+                stackful-bare is a library's way.",
             sources: &[
                 "System V Application Binary Interface, AMD64 supplement, 3.2",
                 "Procedure Call Standard for the Arm 64-bit Architecture, 6.1",

@@ -20,12 +20,15 @@ impl TaskKind for StackfulBare {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "stackful coroutines of a library (crate corosensei), resumed one after the other, without the queue",
-            how: "The coroutines are resumed in the order of a list, lap after lap; each does a turn and suspends. No ready queue. \
-                  Stacks come from the same pool as those of stackful.",
+            summary: "stackful coroutines of a library (crate corosensei), resumed one after the \
+                other, without the queue",
+            how: "The coroutines are resumed in the order of a list, lap after lap; each does a \
+                turn and suspends. No ready queue. Stacks come from the same pool as those of \
+                stackful.",
             kernel: "Nothing.",
-            limits: "A hand-off is two switches of stacks, to the list and on. It is there for stackful to be held against, which has a \
-                     queue and one switch, and the tops of its stacks apart: the library's lie in one set of the first cache.",
+            limits: "A hand-off is two switches of stacks, to the list and on. It is there for \
+                stackful to be held against, which has a queue and one switch, and the tops of its \
+                stacks apart: the library's lie in one set of the first cache.",
             sources: &["corosensei 0.3, src/arch/x86_64.rs"],
         }
     }

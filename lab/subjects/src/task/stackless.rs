@@ -20,13 +20,15 @@ impl TaskKind for Stackless {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "stackless coroutines: Rust futures on the O(1) ready queue",
-            how: "Takes the first task from the ready queue and polls its future, an async function that waits for its turns. At each poll \
-                  it does one, wakes itself through its waker, whose table puts it at the end of the queue, and returns Pending. \
-                  Wakers are made once for each task and point to its place in the queue. All futures are of one type, as in a \
-                  pool of equal tasks: they lie side by side, and a poll is a direct call.",
+            how: "Takes the first task from the ready queue and polls its future, an async \
+                function that waits for its turns. At each poll it does one, wakes itself through \
+                its waker, whose table puts it at the end of the queue, and returns Pending. \
+                Wakers are made once for each task and point to its place in the queue. All \
+                futures are of one type, as in a pool of equal tasks: they lie side by side, and a \
+                poll is a direct call.",
             kernel: "Nothing.",
-            limits: "The executor has one thread, no timers and no lock, knows its futures' type, and its wakers count nobody; a general one \
-                     does more, see tokio and async-executor.",
+            limits: "The executor has one thread, no timers and no lock, knows its futures' type, \
+                and its wakers count nobody; a general one does more, see tokio and async-executor.",
             sources: &["Rust library documentation, std::future and std::task"],
         }
     }

@@ -25,11 +25,11 @@ impl TaskKind for StacklessRotating {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "stackless coroutines on tornado-os's queue, whose delete rotates the whole ring",
-            how: "Looks at the head of the ring, polls its future, which ends, and deletes the task by taking every element out and \
-                  putting all but this one back.",
+            how: "Looks at the head of the ring, polls its future, which ends, and deletes the \
+                task by taking every element out and putting all but this one back.",
             kernel: "Nothing.",
-            limits: "One turn a task, as in the source: every hand-off is a delete. Its difference to stackless is the queue's share \
-                     of a figure taken with it.",
+            limits: "One turn a task, as in the source: every hand-off is a delete. Its difference \
+                to stackless is the queue's share of a figure taken with it.",
             sources: &["HUST-OS/tornado-os, shared-scheduler, ring_fifo.rs"],
         }
     }

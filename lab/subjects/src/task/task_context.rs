@@ -449,7 +449,13 @@ impl TaskContext {
 
 /// Reads an element of every page of `slice`, the last one's too.
 fn look<T>(slice: &[T], read: impl Fn(&T) -> u64) {
-    const { assert!(size_of::<T>() <= PAGE, "an element on more than one page would not be looked at whole") };
+    const {
+        assert!(
+            size_of::<T>() <= PAGE,
+            "an element on more than one page would not be looked \
+        at whole"
+        )
+    };
     for element in slice.iter().step_by(PAGE / size_of::<T>()).chain(slice.last()) {
         std::hint::black_box(read(element));
     }

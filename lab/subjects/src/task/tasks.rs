@@ -201,7 +201,8 @@ fn crowd(
 /// Why task `own` could not be made.
 pub(super) fn no_more(what: &str, own: u32, task_context: &TaskContext, error: &io::Error) -> SideError {
     let cause = format!(
-        "{what} could not be made, number {own} of {}: {error}; raise `ulimit -u` or pids.max of the control group",
+        "{what} could not be made, number {own} of {}: {error}; raise `ulimit -u` or pids.max of \
+         the control group",
         task_context.tasks
     );
     Fault::new("clone", cause).into()

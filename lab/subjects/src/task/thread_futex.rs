@@ -21,8 +21,10 @@ impl TaskKind for ThreadFutex {
         Explanation {
             summary: "threads that hand over by futex",
             how: "As process-futex, with threads of one process and the private key of the futex.",
-            kernel: "A wake-up, a sleep and a switch within one address space: registers and stack change, page tables stay.",
-            limits: "Two system calls a hand-off. What a program adds by a mutex with a condition variable is on top.",
+            kernel: "A wake-up, a sleep and a switch within one address space: registers and stack \
+                change, page tables stay.",
+            limits: "Two system calls a hand-off. What a program adds by a mutex with a condition \
+                variable is on top.",
             sources: &["futex(2), FUTEX_PRIVATE_FLAG", "pthreads(7)"],
         }
     }

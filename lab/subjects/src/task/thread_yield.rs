@@ -22,12 +22,14 @@ impl TaskKind for ThreadYield {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "threads that give way by sched_yield",
-            how: "All threads are runnable. Each does a turn and calls sched_yield, as often as it has turns. The ready queue is \
-                  turned for the same work, but who is next is the kernel's to say: its run queue is the queue here.",
+            how: "All threads are runnable. Each does a turn and calls sched_yield, as often as it \
+                has turns. The ready queue is turned for the same work, but who is next is the \
+                kernel's to say: its run queue is the queue here.",
             kernel: "Puts the caller behind and picks the next: no sleep, no wake-up.",
-            limits: "A hand-off is a call of sched_yield. The kernel may pick the caller again: turns in a row by one task are \
-                     counted, and so are the switches. A thread may be preempted in the middle of its turn, so a flag keeps the \
-                     others out; who finds it set gives way again.",
+            limits: "A hand-off is a call of sched_yield. The kernel may pick the caller again: \
+                turns in a row by one task are counted, and so are the switches. A thread may be \
+                preempted in the middle of its turn, so a flag keeps the others out; who finds it \
+                set gives way again.",
             sources: &["sched_yield(2)", "Linux kernel/sched/fair.c, yield_task_fair"],
         }
     }

@@ -40,11 +40,12 @@ impl TaskKind for TimerTicks {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "stackless-rotating, measured by counting timer ticks beside the cycle counter",
-            how: "Runs stackless-rotating while a timer of 0.5 ms ticks (5000 units of a timebase of 10 MHz), begun at a moment \
-                  randomised. As in the source, the handler counts and arms the timer anew from when it runs.",
+            how: "Runs stackless-rotating while a timer of 0.5 ms ticks (5000 units of a timebase \
+                of 10 MHz), begun at a moment randomised. As in the source, the handler counts and \
+                arms the timer anew from when it runs.",
             kernel: "A timer interrupt and a signal for each tick.",
-            limits: "A count is a whole number: one tick more or less is an error of one tick's length, however short the run. \
-                     Each tick also takes time from the run it measures.",
+            limits: "A count is a whole number: one tick more or less is an error of one tick's \
+                length, however short the run. Each tick also takes time from the run it measures.",
             sources: &["HUST-OS/tornado-os, analysis0.rs", "timer_create(2)"],
         }
     }

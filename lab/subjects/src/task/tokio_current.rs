@@ -17,11 +17,14 @@ impl TaskKind for Tokio {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "futures on tokio's current-thread scheduler",
-            how: "The futures of stackless, spawned on a runtime of one thread without timers and without input and output. A \
-                  task that wakes itself goes to the end of tokio's own queue.",
-            kernel: "Nothing in a hand-off; every 61 polls tokio looks after its driver, which here only parks.",
-            limits: "The queue is tokio's, not the one that the other kinds share. tokio::task::yield_now does more than a \
-                     task that wakes itself: it lets the driver run first.",
+            how: "The futures of stackless, spawned on a runtime of one thread without timers and \
+                without input and output. A task that wakes itself goes to the end of tokio's own \
+                queue.",
+            kernel: "Nothing in a hand-off; every 61 polls tokio looks after its driver, which \
+                here only parks.",
+            limits: "The queue is tokio's, not the one that the other kinds share. \
+                tokio::task::yield_now does more than a task that wakes itself: it lets the driver \
+                run first.",
             sources: &["tokio 1, src/runtime/scheduler/current_thread"],
         }
     }

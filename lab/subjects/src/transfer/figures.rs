@@ -45,8 +45,8 @@ pub fn derive(record: &mut Record) {
     let by_interrupt = record.subject.noticed() == Some(Noticed::ByInterrupt);
     if by_interrupt && counted.kernel_thread_ns == 0 && spent > 0.0 {
         let rate = 1e9 * transfers / spent;
-        let formula = "a second of CPU / CPU per transfer: at this rate waiting for interrupts takes a whole CPU, as polling \
-                       always does";
+        let formula = "a second of CPU / CPU per transfer: at this rate waiting for interrupts \
+            takes a whole CPU, as polling always does";
         figure(BREAK_EVEN, rate, "1/s", formula.to_owned());
     }
     record.warnings.extend(masked(record, &counted));
@@ -58,8 +58,12 @@ fn masked(record: &Record, counted: &Io) -> Option<Warning> {
     (!device.behind.is_empty()).then(|| Warning {
         name: warning::BEHIND_THE_DEVICE.name.to_owned(),
         cause: format!("behind {} is {}", device.name, device.behind.join("; ")),
-        effect: "times are those of everything behind it; the cost of an interrupt beside polling is this machine's".to_owned(),
-        cure: "for a medium's own time measure where the device is the hardware's (PCI pass-through, or the host)".to_owned(),
+        effect: "times are those of everything behind it; the cost of an interrupt beside polling \
+            is this machine's"
+            .to_owned(),
+        cure: "for a medium's own time measure where the device is the hardware's (PCI \
+            pass-through, or the host)"
+            .to_owned(),
     })
 }
 

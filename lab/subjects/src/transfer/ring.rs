@@ -85,8 +85,8 @@ pub(super) fn probe(flags: u32, what: &str, since: &str) -> Result<(), Unavailab
             Err(Unavailable::because(format!("kernel {release} has no {what} (needs {since})")))
         }
         Err(error) => Err(Unavailable::because(format!(
-            "io_uring_setup: {error}; /proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile must allow \
-             io_uring"
+            "io_uring_setup: {error}; /proc/sys/kernel/io_uring_disabled must be 0, and a \
+             container's seccomp profile must allow io_uring"
         ))),
     }
 }
@@ -97,7 +97,8 @@ impl<'buffer> Ring<'buffer> {
             OpenError::with_cure(
                 "io_uring_setup",
                 error,
-                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile must allow io_uring",
+                "/proc/sys/kernel/io_uring_disabled must be 0, and a container's seccomp profile \
+                 must allow io_uring",
             )
         })?;
         Ok(Self { ring, place })

@@ -31,8 +31,9 @@ pub enum ScratchError {
     #[error("{call} {}: {cause}{}", .path.display(), cure(.cause))]
     Call { call: &'static str, path: PathBuf, cause: io::Error },
     /// It is shorter than what was written.
-    #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file system has cut it short: look for its errors in \
-             `dmesg`, and take another disk (--dir or --device)", .path.display())]
+    #[error("{}: {read} of {wanted} bytes at {offset} could be read back; the device or its file \
+        system has cut it short: look for its errors in `dmesg`, and take another disk (--dir or \
+        --device)", .path.display())]
     Short {
         path: PathBuf,
         /// Where the read began, bytes from the front.
@@ -44,15 +45,17 @@ pub enum ScratchError {
     #[error("{}: interrupted while it was filled", .0.display())]
     Interrupted(PathBuf),
     /// What was written is not there.
-    #[error("{}: what was written to the block at {offset} did not come back; the device or its file system is broken: look for its errors in `dmesg`, and \
-             take another disk (--dir or --device)", .path.display())]
+    #[error("{}: what was written to the block at {offset} did not come back; the device or its \
+        file system is broken: look for its errors in `dmesg`, and take another disk (--dir or \
+        --device)", .path.display())]
     NotThere {
         path: PathBuf,
         /// The first such sector, bytes from the front.
         offset: u64,
     },
     /// The file has a hole, which is read without a device.
-    #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a folder on another file system with --dir", .path.display())]
+    #[error("{}: the file system left a hole at {offset}, which is read without a device; choose a \
+        folder on another file system with --dir", .path.display())]
     Hole { path: PathBuf, offset: u64 },
 }
 

@@ -24,9 +24,11 @@ impl Engine for SyncCall {
         Explanation {
             summary: "preadv2 and pwritev2: one call a block, ended by an interrupt",
             how: "Calls preadv2(2) or pwritev2(2) on a file opened with O_DIRECT.",
-            kernel: "Builds a request, gives it to the device, and sleeps. The device interrupts the CPU that its queue belongs to; \
-                     the handler completes the request and wakes the caller.",
-            limits: "An interrupt on an idle CPU is in nobody's CPU time: what is said of CPU time is the caller's.",
+            kernel: "Builds a request, gives it to the device, and sleeps. The device interrupts \
+                the CPU that its queue belongs to; the handler completes the request and wakes the \
+                caller.",
+            limits: "An interrupt on an idle CPU is in nobody's CPU time: what is said of CPU time \
+                is the caller's.",
             sources: &["preadv2(2), open(2) O_DIRECT", "Linux block/fops.c, block/blk-mq.c"],
         }
     }

@@ -36,11 +36,13 @@ pub enum TargetError {
     #[error("{}: {cause}", .path.display())]
     Open { path: PathBuf, cause: io::Error },
     /// Somebody has put another file in its place.
-    #[error("{} is no longer the file that this run made and filled: somebody has put another in its place; the run wrote nothing to \
-             that one: run it again, with --dir in a folder that only you may write to", .0.display())]
+    #[error("{} is no longer the file that this run made and filled: somebody has put another in \
+        its place; the run wrote nothing to that one: run it again, with --dir in a folder that \
+        only you may write to", .0.display())]
     Replaced(PathBuf),
     /// Its file system knows no direct transfers.
-    #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose a folder on a disk with --dir", .0.display())]
+    #[error("{} cannot be opened with O_DIRECT: its file system keeps everything in memory; choose \
+        a folder on a disk with --dir", .0.display())]
     NoDirect(PathBuf),
     #[error("{} is no {wanted}", .path.display())]
     Kind { path: PathBuf, wanted: &'static str },
@@ -50,7 +52,8 @@ pub enum TargetError {
     /// The device's own blocks are larger.
     #[error("{name} takes blocks of {least} bytes and multiples, not {block} (--size)")]
     Block { name: String, least: u64, block: u32 },
-    #[error("{} is a file that was there before: it is only read; leave --file out, and a file is made to be written", .0.display())]
+    #[error("{} is a file that was there before: it is only read; leave --file out, and a file is \
+        made to be written", .0.display())]
     NotOurs(PathBuf),
     /// The flag that allows it is missing or names another device.
     #[error("{name} would be overwritten: say so with --write-device {name}")]

@@ -17,9 +17,12 @@ impl Engine for Uring {
     fn explanation(&self) -> Explanation {
         Explanation {
             summary: "io_uring: one call a block, ended by an interrupt",
-            how: "Puts IORING_OP_READ or IORING_OP_WRITE into the ring and calls io_uring_enter(2) once, to submit and to wait for one completion.",
-            kernel: "As sync; the interrupt queues task work for the waiter, which posts the completion on its way out of its sleep.",
-            limits: "With one transfer under way a ring saves no call. Buffer and file are not registered, so that all ways do the same work.",
+            how: "Puts IORING_OP_READ or IORING_OP_WRITE into the ring and calls io_uring_enter(2) \
+                once, to submit and to wait for one completion.",
+            kernel: "As sync; the interrupt queues task work for the waiter, which posts the \
+                completion on its way out of its sleep.",
+            limits: "With one transfer under way a ring saves no call. Buffer and file are not \
+                registered, so that all ways do the same work.",
             sources: &["io_uring_enter(2), io_uring_setup(2)", "Linux io_uring/rw.c"],
         }
     }

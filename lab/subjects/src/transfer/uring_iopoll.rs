@@ -19,8 +19,11 @@ impl Engine for UringIopoll {
         Explanation {
             summary: "io_uring with IORING_SETUP_IOPOLL: one call a block that looks at the device's queue",
             how: "As uring, on a ring set up with IORING_SETUP_IOPOLL.",
-            kernel: "The request goes to a queue of the device that has no interrupt; io_uring_enter looks at that queue until the completion is there.",
-            limits: "The waiter's CPU is busy for as long as the device takes. Only a device with poll queues takes part; elsewhere the kernel says EOPNOTSUPP, or older ones interrupt all the same, which is counted here.",
+            kernel: "The request goes to a queue of the device that has no interrupt; \
+                io_uring_enter looks at that queue until the completion is there.",
+            limits: "The waiter's CPU is busy for as long as the device takes. Only a device with \
+                poll queues takes part; elsewhere the kernel says EOPNOTSUPP, or older ones \
+                interrupt all the same, which is counted here.",
             sources: &[
                 "io_uring_setup(2) IORING_SETUP_IOPOLL",
                 "Linux io_uring/rw.c, io_do_iopoll; block/blk-core.c, bio_poll",

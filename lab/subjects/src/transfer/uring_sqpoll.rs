@@ -18,10 +18,14 @@ impl Engine for UringSqpoll {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "io_uring with IORING_SETUP_SQPOLL: a kernel thread takes submissions, an interrupt ends them",
-            how: "Puts the operation into the ring, which a thread of the kernel sees, and sleeps in io_uring_enter(2) for the completion.",
-            kernel: "A thread of this process in the kernel looks at the ring all the time and gives requests to the device; completions come by interrupt.",
-            limits: "The thread keeps a CPU busy whether there is work or not; its time is in the CPU column. It is placed on the second CPU.",
+            summary: "io_uring with IORING_SETUP_SQPOLL: a kernel thread takes submissions, an \
+                interrupt ends them",
+            how: "Puts the operation into the ring, which a thread of the kernel sees, and sleeps \
+                in io_uring_enter(2) for the completion.",
+            kernel: "A thread of this process in the kernel looks at the ring all the time and \
+                gives requests to the device; completions come by interrupt.",
+            limits: "The thread keeps a CPU busy whether there is work or not; its time is in the \
+                CPU column. It is placed on the second CPU.",
             sources: &["io_uring_setup(2) IORING_SETUP_SQPOLL", "Linux io_uring/sqpoll.c"],
         }
     }

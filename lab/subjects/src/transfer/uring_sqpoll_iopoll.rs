@@ -18,9 +18,12 @@ impl Engine for UringSqpollIopoll {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "io_uring with IORING_SETUP_SQPOLL and IOPOLL: a kernel thread submits and polls, no calls at all",
-            how: "Puts the operation into the ring and looks at the completion queue in its own memory until it is there.",
-            kernel: "The kernel's thread submits to a queue without an interrupt, and looks at that queue until it can post the completion.",
+            summary: "io_uring with IORING_SETUP_SQPOLL and IOPOLL: a kernel thread submits and \
+                polls, no calls at all",
+            how: "Puts the operation into the ring and looks at the completion queue in its own \
+                memory until it is there.",
+            kernel: "The kernel's thread submits to a queue without an interrupt, and looks at \
+                that queue until it can post the completion.",
             limits: "Two CPUs are busy for one transfer. Both are in the CPU column.",
             sources: &[
                 "io_uring_setup(2) IORING_SETUP_SQPOLL, IORING_SETUP_IOPOLL",

@@ -10,10 +10,15 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "idle exit",
         what: "The waiter's CPU was idle when it was told, and took long to leave its idle state.",
-        taken: "From the sending of the interrupt, or where that is not recorded from when the wakeup was issued, to the first sign that the CPU left its idle state; of a recorded program to when the idle task made room for the waiter.",
-        misleads: "In a guest the hypervisor's delay in running the CPU again is in it. Of a recorded program idle states are not seen: a waiter that an idle CPU took over from a busy one looks the same.",
+        taken: "From the sending of the interrupt, or where that is not recorded from when the \
+            wakeup was issued, to the first sign that the CPU left its idle state; of a recorded \
+            program to when the idle task made room for the waiter.",
+        misleads: "In a guest the hypervisor's delay in running the CPU again is in it. Of a \
+            recorded program idle states are not seen: a waiter that an idle CPU took over from a \
+            busy one looks the same.",
     },
-    cure: "keep CPUs from deep idle states (`/dev/cpu_dma_latency`, idle=poll); in a guest raise halt_poll_ns on the host",
+    cure: "keep CPUs from deep idle states (`/dev/cpu_dma_latency`, idle=poll); in a guest raise \
+        halt_poll_ns on the host",
     by_events: true,
     find: |wake| left_idle(wake).or_else(|| made_room(wake)),
 };

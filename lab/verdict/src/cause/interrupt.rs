@@ -23,8 +23,10 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "interrupts",
         what: "A CPU of the wake-up was in interrupts or deferred work of them (softirqs).",
-        taken: "The entries and ends of interrupts and softirqs on each CPU that a mark was passed on; the CPU with the longest time counts.",
-        misleads: "The interrupt that wakes the waiter is among them; how much is normal is seen in quicker wake-ups.",
+        taken: "The entries and ends of interrupts and softirqs on each CPU that a mark was passed \
+            on; the CPU with the longest time counts.",
+        misleads: "The interrupt that wakes the waiter is among them; how much is normal is seen \
+            in quicker wake-ups.",
     },
     cure: "move interrupts off the CPUs of both sides (/proc/irq/*/smp_affinity, rcu_nocbs, nohz_full)",
     by_events: true,

@@ -10,7 +10,8 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "migration",
         what: "The waiter was moved to another CPU while it was ready.",
-        taken: "sched_migrate_task after the waiter was made ready; it ends where the waiter is scheduled in.",
+        taken: "sched_migrate_task after the waiter was made ready; it ends where the waiter is \
+            scheduled in.",
         misleads: "The choice of a CPU on waking is recorded as a migration too, and is none here.",
     },
     cure: "pin the waiter (`--placement`, taskset, a cpuset)",

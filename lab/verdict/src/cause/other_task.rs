@@ -9,8 +9,10 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "its CPU ran something else",
         what: "The waiter was ready, and its CPU ran other tasks.",
-        taken: "The events of the CPU that the waiter stood ready for, from when the wakeup was issued to when it was scheduled in, by task; the three longest are named.",
-        misleads: "Where a task's coming was not recorded, it is counted from the first event in which it ran.",
+        taken: "The events of the CPU that the waiter stood ready for, from when the wakeup was \
+            issued to when it was scheduled in, by task; the three longest are named.",
+        misleads: "Where a task's coming was not recorded, it is counted from the first event in \
+            which it ran.",
     },
     cure: "keep other work off the waiter's CPU (cpuset, isolcpus), or give the waiter a higher priority",
     by_events: true,

@@ -10,7 +10,8 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "involuntary switch",
         what: "A side lost its CPU to another task though it would have gone on.",
-        taken: "sched_switch took the side off its CPU runnable; what other tasks ran there counts, until the side is scheduled in again.",
+        taken: "sched_switch took the side off its CPU runnable; what other tasks ran there \
+            counts, until the side is scheduled in again.",
         misleads: "What took the CPU may itself have waited for the side, as a kernel thread does.",
     },
     cure: "keep other work off the CPUs of both sides (cpuset, isolcpus), or raise their priority",

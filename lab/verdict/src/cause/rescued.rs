@@ -11,7 +11,8 @@ pub(super) const CAUSE: Cause = Cause {
         taken: "The waiter says that its wait ran out and that a message was there.",
         misleads: "A time-out that ends while the notification is under way looks the same.",
     },
-    cure: "the wake-up was lost: look for a notifier that tests for a sleeper before it publishes (`doorbell model`)",
+    cure: "the wake-up was lost: look for a notifier that tests for a sleeper before it publishes \
+        (`doorbell model`)",
     by_events: false,
     find: |wake| {
         let (from, to) = whole(wake);

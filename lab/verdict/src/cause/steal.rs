@@ -16,7 +16,8 @@ pub(super) const CAUSE: Cause = Cause {
         name: "steal",
         what: "The hypervisor ran something else on a CPU that the wake-up needed.",
         taken: "The CPU's steal time went up, and for that long it recorded nothing.",
-        misleads: "The kernel counts steal in ticks, over a time that is longer than the wake-up: it covers at most what the counter says.",
+        misleads: "The kernel counts steal in ticks, over a time that is longer than the wake-up: \
+            it covers at most what the counter says.",
     },
     cure: "ask for a machine type with dedicated CPUs, or measure when the host is less busy",
     by_events: true,
@@ -48,7 +49,8 @@ pub(super) const CAUSE: Cause = Cause {
         Some((
             covers,
             format!(
-                "the hypervisor took {} from CPU {cpu} in the {} before it was caught, and that CPU said nothing for {} of this wake-up",
+                "the hypervisor took {} from CPU {cpu} in the {} before it was caught, and that \
+                 CPU said nothing for {} of this wake-up",
                 took(steal.saturating_mul(1000)),
                 took(meanwhile.window_ns.saturating_mul(1000)),
                 took(silent)

@@ -12,7 +12,8 @@ pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "stopped by a signal",
         what: "A side was stopped or traced, and had not been told to go on.",
-        taken: "sched_switch took the side off its CPU stopped or traced; it ends where the side is made ready.",
+        taken: "sched_switch took the side off its CPU stopped or traced; it ends where the side \
+            is made ready.",
         misleads: "Who sent the signal is not recorded.",
     },
     cure: "find who sends SIGSTOP or traces the process (`grep TracerPid /proc/PID/status`)",

@@ -12,9 +12,12 @@ use doorbell_results::about::About;
 pub(super) const CAUSE: Cause = Cause {
     about: About {
         name: "throttling",
-        what: "The control group of a side had used up its CPU time, and the side stood ready on a CPU that ran nothing.",
-        taken: "The group's nr_throttled went up, and the events show a side that was ready on a CPU that ran nothing.",
-        misleads: "The counter says for how long the group stood still since the last reading, and not when: several wake-ups of that time may each be given it.",
+        what: "The control group of a side had used up its CPU time, and the side stood ready on a \
+            CPU that ran nothing.",
+        taken: "The group's nr_throttled went up, and the events show a side that was ready on a \
+            CPU that ran nothing.",
+        misleads: "The counter says for how long the group stood still since the last reading, and \
+            not when: several wake-ups of that time may each be given it.",
     },
     cure: "raise or lift the CPU limit of the container (cpu.max, `docker run --cpus`)",
     by_events: true,
@@ -29,8 +32,9 @@ pub(super) const CAUSE: Cause = Cause {
             (
                 held,
                 format!(
-                    "a side stood ready for {} on a CPU that ran nothing; in the {} before it was caught nr_throttled went up by {periods} \
-                     and the control group stood still for {}",
+                    "a side stood ready for {} on a CPU that ran nothing; in the {} before it was \
+                     caught nr_throttled went up by {periods} and the control group stood still \
+                     for {}",
                     took(held),
                     took(meanwhile.window_ns.saturating_mul(1000)),
                     took(throttled_ps)

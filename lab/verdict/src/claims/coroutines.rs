@@ -52,22 +52,24 @@ pub const PARTS: [(&str, &str); 8] = [
 
 pub static SOURCE: Source = Source {
     name: "tornado-os",
-    about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and processes on its shared \
-            scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a K210 board, in counts of timer interrupts",
+    about: "chapter 9 of the documentation, in Chinese, of the kernel tornado-os: coroutines and \
+        processes on its shared scheduler, and fork under rCore-Tutorial, on QEMU 5.2 and on a \
+        K210 board, in counts of timer interrupts",
     more: "--document with --placement same-core runs them",
     command: "doorbell tasks --document --placement same-core",
     machine: "any machine; by counts of instructions: doorbell vm run --guest squall --chapter -- tasks",
     claims: claims! {
         None, "100 to 380 tasks take less time as coroutines than in processes", Every Bound::above(1.0), lags;
         None, "QEMU: as processes they take 1.31 to 1.63 times as long", Every Bound::about(1.31, 1.63, TOO_NEAR), lags;
-        None, "K210: the more tasks the less processes lag behind (there from 1.37 times at 100 to 1.01 times at 380)",
+        None, "K210: the more tasks the less processes lag behind (there from 1.37 times at 100 to \
+            1.01 times at 380)",
             Every Bound::below(1.0), lag_grows;
         None, "all but the switch of context is the same in both, so what lies between them is the switch",
             Every Bound::exactly(0.0, 1.0), moved_by_the_queue;
         None, "QEMU: a task as a coroutine takes 1.7 times as long among 380 as among 100",
             Every Bound::about(1.72, 1.72, TOO_NEAR), tasks_slow_each_other;
-        None, "QEMU: forking, ending and waiting for 50 to 300 processes takes 2.8 to 5.4 times as long as running as many \
-               coroutines",
+        None, "QEMU: forking, ending and waiting for 50 to 300 processes takes 2.8 to 5.4 times as \
+            long as running as many coroutines",
             Every Bound::between(LEAST_ON_QEMU, 5.4), |result| forks_to_futures(result, &MAKING, LEAST_ON_QEMU);
         None, "K210: for 10 to 80 of them at least 37 times",
             Every Bound::above(LEAST_ON_BOARD), |result| forks_to_futures(result, &BOARD, LEAST_ON_BOARD);
@@ -77,10 +79,11 @@ pub static SOURCE: Source = Source {
             Every Bound::below(10.0), tick_of_a_run;
         None, "condition: means of 10 repetitions", Seen Bound::exactly(10.0, f64::INFINITY), repetitions;
         None, "K210: no more than 80 processes fit", Seen Bound::below(81.0), room_for_processes;
-        None, "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 to 97.6, 12.3 to 99.0",
+        None, "QEMU: 9.5 to 62.2 timer interrupts by coroutine, 13.6 to 81.2 by process; K210: 9.0 \
+            to 97.6, 12.3 to 99.0",
             Seen Bound::between(9.0, 99.0), |_| {
-                let text = "no result can: those are times of an emulator on its host and of a board of 403 MHz, and not of this \
-                            machine; ratios and growth are judged above";
+                let text = "no result can: those are times of an emulator on its host and of a \
+                    board of 403 MHz, and not of this machine; ratios and growth are judged above";
                 Err(text.to_owned())
             };
     },
@@ -192,9 +195,10 @@ fn moved_by_the_queue(result: &ResultFile) -> Result<Reading, String> {
     let Some(((few, few_bare), (many, many_bare))) = ends(at) else { return Ok(Reading::default()) };
     let share = |slow: &Apart, quick: &Apart| (1.0 - quick.coroutine / slow.coroutine) * 100.0;
     let text = format!(
-        "processes take {:.0} ns more at 100 tasks and {:.0} ns more at 380 with the study's queue, {:.0} and {:.0} ns more \
-         without; that queue is {:.0} and {:.0} % of a coroutine's time, which a ratio of the two hides. A process polls no \
-         future, here as in the study, and what that saves is in every difference",
+        "processes take {:.0} ns more at 100 tasks and {:.0} ns more at 380 with the study's \
+         queue, {:.0} and {:.0} ns more without; that queue is {:.0} and {:.0} % of a coroutine's \
+         time, which a ratio of the two hides. A process polls no future, here as in the study, \
+         and what that saves is in every difference",
         few.by(),
         many.by(),
         few_bare.by(),
@@ -315,8 +319,8 @@ fn repetitions(result: &ResultFile) -> Result<Reading, String> {
         let runs = of_ticks(result, ticks::RUNS).into_iter().map(|(_, runs)| runs).reduce(f64::min);
         let Some(runs) = runs else { return Ok(Reading::default()) };
         let text = format!(
-            "times are counts of instructions, of which any number of repetitions has the first as its mean; ticks are means of \
-             {runs:.0} runs"
+            "times are counts of instructions, of which any number of repetitions has the first as \
+             its mean; ticks are means of {runs:.0} runs"
         );
         return Ok(Reading::one(runs, text));
     }
@@ -614,7 +618,8 @@ mod tests {
         }
         let (ruled, evidence) = decision(&result, "5000 units");
         assert_eq!(ruled, Contradicted);
-        let says = "one tick is 210 % of a run of 100 tasks, 13 % of one of 380; means of ten runs were off by up to 70 %";
+        let says = "one tick is 210 % of a run of 100 tasks, 13 % of one of 380; means of ten runs \
+            were off by up to 70 %";
         assert_eq!(evidence, says);
         for record in result.records.iter_mut().filter(|record| record.configuration.subject == "timer-ticks")
         {

@@ -8,8 +8,8 @@ use doorbell_results::record::series::Quantity;
 
 pub static SOURCE: Source = Source {
     name: "idling",
-    about: "a study, in Chinese, of semaphores as notification in place of sockets, which found its idle machine slower at times \
-            than the same under full load",
+    about: "a study, in Chinese, of semaphores as notification in place of sockets, which found \
+        its idle machine slower at times than the same under full load",
     more: "--load idle,full",
     command: "doorbell idle --load idle,full",
     machine: "a machine of its own, no guest, whose idle states are not switched off",

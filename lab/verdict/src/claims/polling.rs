@@ -15,8 +15,9 @@ const SYNCHRONOUS: &str = "synchronous, by interrupt";
 
 pub static SOURCE: Source = Source {
     name: "polling",
-    about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio 2.2.9, synchronous, direct, 4 KiB at \
-            random places of an NVMe device, woken by interrupts and polled",
+    about: "an article, in Chinese, of an engineer of Memblaze on IO polling in Linux 4.4: fio \
+        2.2.9, synchronous, direct, 4 KiB at random places of an NVMe device, woken by interrupts \
+        and polled",
     more: "doorbell io on an NVMe device with poll queues",
     command: "doorbell io --device /dev/nvme1n1 --rw read,write --write-device nvme1n1",
     machine: "an NVMe device with poll queues (nvme.poll_queues=2) that may be overwritten",
@@ -93,7 +94,10 @@ impl Pair {
         let waited =
             waited.ok_or_else(|| format!("no 4 KiB {name}s by interrupt have figures (way sync)"))?;
         let polled = polled.ok_or_else(|| {
-            format!("no 4 KiB {name}s were proven to be polled for; try a device with poll queues (doorbell explain poll-not-proven)")
+            format!(
+                "no 4 KiB {name}s were proven to be polled for; try a device with poll queues \
+                (doorbell explain poll-not-proven)"
+            )
         })?;
         Ok(Self { waited, polled })
     }

@@ -10,27 +10,31 @@ use doorbell_results::record::{ResultFile, Variant};
 
 pub static SOURCE: Source = Source {
     name: NAME,
-    about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 to 2000 receivers, \
-            POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its own tables are lost",
+    about: "a study, in Chinese, of semaphores as notification in place of sockets: one sender, 20 \
+        to 2000 receivers, POSIX named and System V semaphores on 12 CPUs under CentOS 7.9; its \
+        own tables are lost",
     more: "--grid",
     command: "doorbell fanout --grid",
-    machine: "a machine with 12 CPUs or more, left alone, on which 2000 receivers may sleep (doorbell doctor)",
+    machine: "a machine with 12 CPUs or more, left alone, on which 2000 receivers may sleep \
+        (doorbell doctor)",
     claims: claims! {
         Some(1), "Linux: a post costs 1 to 2 µs in every scenario", Every Bound { inside: 0.0, ..Bound::between(1.0, 2.0) }, posts;
-        Some(2), "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more than 157 µs on average",
+        Some(2), "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more \
+            than 157 µs on average",
             Together Bound::above(157.0), |result| named_under_load(result, false);
         Some(3), "Linux: the same pinned: less than 7 µs", Together Bound::below(7.0), |result| named_under_load(result, true);
         None, "Linux: all else equal, pinning lowers the mean clearly", Every Bound::below(1.0), pinned_to_unpinned;
-        Some(4), "Linux: below 10 µs on average in every pinned scenario but 2000 System V semaphores with a time-out of \
-                  100 ms",
+        Some(4), "Linux: below 10 µs on average in every pinned scenario but 2000 System V \
+            semaphores with a time-out of 100 ms",
             Every Bound::below(10.0), pinned;
         None, "Linux: some scenarios are quicker under full load than on the idle machine", Any Bound::below(1.0), loaded_to_idle;
         None, "one semaphore for all receivers wakes some twice and others not at all",
             Seen Bound::exactly(1.0, f64::INFINITY), rounds_with_both;
         Some(5), "Linux: the socket transport in use takes several hundred µs, pinned and with huge pages",
             Seen Bound::above(100.0), other_transport;
-        None, "under these conditions: rounds 1 s apart, 20 of them; a load of 20 processes that outlasts the test by 30 s, on 12 \
-               CPUs at 100 %; from 20 to 2000 semaphores, without time-out and with one of 100 ms",
+        None, "under these conditions: rounds 1 s apart, 20 of them; a load of 20 processes that \
+            outlasts the test by 30 s, on 12 CPUs at 100 %; from 20 to 2000 semaphores, without \
+            time-out and with one of 100 ms",
             Seen Bound::exactly(7.0, 7.0), conditions;
         Some(14), "Linux: 128 System V semaphore sets by default (CentOS 7.9), too few for a set each",
             Seen Bound::exactly(128.0, 128.0), default_sets;

@@ -13,8 +13,9 @@ pub(super) const RULE: Rule = Rule {
         name: "before-its-cause",
         what: "A waiter was awake before its notifier's call: the clocks of the two CPUs are out of step.",
         taken: "Half of the round trips or wake-up latencies came out as nothing.",
-        misleads: "Clocks that are out of step in the other direction make wake-ups longer, and are not seen here: `doorbell \
-                   doctor` tells the skew. Fewer than half mark the trial as `within-clock-skew`.",
+        misleads: "Clocks that are out of step in the other direction make wake-ups longer, and \
+            are not seen here: `doorbell doctor` tells the skew. Fewer than half mark the trial as \
+            `within-clock-skew`.",
     },
     evidence,
 };

@@ -14,13 +14,15 @@ pub const NAME: &str = "below-primitive-cost";
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: NAME,
-        what: "A time is shorter than the machine can be: no word reaches another core faster than a cache line does, \
-               and on one core a waiter runs only after a switch.",
-        taken: "The median, with a step of the clock and between two CPUs the clocks' skew added, against half the lowest reading of its \
-                primitive cost in the whole run and, where it lies below, in one more taken at once; on two cores a cache-line hop each way, on one core a switch, and for a verified blocked wake the \
-                two-core wake.",
-        misleads: "Primitive costs are those of two cores: of two threads of one core the rule knows nothing. Where a primitive cost is missing, or rests on fewer than twenty samples because others used the CPUs, the rule is \
-                   silent.",
+        what: "A time is shorter than the machine can be: no word reaches another core faster than \
+            a cache line does, and on one core a waiter runs only after a switch.",
+        taken: "The median, with a step of the clock and between two CPUs the clocks' skew added, \
+            against half the lowest reading of its primitive cost in the whole run and, where it \
+            lies below, in one more taken at once; on two cores a cache-line hop each way, on one \
+            core a switch, and for a verified blocked wake the two-core wake.",
+        misleads: "Primitive costs are those of two cores: of two threads of one core the rule \
+            knows nothing. Where a primitive cost is missing, or rests on fewer than twenty \
+            samples because others used the CPUs, the rule is silent.",
     },
     evidence,
 };

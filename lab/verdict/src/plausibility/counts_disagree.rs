@@ -11,9 +11,10 @@ pub(super) const RULE: Rule = Rule {
     about: About {
         name: "counts-disagree",
         what: "What was sent, seen, lost and timed cannot be counts of the same notifications.",
-        taken: "Both sides' sequence numbers and the number of samples. A loss is believed only of a mechanism that drops: \
-                elsewhere one lost token would make every later one stand for the message before its own. One object for all \
-                receivers of a fan-out passes some over by its nature.",
+        taken: "Both sides' sequence numbers and the number of samples. A loss is believed only of \
+            a mechanism that drops: elsewhere one lost token would make every later one stand for \
+            the message before its own. One object for all receivers of a fan-out passes some over \
+            by its nature.",
         misleads: "It says that the count is wrong, not which.",
     },
     evidence,

@@ -8,12 +8,13 @@ use doorbell_results::record::{Outcome, Record};
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "load-was-not-there",
-        what: "A trial that is called loaded was not: the proof of its load is missing, a worker did nothing, or a CPU \
-               was idle under a worker for every CPU.",
-        taken: "The slices of work each worker counted while the trial ran, and the share of the trial for which each \
-                CPU was busy, which must be 90 % where there is a worker for every CPU.",
-        misleads: "Busy shares are not judged in trials of less than 0.2 s, where the kernel's ticks of 10 ms tell too \
-                   little, nor under churn, which sleeps between its wake-ups.",
+        what: "A trial that is called loaded was not: the proof of its load is missing, a worker \
+            did nothing, or a CPU was idle under a worker for every CPU.",
+        taken: "The slices of work each worker counted while the trial ran, and the share of the \
+            trial for which each CPU was busy, which must be 90 % where there is a worker for \
+            every CPU.",
+        misleads: "Busy shares are not judged in trials of less than 0.2 s, where the kernel's \
+            ticks of 10 ms tell too little, nor under churn, which sleeps between its wake-ups.",
     },
     evidence,
 };

@@ -11,10 +11,10 @@ pub(super) const RULE: Rule = Rule {
     about: About {
         name: "longer-than-run",
         what: "A time, or the sum of times that follow each other, is longer than the trial itself.",
-        taken: "The longest time, the sum of a closed loop's times and each side's CPU time against the window, with one \
-                per cent and a millisecond to spare.",
-        misleads: "An open loop's times overlap: only the longest is held against the window there. Threads that wait at once may \
-                   add up to as many windows.",
+        taken: "The longest time, the sum of a closed loop's times and each side's CPU time \
+            against the window, with one per cent and a millisecond to spare.",
+        misleads: "An open loop's times overlap: only the longest is held against the window \
+            there. Threads that wait at once may add up to as many windows.",
     },
     evidence,
 };

@@ -58,7 +58,8 @@ pub fn near_the_clock(record: &Record, known: &Known) -> Vec<Warning> {
     let grid = mark(
         ON_THE_CLOCK_GRID,
         on_grid,
-        "single times are whole steps of the clock; percentiles are interpolated within a step, and the mean does not depend on it",
+        "single times are whole steps of the clock; percentiles are interpolated within a step, \
+         and the mean does not depend on it",
         "compare medians and means; believe no single shortest time",
     );
     let skew = mark(

@@ -12,9 +12,10 @@ pub(super) const RULE: Rule = Rule {
     about: About {
         name: "never-slept",
         what: "Waits that are called blocked, or verified blocked, were no sleeps.",
-        taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred waits that block, or \
-                than nine for ten that are verified blocked, breaks the rule, and so do fewer than nine proofs for ten \
-                notifications, and fewer than nine switches for ten hand-offs between tasks that sleep, all on one CPU.",
+        taken: "The kernel counts a voluntary switch for every sleep: fewer than one for a hundred \
+            waits that block, or than nine for ten that are verified blocked, breaks the rule, and \
+            so do fewer than nine proofs for ten notifications, and fewer than nine switches for \
+            ten hand-offs between tasks that sleep, all on one CPU.",
         misleads: "A fast notifier finds the waiter awake now and then: that is no breach.",
     },
     evidence,

@@ -9,9 +9,11 @@ pub(super) const RULE: Rule = Rule {
     about: About {
         name: "not-from-the-device",
         what: "Transfers that are called a device's were served from memory, or from nowhere.",
-        taken: "The device's own count of completed operations (stat in sysfs) before and after: fewer than nine for ten transfers \
-                break the rule, and so does a file under which there is no device.",
-        misleads: "What a device does with a request is its own: a virtual disk may read its host's memory, and a disk its cache.",
+        taken: "The device's own count of completed operations (stat in sysfs) before and after: \
+            fewer than nine for ten transfers break the rule, and so does a file under which there \
+            is no device.",
+        misleads: "What a device does with a request is its own: a virtual disk may read its \
+            host's memory, and a disk its cache.",
     },
     evidence,
 };
@@ -24,8 +26,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     }
     let Some(device) = &counted.device else {
         return vec![
-            "there is no device under this file: its file system is memory, a network or a layer over others; choose a folder on \
-             a disk with --dir, or name a device"
+            "there is no device under this file: its file system is memory, a network or a layer \
+             over others; choose a folder on a disk with --dir, or name a device"
                 .to_owned(),
         ];
     };

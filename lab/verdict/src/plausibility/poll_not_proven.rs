@@ -10,11 +10,14 @@ use doorbell_results::record::subject::Noticed;
 pub(super) const RULE: Rule = Rule {
     about: About {
         name: "poll-not-proven",
-        what: "Transfers that are called polled were ended by interrupts of the device, or nothing proves that they were not.",
-        taken: "The device's lines of /proc/interrupts before and after, less one for each operation that others had of it: more than \
-                one for a hundred transfers, or lines that cannot be told, break the rule, and so does a device without a queue to \
-                poll (queue/io_poll).",
-        misleads: "A polled queue of a device without interrupts, such as null_blk, is believed for its queue alone.",
+        what: "Transfers that are called polled were ended by interrupts of the device, or nothing \
+            proves that they were not.",
+        taken: "The device's lines of /proc/interrupts before and after, less one for each \
+            operation that others had of it: more than one for a hundred transfers, or lines that \
+            cannot be told, break the rule, and so does a device without a queue to poll \
+            (queue/io_poll).",
+        misleads: "A polled queue of a device without interrupts, such as null_blk, is believed \
+            for its queue alone.",
     },
     evidence,
 };
@@ -43,8 +46,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
             device.interrupts_hidden.as_ref().map_or_else(String::new, |why| format!(" ({why})"))
         )],
         Some(own) if own > 10 + transfers / 100 => vec![format!(
-            "{own} interrupts of {name} in {transfers} transfers: the kernel took the request to be polled for and waited for an \
-             interrupt all the same{}",
+            "{own} interrupts of {name} in {transfers} transfers: the kernel took the request to \
+             be polled for and waited for an interrupt all the same{}",
             if record.configuration.subject == "sync-hipri" {
                 " (since Linux 6.0 RWF_HIPRI does not poll; uring-iopoll does)"
             } else {

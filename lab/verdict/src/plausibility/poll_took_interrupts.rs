@@ -10,10 +10,10 @@ pub(super) const RULE: Rule = Rule {
     about: About {
         name: "poll-took-interrupts",
         what: "Waits that are called polling slept, and were woken by interrupts.",
-        taken: "Voluntary switches of the waiting sides beyond one for a hundred waits; the rescheduling interrupts of their \
-                CPUs are told beside them.",
-        misleads: "Interrupts are counted for the CPU and not for the task: of those that come to a waiter which never \
-                   slept, all are meant for others, so that they alone prove nothing.",
+        taken: "Voluntary switches of the waiting sides beyond one for a hundred waits; the \
+            rescheduling interrupts of their CPUs are told beside them.",
+        misleads: "Interrupts are counted for the CPU and not for the task: of those that come to \
+            a waiter which never slept, all are meant for others, so that they alone prove nothing.",
     },
     evidence,
 };
@@ -32,7 +32,8 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
     }
     let rescheduled = record.environment.interrupts.get("RES").copied().unwrap_or(0);
     vec![format!(
-        "{slept} voluntary switches and {rescheduled} rescheduling interrupts in {waits_made} waits that are called polling"
+        "{slept} voluntary switches and {rescheduled} rescheduling interrupts in {waits_made} \
+         waits that are called polling"
     )]
 }
 

@@ -363,8 +363,9 @@ mod tests {
             (Attachment::died(0) & !Attachment::left(0)).trailing_zeros(),
         );
         says(&format!(
-            "The word of an end is {never} where it was never held, else its holder's number; bit {left}: left; bits {left} and \
-             {died}: died. This is version {VERSION} of the channels' layout.",
+            "The word of an end is {never} where it was never held, else its holder's number; bit \
+             {left}: left; bits {left} and {died}: died. This is version {VERSION} of the \
+             channels' layout.",
         ));
         let capacity = 1_u64 << 20;
         assert_eq!(arithmetic::may_hold_back(capacity), capacity / 8);
@@ -382,7 +383,8 @@ mod tests {
             size_of::<Control>()
         ));
         says(&format!(
-            "//! | next multiple of {PAGE} | stride × lanes | rings; the stride is the capacity, rounded up to {PAGE} |"
+            "//! | next multiple of {PAGE} | stride × lanes | rings; the stride is the capacity, \
+             rounded up to {PAGE} |"
         ));
         assert_eq!((one.ring_offset(0), one.stride()), (PAGE, PAGE));
         says(&format!("//! | 0 | {} | [`LogHeader`] |", size_of::<LogHeader>()));
@@ -404,8 +406,9 @@ mod tests {
         let lanes = Lanes::new(2, 1, 0).unwrap();
         let (first, second) = (lanes.control_offset(0), lanes.control_offset(1));
         says(&format!(
-            "| {first} + {}·i | lane i: `released` at {}, `message_wanted` at {}, the receiver's processor (or 0) at {}; \
-             `room_wanted` at {}, `dropped` at {}; who sends at {}, who receives at {} |",
+            "| {first} + {}·i | lane i: `released` at {}, `message_wanted` at {}, the receiver's \
+             processor (or 0) at {}; `room_wanted` at {}, `dropped` at {}; who sends at {}, who \
+             receives at {} |",
             second - first,
             offset_of!(Control, released),
             offset_of!(Control, message_wanted),

@@ -39,15 +39,19 @@ impl fmt::Display for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str(
-                "the channel is full; the receiver is behind, or has not given back the room of what it received: it does so by eighths of the ring, and when it looks for the next message",
+                "the channel is full; the receiver is behind, or has not given back the room of \
+                 what it received: it does so by eighths of the ring, and when it looks for the \
+                 next message",
             ),
             Self::TimedOut => f.write_str("there was no room before the deadline; the receiver is behind"),
             Self::NoReceiver => f.write_str(
-                "the channel is full, and nobody has taken its receiving end yet; take it first, or wait for it with a deadline",
+                "the channel is full, and nobody has taken its receiving end yet; take it first, \
+                 or wait for it with a deadline",
             ),
             Self::TooLong { length, longest } => write!(
                 f,
-                "a message of {length} bytes does not fit: this channel takes up to {longest}; make its ring larger"
+                "a message of {length} bytes does not fit: this channel takes up to {longest}; \
+                 make its ring larger"
             ),
             Self::Closed => f.write_str("the receiver has left the channel"),
             Self::PeerGone(peer) => write!(f, "{peer}, the receiver, closed its end or died"),

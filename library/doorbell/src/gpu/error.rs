@@ -48,7 +48,8 @@ impl fmt::Display for GpuError {
         match self {
             Self::NoLibrary { file, cause } => write!(
                 f,
-                "the GPU's driver cannot be opened ({}): {cause}; install NVIDIA's driver, or name its library in {}",
+                "the GPU's driver cannot be opened ({}): {cause}; install NVIDIA's driver, or name \
+                 its library in {}",
                 file.display(),
                 VARIABLE
             ),

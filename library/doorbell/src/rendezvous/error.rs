@@ -164,18 +164,21 @@ impl fmt::Display for RendezvousError {
         match self {
             Self::Os { call, errno: errno @ Errno::ACCESS } => write!(
                 f,
-                "{call} failed: {errno}; the place is another user's, who lets in others than itself and root only by `Users` and the file's rights"
+                "{call} failed: {errno}; the place is another user's, who lets in others than \
+                 itself and root only by `Users` and the file's rights"
             ),
             Self::Os { call, errno: errno @ Errno::MFILE } => {
                 let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
                 write!(
                     f,
-                    "{call} failed: {errno}; {most} files may be open (`ulimit -n`), and a client or a service takes {DESCRIPTORS}: raise that number, or have fewer"
+                    "{call} failed: {errno}; {most} files may be open (`ulimit -n`), and a client \
+                     or a service takes {DESCRIPTORS}: raise that number, or have fewer"
                 )
             }
             Self::Os { call, errno: errno @ Errno::TOOMANYREFS } => write!(
                 f,
-                "{call} failed: {errno}; as many descriptors of this user are on their way as a process may have open: receive some, or raise that number (`ulimit -n`)"
+                "{call} failed: {errno}; as many descriptors of this user are on their way as a \
+                 process may have open: receive some, or raise that number (`ulimit -n`)"
             ),
             Self::Os { call: call @ ("io_setup" | "io_submit"), errno } => {
                 write!(f, "{call} failed: {errno}; peers that are not trusted are signalled by it: ")?;
@@ -191,58 +194,73 @@ impl fmt::Display for RendezvousError {
             Self::Os { call, errno } => write!(f, "{call} failed: {errno}"),
             Self::Map(error) => error.fmt(f),
             Self::Violation(violation) => violation.fmt(f),
-            Self::NoAnswer(Errno::CONNRESET | Errno::PIPE) => {
-                f.write_str("the other side hung up in the middle of the rendezvous, and said nothing: it ended")
-            }
+            Self::NoAnswer(Errno::CONNRESET | Errno::PIPE) => f.write_str(
+                "the other side hung up in the middle of the rendezvous, and said \
+                    nothing: it ended",
+            ),
             Self::NoAnswer(errno) => write!(f, "the other side did not complete the rendezvous: {errno}"),
             Self::OtherUser { uid } => write!(
                 f,
-                "the other side is a process of user {uid}, with whom no memory is shared; say so by `Users` if it is to be"
+                "the other side is a process of user {uid}, with whom no memory is shared; say so \
+                 by `Users` if it is to be"
             ),
             Self::UnknownUser { uid } => write!(
                 f,
-                "the other side is a process of a user who has no number in this user namespace (the kernel shows {uid}), and may be anybody's; run both sides in one user namespace, or let it in by `Users::Chosen`"
+                "the other side is a process of a user who has no number in this user namespace \
+                 (the kernel shows {uid}), and may be anybody's; run both sides in one user \
+                 namespace, or let it in by `Users::Chosen`"
             ),
             Self::Refused(reason) => write!(f, "the other side refused: {reason}"),
             Self::TimedOut { after } => write!(
                 f,
-                "the other side did not answer within {after:?}: it is busy, stopped, or serves no callers now; wait longer, or look at it with `doorbell list-services`"
+                "the other side did not answer within {after:?}: it is busy, stopped, or serves no \
+                 callers now; wait longer, or look at it with `doorbell list-services`"
             ),
             Self::Interrupted => f.write_str("the wait was interrupted; connect again to go on"),
             Self::Full { most } => {
-                write!(f, "{most} clients are there, as many as this service takes (`ListenOptions::most_clients`)")
+                write!(
+                    f,
+                    "{most} clients are there, as many as this service takes \
+                    (`ListenOptions::most_clients`)"
+                )
             }
             Self::Wait(error) => error.fmt(f),
             Self::Ends(error) => write!(f, "no channel to the other side: {error}"),
             Self::TooMany { bells, eventfds, most } => write!(
                 f,
-                "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each, and {most} together, are taken here; offer fewer, or say how many may be taken"
+                "{bells} bells with {eventfds} eventfds each: at most {WAITER_SLOTS} each, and \
+                 {most} together, are taken here; offer fewer, or say how many may be taken"
             ),
             Self::CannotLayOut { lanes, capacity } => write!(
                 f,
-                "{lanes} lanes of {capacity} bytes cannot be laid out: ask for at least one, or fewer or smaller ones"
+                "{lanes} lanes of {capacity} bytes cannot be laid out: ask for at least one, or \
+                 fewer or smaller ones"
             ),
             Self::NoRoomForLanes { bells, payload } => write!(
                 f,
-                "the offer's lanes need {bells} bells and {payload} bytes of payload; make the offer by `Offer::of_lanes`"
+                "the offer's lanes need {bells} bells and {payload} bytes of payload; make the \
+                 offer by `Offer::of_lanes`"
             ),
             Self::NoSocket { path } => {
                 write!(f, "{} is a file that is no socket; remove it, or choose another path", path.display())
             }
             Self::BadName { name } => write!(
                 f,
-                "{name:?} cannot name a service: a name is not empty, not `.` or `..`, and has no white space and no control character; a path has none of the latter"
+                "{name:?} cannot name a service: a name is not empty, not `.` or `..`, and has no \
+                 white space and no control character; a path has none of the latter"
             ),
             Self::PathTooLong { path, length, longest } => write!(
                 f,
-                "the path {} has {length} bytes, and a socket's at most {longest}; choose a shorter name, or a shorter folder by DOORBELL_RUNTIME_DIR",
+                "the path {} has {length} bytes, and a socket's at most {longest}; choose a \
+                 shorter name, or a shorter folder by DOORBELL_RUNTIME_DIR",
                 path.display()
             ),
             Self::NoFolder { looked } => {
                 let looked: Vec<_> = looked.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "no folder is this user's alone to hold the sockets of names: {}; or name a folder by DOORBELL_RUNTIME_DIR",
+                    "no folder is this user's alone to hold the sockets of names: {}; or name a \
+                     folder by DOORBELL_RUNTIME_DIR",
                     looked.join("; ")
                 )
             }
@@ -257,19 +275,24 @@ impl fmt::Display for RendezvousError {
                 path.display()
             ),
             Self::HungUp => f.write_str(
-                "the maker of this segment takes this process for gone; keep the connection it was met in, in the process that met it",
+                "the maker of this segment takes this process for gone; keep the connection it was \
+                 met in, in the process that met it",
             ),
             Self::Forked => f.write_str(
-                "this path, or name, is served by the process that forked this one; listen at another in the child",
+                "this path, or name, is served by the process that forked this one; listen at \
+                 another in the child",
             ),
             Self::Lent => f.write_str(
-                "a channel of trusted ends is on this segment; meet a peer that is not trusted on a segment of its own",
+                "a channel of trusted ends is on this segment; meet a peer that is not trusted on \
+                 a segment of its own",
             ),
             Self::NothingInherited => f.write_str(
-                "DOORBELL_FD is not set to a descriptor; the parent starts this program with `inherited::offer`",
+                "DOORBELL_FD is not set to a descriptor; the parent starts this program with \
+                 `inherited::offer`",
             ),
             Self::EndsNotTaken => f.write_str(
-                "the other process has not received the ends that were sent to it before; send this one again when it has",
+                "the other process has not received the ends that were sent to it before; send \
+                 this one again when it has",
             ),
         }
     }

@@ -137,7 +137,8 @@ impl fmt::Display for Reason {
             Self::NoMemory => f.write_str("no memory is left"),
             Self::NoSignals { errno } => write!(
                 f,
-                "peers that are not trusted cannot be signalled ({errno}); raise fs.aio-max-nr, or let the filter pass io_setup and io_submit"
+                "peers that are not trusted cannot be signalled ({errno}); raise fs.aio-max-nr, or \
+                 let the filter pass io_setup and io_submit"
             ),
             Self::Os { errno } => write!(f, "the system said: {errno}"),
         }

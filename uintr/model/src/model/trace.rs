@@ -56,7 +56,8 @@ pub enum ReplayError {
     },
     /// The driver did what the model does not.
     #[error(
-        "the model does not allow: {line} of receiver {receiver} (after {before}; {states} states were possible)"
+        "the model does not allow: {line} of receiver {receiver} (after {before}; {states} states \
+         were possible)"
     )]
     Forbidden {
         /// The driver's number of the receiver.

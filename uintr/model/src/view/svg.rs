@@ -38,7 +38,8 @@ pub fn svg(chart: &Chart) -> String {
     let mut out = String::new();
     let mut put = |text: String| writeln!(out, "{text}").expect("writing to a string");
     put(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+         width=\"{width}\" height=\"{height}\" role=\"img\">"
     ));
     put(format!("<title>{}</title>", escaped(&chart.title)));
     put(format!("<style>{STYLE}</style>"));
@@ -81,7 +82,8 @@ fn drawn(index: usize, step: &Step) -> String {
             let to = column(to);
             let back = if from < to { to - 9 } else { to + 9 };
             format!(
-                "<line class=\"arrow\" x1=\"{from}\" y1=\"{y}\" x2=\"{back}\" y2=\"{y}\"/><path class=\"head\" d=\"M{to} {y}L{back} {}L{back} {}Z\"/>",
+                "<line class=\"arrow\" x1=\"{from}\" y1=\"{y}\" x2=\"{back}\" y2=\"{y}\"/><path \
+                 class=\"head\" d=\"M{to} {y}L{back} {}L{back} {}Z\"/>",
                 y - 4,
                 y + 4
             )
@@ -94,7 +96,8 @@ fn drawn(index: usize, step: &Step) -> String {
     let characters = step.text.chars().count() + step.breaks.map_or(0, |name| name.len() + 17);
     let x = middle(step).max(NUMBER + 6 + characters * CHARACTER / 2);
     format!(
-        "<g{class}><text class=\"number\" x=\"{}\" y=\"{}\">{}</text>{shape}<text text-anchor=\"middle\" x=\"{x}\" y=\"{}\">{}{breaks}</text></g>",
+        "<g{class}><text class=\"number\" x=\"{}\" y=\"{}\">{}</text>{shape}<text \
+         text-anchor=\"middle\" x=\"{x}\" y=\"{}\">{}{breaks}</text></g>",
         NUMBER - 8,
         y + 4,
         index + 1,

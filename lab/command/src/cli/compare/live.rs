@@ -52,13 +52,14 @@ const HEARD: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum NoTurns {
     #[error(
-        "`{command}` does not take turns: it is no doorbell, or one of an older release; give each `--output FILE` and \
-         compare the two files"
+        "`{command}` does not take turns: it is no doorbell, or one of an older release; give each \
+         `--output FILE` and compare the two files"
     )]
     Deaf { command: String },
     #[error(
-        "the two commands were about to measure different things, so neither can take turns with the other; let both \
-         measure the same, or give each `--output FILE` and compare the two files"
+        "the two commands were about to measure different things, so neither can take turns with \
+         the other; let both measure the same, or give each `--output FILE` and compare the two \
+         files"
     )]
     Differ,
 }
@@ -97,8 +98,8 @@ impl Took {
                 )
             }
             Self::Blocks { each, first } => format!(
-                "The two took turns in blocks of about {:.1} s, a run of the program each: `{first}` may change what both \
-                 share, and cannot be done every few milliseconds.",
+                "The two took turns in blocks of about {:.1} s, a run of the program each: \
+                 `{first}` may change what both share, and cannot be done every few milliseconds.",
                 each.as_secs_f64()
             ),
         }

@@ -40,11 +40,13 @@ enum Format {
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let result = read::read(&kept::find(&args.result)?)?;
     let Some(program) = program(&result) else {
-        let message = "it is the result of no recorded program: `doorbell trace` makes one, and `doorbell export` is for the others";
+        let message = "it is the result of no recorded program: `doorbell trace` makes one, and \
+            `doorbell export` is for the others";
         return Err(Usage(message.to_owned()).into());
     };
     if let (Format::Chrome, Some(_)) = (args.format, program.lasted_ns) {
-        let message = "it was recorded in slices, which is no timeline; `folded` can be had, or a recording without --duty";
+        let message = "it was recorded in slices, which is no timeline; `folded` can be had, or a \
+            recording without --duty";
         return Err(Usage(message.to_owned()).into());
     }
     let output = args.output.as_deref().unwrap_or(Path::new("-"));

@@ -122,7 +122,8 @@ fn verified(
     let edge = Across::of(&program.edges[place]);
     let machine = machine_here();
     if !alike(&machine, &result.machine) {
-        let message = "it was recorded on another machine, and what comes here says nothing of what was predicted for that one";
+        let message = "it was recorded on another machine, and what comes here says nothing of \
+            what was predicted for that one";
         return Err(Usage(message.to_owned()).into());
     }
     let found = match edge.single(program) {
@@ -178,8 +179,8 @@ fn known(
     }
     let machine = machine_here();
     if !alike(&machine, &result.machine) {
-        let message = "it was recorded on another machine: say what a wake-up costs there, with `--costs FILE` and a result of `doorbell pairs` \
-                       of that machine";
+        let message = "it was recorded on another machine: say what a wake-up costs there, with \
+            `--costs FILE` and a result of `doorbell pairs` of that machine";
         return Err(Usage(message.to_owned()).into());
     }
     if let Some(costs) = costs::kept(&machine).filter(has) {

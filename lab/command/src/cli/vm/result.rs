@@ -80,10 +80,11 @@ pub(super) fn keep(path: &Path, content: &[u8], complaints: &[String]) -> anyhow
         result.warnings.push(Warning {
             name: warning::GUEST_COMPLAINED.name.to_owned(),
             cause: format!("the guest's kernel said: {}", complaints.join("; ")),
-            effect: "something stood still that the verb did not see: its times, and what it calls lost or late, may be of \
-                     that"
+            effect: "something stood still that the verb did not see: its times, and what it calls \
+                lost or late, may be of that"
                 .to_owned(),
-            cure: "run it again on a host that is less busy; if it comes again, the emulator or the kernel is at fault"
+            cure: "run it again on a host that is less busy; if it comes again, the emulator or \
+                the kernel is at fault"
                 .to_owned(),
         });
     }

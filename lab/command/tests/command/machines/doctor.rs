@@ -141,7 +141,8 @@ fn cpus_nearer_than_two_cores_can_be_are_siblings_that_the_host_hides() {
     assert_eq!(near.severity, Severity::Warn);
     assert!(
         near.seen.starts_with(
-            "siblings may be hidden: a median hop of 10.2 ns between CPUs 0 and 1, which claim separate cores (a rule of thumb"
+            "siblings may be hidden: a median hop of 10.2 ns between CPUs 0 and 1, which claim \
+             separate cores (a rule of thumb"
         ),
         "{near:?}"
     );

@@ -32,7 +32,8 @@ const OBJECT: &[u8] = include_bytes!("wake.bpf.o");
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The kernel does not say where the fields of its structures lie.
-    #[error("this kernel publishes no type information (BTF; {path}: {0}); it needs CONFIG_DEBUG_INFO_BTF", path = types::PATH)]
+    #[error("this kernel publishes no type information (BTF; {path}: {0}); it needs \
+        CONFIG_DEBUG_INFO_BTF", path = types::PATH)]
     NoTypes(io::Error),
     /// What it says there is not in the form that is known.
     #[error("the kernel's type information ({path}) is not in a form that this program knows", path = types::PATH)]
@@ -45,7 +46,8 @@ pub enum BpfError {
     Architecture,
     /// This user may not.
     #[error(
-        "BPF programs may not be loaded by this user; run as root, or give the program CAP_BPF and CAP_PERFMON"
+        "BPF programs may not be loaded by this user; run as root, or give the program CAP_BPF and \
+         CAP_PERFMON"
     )]
     Forbidden,
     /// The kernel does not do what it is asked for.
@@ -58,7 +60,8 @@ pub enum BpfError {
     },
     /// What it recorded of two threads of this command's own is not what they did.
     #[error(
-        "wake-ups of this command's own threads were not recorded as they were; please report the kernel's version (uname -r)"
+        "wake-ups of this command's own threads were not recorded as they were; please report the \
+         kernel's version (uname -r)"
     )]
     Wrong,
     /// The object is not what is expected.

@@ -80,9 +80,9 @@ pub enum RecordError {
     Own { cause: std::io::Error, paranoid: String },
     /// The numbers of tasks here are not those of the events.
     #[error(
-        "this command runs in a PID namespace of its own, as containers have, and trace events name tasks by the numbers of the host: \
-         run it on the host, or in a container with --pid=host; or, without who wakes whom: \
-         doorbell trace --engine own"
+        "this command runs in a PID namespace of its own, as containers have, and trace events \
+         name tasks by the numbers of the host: run it on the host, or in a container with \
+         --pid=host; or, without who wakes whom: doorbell trace --engine own"
     )]
     Namespace,
     /// There is no such process.

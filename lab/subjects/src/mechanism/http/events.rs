@@ -40,10 +40,12 @@ impl Mechanism for HttpEvents {
     fn explanation() -> Explanation {
         Explanation {
             summary: "server-sent events: one GET, whose answer is a stream of events",
-            how: "The client asks once. The server answers with a head of text/event-stream and from then on writes a line and an empty \
-                  line for each event, which the client reads and splits.",
+            how: "The client asks once. The server answers with a head of text/event-stream and \
+                from then on writes a line and an empty line for each event, which the client \
+                reads and splits.",
             kernel: "As tcp, once an event.",
-            limits: "One way only. The answer is not chunked, as one without a length may be in HTTP/1.1; a proxy might hold it back.",
+            limits: "One way only. The answer is not chunked, as one without a length may be in \
+                HTTP/1.1; a proxy might hold it back.",
             sources: &["HTML Living Standard, section 9.2", "crate httparse"],
         }
     }

@@ -42,10 +42,13 @@ impl Mechanism for HttpLongPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "HTTP/1.1: the client asks, and the server answers when there is an event",
-            how: "The client sends a GET over an open connection and blocks in read(2). A thread of the server keeps the request until \
-                  an event is published, at the longest for 25 s, and answers with the number of events there have been.",
-            kernel: "The notifier wakes the server's thread by a futex; that thread's write wakes the client as in tcp.",
-            limits: "Two wake-ups an event, and a question before each. Events while no question is open wait for the next.",
+            how: "The client sends a GET over an open connection and blocks in read(2). A thread \
+                of the server keeps the request until an event is published, at the longest for 25 \
+                s, and answers with the number of events there have been.",
+            kernel: "The notifier wakes the server's thread by a futex; that thread's write wakes \
+                the client as in tcp.",
+            limits: "Two wake-ups an event, and a question before each. Events while no question \
+                is open wait for the next.",
             sources: &["RFC 6202, section 2.2", "crate httparse"],
         }
     }

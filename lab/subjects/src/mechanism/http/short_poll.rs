@@ -40,11 +40,12 @@ impl Mechanism for HttpShortPoll {
     fn explanation() -> Explanation {
         Explanation {
             summary: "HTTP/1.1: the client asks once a millisecond",
-            how: "The client sends a GET over an open connection, and the server answers at once with the number of events there have \
-                  been. If there is none that is new, the client sleeps for a millisecond and asks again.",
+            how: "The client sends a GET over an open connection, and the server answers at once \
+                with the number of events there have been. If there is none that is new, the \
+                client sleeps for a millisecond and asks again.",
             kernel: "As tcp, twice for each question.",
-            limits: "A look costs a question, so CPU time is spent by the clock and not by the event. An event waits half an interval in \
-                     the mean before anybody asks.",
+            limits: "A look costs a question, so CPU time is spent by the clock and not by the \
+                event. An event waits half an interval in the mean before anybody asks.",
             sources: &["RFC 6202, section 2.1", "crate httparse"],
         }
     }

@@ -44,10 +44,11 @@ impl Mechanism for Websocket {
     fn explanation() -> Explanation {
         Explanation {
             summary: "WebSocket: a text frame for each event",
-            how: "The server sends a text frame. The client, whose socket does not block, waits in ppoll(2) and reads a frame. The \
-                  opening handshake, once a connection, is left out.",
+            how: "The server sends a text frame. The client, whose socket does not block, waits in \
+                ppoll(2) and reads a frame. The opening handshake, once a connection, is left out.",
             kernel: "As tcp, once an event, and a ppoll before each read.",
-            limits: "Frames from the server are not masked; a message to it would be, which costs a pass over its bytes.",
+            limits: "Frames from the server are not masked; a message to it would be, which costs \
+                a pass over its bytes.",
             sources: &["RFC 6455", "crate tungstenite"],
         }
     }

@@ -34,7 +34,8 @@ impl fmt::Display for JoinError {
             Self::Meet(error) => error.fmt(f),
             Self::OtherLane { asked, admitted } => write!(
                 f,
-                "the publisher admitted lane {admitted} first, not lane {asked}; join in the order of admission, over a new connection"
+                "the publisher admitted lane {admitted} first, not lane {asked}; join in the order \
+                 of admission, over a new connection"
             ),
             Self::Violation(violation) => violation.fmt(f),
         }

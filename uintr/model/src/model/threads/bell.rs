@@ -80,7 +80,8 @@ const HAZARDS: [Entry<Hazard>; 9] = [
         Hazard::B3,
         "B3",
         "token consumed after arming",
-        "a notifier that is late with a ring already seen takes the bit and writes the token; the waiter eats it and sleeps, and the next ring finds no bit",
+        "a notifier that is late with a ring already seen takes the bit and writes the token; the \
+         waiter eats it and sleeps, and the next ring finds no bit",
         "W1 first: consume, re-arm, re-check, and only then sleep",
         Seat::Token,
     ),
@@ -88,7 +89,8 @@ const HAZARDS: [Entry<Hazard>; 9] = [
         Hazard::B4,
         "B4",
         "ticket read after arming",
-        "a notifier that is late with a ring already seen takes the bit and moves the epoch; the ticket is the new one, and the next ring finds no bit",
+        "a notifier that is late with a ring already seen takes the bit and moves the epoch; the \
+         ticket is the new one, and the next ring finds no bit",
         "W2 before W3: the ticket is older than anything that can take the bit",
         Seat::Futex,
     ),
@@ -96,7 +98,8 @@ const HAZARDS: [Entry<Hazard>; 9] = [
         Hazard::B5,
         "B5",
         "bits taken after the epoch moves",
-        "a notifier that has moved the epoch for an earlier ring takes the bit of a waiter whose ticket is already the new one",
+        "a notifier that has moved the epoch for an earlier ring takes the bit of a waiter whose \
+         ticket is already the new one",
         "N4 before N5",
         Seat::Futex,
     ),
@@ -112,7 +115,8 @@ const HAZARDS: [Entry<Hazard>; 9] = [
         Hazard::B7,
         "B7",
         "epoch not moved",
-        "the wake-up comes between the re-check and the sleep: nobody is in the queue yet, and the compare finds nothing changed",
+        "the wake-up comes between the re-check and the sleep: nobody is in the queue yet, and the \
+         compare finds nothing changed",
         "N5 before N6",
         Seat::Futex,
     ),

@@ -39,7 +39,8 @@ const HAZARDS: [Entry<Hazard>; 6] = [
         Hazard::E1,
         "E1",
         "re-armed before the token is consumed",
-        "the consumer arms, looks, and then reads the eventfd: it eats the token of a message that came after the look",
+        "the consumer arms, looks, and then reads the eventfd: it eats the token of a message that \
+         came after the look",
         "consume the token, re-arm, look again, and only then wait",
     ),
     (
@@ -67,14 +68,16 @@ const HAZARDS: [Entry<Hazard>; 6] = [
         Hazard::E5,
         "E5",
         "level-triggered and never read",
-        "the eventfd stays readable: every wait returns at once, and the consumer keeps its processor busy with an empty queue",
+        "the eventfd stays readable: every wait returns at once, and the consumer keeps its \
+         processor busy with an empty queue",
         "read the eventfd before the queue",
     ),
     (
         Hazard::E6,
         "E6",
         "no fence between message and flag",
-        "the producer's look at the flag passes its message: it sees nobody armed, and the consumer sees no message",
+        "the producer's look at the flag passes its message: it sees nobody armed, and the \
+         consumer sees no message",
         "a full fence on both sides",
     ),
 ];

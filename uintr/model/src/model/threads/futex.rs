@@ -35,7 +35,8 @@ const HAZARDS: [Entry<Hazard>; 5] = [
         Hazard::F1,
         "F1",
         "check, then wait, without a compare",
-        "the message and its wake-up come between the check and the sleep; nothing tells the kernel that the check is out of date",
+        "the message and its wake-up come between the check and the sleep; nothing tells the \
+         kernel that the check is out of date",
         "pass the value that was checked: the kernel compares it under the lock that wakers take",
     ),
     (

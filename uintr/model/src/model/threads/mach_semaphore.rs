@@ -33,14 +33,16 @@ const HAZARDS: [Entry<Hazard>; 2] = [
         Hazard::M1,
         "M1",
         "semaphore_signal_all before all wait",
-        "it wakes those who sleep at that moment and leaves the count as it is: who comes a moment later sleeps",
+        "it wakes those who sleep at that moment and leaves the count as it is: who comes a moment \
+         later sleeps",
         "signal once for each receiver: a count is kept until it is taken",
     ),
     (
         Hazard::M2,
         "M2",
         "one semaphore for all receivers, signalled once for each",
-        "who was woken does not run at once; who has taken its post and waits again takes the other's, and the other sleeps on",
+        "who was woken does not run at once; who has taken its post and waits again takes the \
+         other's, and the other sleeps on",
         "a semaphore for each receiver",
     ),
 ];
