@@ -63,11 +63,7 @@ fn slowest(slow: &Slow, configurations: usize) -> Dissection {
         ],
         rows: causes(&slow.kept, scale)
             .into_iter()
-            .map(|configurations| TableRow {
-                variant: String::new(),
-                harness: false,
-                cells: configurations.to_vec(),
-            })
+            .map(|cells| TableRow { variant: String::new(), harness: false, cells: cells.to_vec() })
             .collect(),
     };
     Dissection {

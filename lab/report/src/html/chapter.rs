@@ -221,7 +221,7 @@ fn comparisons(parts: &[Part]) -> Vec<Compared> {
     let Some(((first, ..), others)) = parts.split_first() else { return Vec::new() };
     let one = |(other, ..): &Part| {
         let compared = compare(&first.result, &other.result, RELEVANT);
-        let axes = axis::varying(compared.unmatched.iter().map(|configuration| configuration.configuration));
+        let axes = axis::varying(compared.unmatched.iter().map(|one| one.configuration));
         Compared {
             heading: format!("{} against {}", other.name, first.name),
             conclusion: comparison::conclusion(&compared),
@@ -229,9 +229,7 @@ fn comparisons(parts: &[Part]) -> Vec<Compared> {
             unmatched: compared
                 .unmatched
                 .iter()
-                .map(|configuration| {
-                    format!("{}: {}", axis::label(configuration.configuration, &axes), configuration.reason)
-                })
+                .map(|one| format!("{}: {}", axis::label(one.configuration, &axes), one.reason))
                 .collect(),
         }
     };

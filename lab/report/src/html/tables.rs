@@ -27,7 +27,7 @@ pub(super) struct Table {
     pub rows: Vec<TableRow>,
 }
 
-/// A row: the variant it belongs to (or nothing), its configurations.
+/// A row: the variant it belongs to (or nothing), and its cells.
 #[derive(Debug)]
 pub(super) struct TableRow {
     pub variant: String,
@@ -40,24 +40,23 @@ impl TableRow {
         Self { variant: String::new(), harness: false, cells }
     }
 
-    /// The configurations, each with the class of its kind: numbers
-    /// have none, and a sentence may be broken over lines.
+    /// The cells, each with its class: numbers have none, and a sentence may be broken over lines.
     pub(super) fn typed<'a>(
         &'a self,
         columns: &'a [(String, bool)],
     ) -> impl Iterator<Item = (&'a str, &'static str)> {
-        self.cells.iter().zip(columns).map(|(configuration, (_, number))| {
-            let class = match configuration.chars().count() {
+        self.cells.iter().zip(columns).map(|(cell, (_, number))| {
+            let class = match cell.chars().count() {
                 _ if *number => "",
                 0..=SENTENCE => "w",
                 _ => "w long",
             };
-            (configuration.as_str(), class)
+            (cell.as_str(), class)
         })
     }
 }
 
-/// Letters of a configuration of words that is still no sentence.
+/// Letters of a cell of words that is still no sentence.
 const SENTENCE: usize = 60;
 
 impl From<&table::Table> for Table {
