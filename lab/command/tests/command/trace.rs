@@ -13,7 +13,7 @@ use std::sync::PoisonError;
 
 use doorbell_harness::trace::Tracefs;
 use doorbell_harness::trace::bpf::Bpf;
-use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Sequence, Wait, Waker};
+use doorbell_results::anatomy::program::{By, Edge, File, Herd, Mechanism, Object, Program, Sequence, Wait, Waker};
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -270,8 +270,11 @@ fn each_stage_of_a_chain_of_eight_is_woken_by_the_one_before_it() {
 fn a_herd_is_counted_by_its_calls() {
     with_each_engine(|engine| {
         let recording = Recording::by(engine, "herd");
-        let [herd] = &recording.program.herds[..] else { panic!("{:?}", recording.program.herds) };
-        assert_eq!((herd.waker.as_str(), herd.waiter.as_str()), ("waker", "waiter"));
+        // Now and then a call of another thread wakes three too: those that wait for the lock of the
+        // process's memory, as they start or end.
+        let planted = |herd: &&Herd| (herd.waker.as_str(), herd.waiter.as_str()) == ("waker", "waiter");
+        let herd = recording.program.herds.iter().find(planted);
+        let herd = herd.unwrap_or_else(|| panic!("{:?}", recording.program.herds));
         // The kernel says of each call how many it woke, which may still have been on their way to sleep.
         for (found, counted) in
             [(herd.calls, recording.counts["calls"]), (herd.woken, recording.counts["woken"])]
