@@ -7,10 +7,15 @@ use super::style::{Role, Style};
 use super::unit::{alike, time};
 use super::why;
 use crate::wording::counted;
-use doorbell_results::anatomy::program::{Edge, Engine, Program, Waker};
+use doorbell_results::anatomy::program::{Edge, Engine, Program, Sampled, Stacks, Waker};
 use doorbell_results::record::ResultFile;
 use doorbell_verdict::what_if::{self, Refusal};
 use doorbell_verdict::why::{Explained, explained};
+
+/// Pairs of stacks that are shown of an edge.
+const STACKS: usize = 3;
+/// But none that is rarer than one in so many.
+const RARE: u64 = 50;
 
 /// The slowest wake-ups of the edge called `letter`; else a sentence why there are none.
 pub fn text(result: &ResultFile, letter: &str, style: &Style) -> Result<String, String> {
@@ -21,7 +26,7 @@ pub fn text(result: &ResultFile, letter: &str, style: &Style) -> Result<String, 
         let edge = &program.edges[place];
         match edge.waker {
             Waker::Unseen => Err(Refusal::WakesUnseen),
-            _ if edge.slowest.is_empty() => Err(Refusal::NotKept),
+            _ if edge.slowest.is_empty() && edge.stacks.is_empty() => Err(Refusal::NotKept),
             _ => Ok((program, place, edge)),
         }
     });
@@ -30,9 +35,14 @@ pub fn text(result: &ResultFile, letter: &str, style: &Style) -> Result<String, 
     })?;
     let kept: Vec<Explained> = edge.slowest.iter().map(explained).collect();
     let mut out = style.paint(Role::Heading, &style.wrap(&lead(program, place, edge), 0));
-    out.push_str(&style.wrap(&causes(&kept), 0));
-    out.push_str(&why::each(&kept, style));
-    out.push_str(&format!("\n{}", style.wrap(limits(program.engine), 0)));
+    if !kept.is_empty() {
+        out.push_str(&style.wrap(&causes(&kept), 0));
+        out.push_str(&why::each(&kept, style));
+        out.push_str(&format!("\n{}", style.wrap(limits(program.engine), 0)));
+    }
+    if let Some(recorded) = &program.stacks {
+        out.push_str(&stacks(recorded, edge, style));
+    }
     Ok(out)
 }
 
@@ -67,6 +77,31 @@ fn causes(kept: &[Explained]) -> String {
     names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let named: Vec<String> = names.iter().map(|(name, count)| format!("{name} ({count})")).collect();
     format!("The slowest {}, by cause: {}.", counted(kept.len() as u64, "wake-up"), named.join(", "))
+}
+
+/// The stacks that were met most often, one function in a line.
+fn stacks(recorded: &Stacks, edge: &Edge, style: &Style) -> String {
+    let lost = match recorded.lost {
+        0 => String::new(),
+        lost => format!("; {} lost, of all edges", counted(lost, "stack")),
+    };
+    let lead = format!(
+        "Stacks of {}, one in {} by chance, the innermost function first ([k]: in the kernel){lost}:",
+        counted(edge.sampled, "wake-up"),
+        recorded.one_in
+    );
+    let mut out = format!("\n{}", style.wrap(&lead, 0));
+    let often = |one: &&Sampled| one.wakes >= edge.sampled.div_ceil(RARE);
+    for one in edge.stacks.iter().filter(often).take(STACKS) {
+        let share = 100.0 * one.wakes as f64 / edge.sampled.max(1) as f64;
+        for (did, stack) in [("slept in", &one.waiter), ("was woken from", &one.waker)] {
+            let name = |place: &u32| recorded.functions.get(*place as usize).map(String::as_str);
+            let names: Vec<&str> = stack.iter().filter_map(name).collect();
+            let names = if names.is_empty() { "not seen".to_owned() } else { names.join(" < ") };
+            out.push_str(&style.wrap(&format!("{share:.0} % {did}: {names}"), 2));
+        }
+    }
+    out
 }
 
 /// What the engine does not record of a wake-up.
@@ -142,6 +177,31 @@ mod tests {
             assert!(flat.contains(part), "{part}: {text}");
         }
         assert_eq!(text.matches("scheduled in ").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn stacks_are_shown_with_their_share_and_one_that_was_not_seen_says_so() {
+        let mut edge = edge(Waker::Kernel, "worker", futex(0x1048));
+        let sampled = |waiter: &[u32], waker: &[u32], wakes| Sampled {
+            waiter: waiter.to_vec(),
+            waker: waker.to_vec(),
+            wakes,
+        };
+        (edge.sampled, edge.stacks) = (10, vec![sampled(&[0, 1], &[2], 7), sampled(&[1], &[], 2)]);
+        let mut result = made(vec![edge]);
+        let program = result.records[0].anatomy.as_mut().unwrap().program.as_mut().unwrap();
+        let functions = ["futex_wait_[k]", "Queue::pop", "Queue::push"].map(str::to_owned).to_vec();
+        program.stacks = Some(Stacks { one_in: 64, lost: 0, functions });
+        let text = text(&result, "A", &Style::PLAIN).unwrap();
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "Stacks of 10 wake-ups, one in 64",
+            "70 % slept in: futex_wait_[k] < Queue::pop",
+            "70 % was woken from: Queue::push",
+            "20 % was woken from: not seen",
+        ] {
+            assert!(flat.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn graph(program: &Program, counts: &Counts, most: usize) -> Subsection {
         row.extend((!sleeps).then(|| short(waker(&edge.waker))));
         row.extend([
             short(&edge.waiter),
-            mechanism(&edge.mechanism),
+            by_stack(program, edge).unwrap_or_else(|| mechanism(&edge.mechanism)),
             rate(edge.wakes, program.recorded_ns),
             time(edge.slept.p50_ns * 1e3).replace(' ', ""),
         ]);
@@ -300,6 +300,30 @@ pub fn mechanism(mechanism: &Mechanism) -> String {
     way.map_or(what.clone(), |way| format!("{what}, {way}"))
 }
 
+/// What a futex is of, where most of the sleepers' stacks show it.
+fn by_stack(program: &Program, edge: &Edge) -> Option<String> {
+    /// As the beginnings of functions have it: of C, of C++, of Rust.
+    const KINDS: [(&str, &str); 9] = [
+        ("sem_", "semaphore"),
+        ("__new_sem_", "semaphore"),
+        ("pthread_cond_", "condition variable"),
+        ("__pthread_cond_", "condition variable"),
+        ("std::sys::sync::condvar", "condition variable"),
+        ("pthread_mutex_", "mutex"),
+        ("__pthread_mutex_", "mutex"),
+        ("std::sys::sync::mutex", "mutex"),
+        ("std::thread::park", "parked thread"),
+    ];
+    let (Object::Futex { address }, Some(stacks)) = (&edge.mechanism.object, &program.stacks) else {
+        return None;
+    };
+    let most = edge.stacks.first().filter(|most| 2 * most.wakes > edge.sampled)?;
+    let names = most.waiter.iter().filter_map(|place| stacks.functions.get(*place as usize));
+    let kinds = names.filter_map(|name| KINDS.iter().find(|(begin, _)| name.starts_with(begin)));
+    let (_, kind) = kinds.map(|(begin, kind)| (begin, kind)).next()?;
+    Some(format!("{kind} 0x…{:03x}", address & 0xfff))
+}
+
 fn object_of(object: &Object) -> Option<String> {
     let (file, fd) = match object {
         // The end tells addresses apart.
@@ -356,6 +380,8 @@ pub(super) mod tests {
             took: series(9000.0),
             sequence: None,
             slowest: Vec::new(),
+            sampled: 0,
+            stacks: Vec::new(),
         }
     }
 

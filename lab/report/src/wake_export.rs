@@ -7,18 +7,32 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::program::{mechanism, waker};
-use doorbell_results::anatomy::program::{Edge, Program, Sequence, Waker};
+use doorbell_results::anatomy::program::{Edge, Program, Sampled, Sequence, Waker};
 
 /// One line for each edge, `program;waiter;mechanism;waker`, with the
-/// microseconds that its wake-ups took together; where those were not recorded, that it slept.
+/// microseconds that its wake-ups took together; where those were not recorded, that it slept. Of
+/// an edge whose stacks were recorded one line for each pair, with its share: the waiter's stack
+/// from the outermost function on, the mechanism, the waker's from the innermost on, the waker.
 pub fn folded(program: &Program, out: &mut dyn Write) -> io::Result<()> {
     // What ends a frame, and a stack, in this format.
     let frame = |text: &str| text.replace([';', ' ', '\n'], "_");
-    for Edge { waker: by, waiter, mechanism: what, wakes, took, slept, .. } in &program.edges {
-        let frames = [&program.name, waiter, &mechanism(what), waker(by)].map(frame);
+    for Edge { waker: by, waiter, mechanism: what, wakes, took, slept, stacks, .. } in &program.edges {
         let lasted = if *by == Waker::Unseen { slept } else { took };
-        let micros = (lasted.mean_ns * *wakes as f64 / 1e3).round();
-        writeln!(out, "{} {micros}", frames.join(";"))?;
+        let micros = lasted.mean_ns * *wakes as f64 / 1e3;
+        let functions = program.stacks.as_ref().map_or(&[][..], |stacks| &stacks.functions);
+        let name = |place: &u32| functions.get(*place as usize).map(String::as_str);
+        let nothing = [Sampled { wakes: 1, ..Sampled::default() }];
+        let stacks = if stacks.is_empty() { &nothing[..] } else { stacks };
+        let all: f64 = stacks.iter().map(|one| one.wakes as f64).sum();
+        let what = mechanism(what);
+        for one in stacks {
+            let share = one.wakes as f64 / all.max(1.0);
+            let sleeps = one.waiter.iter().rev().filter_map(name);
+            let wakes = one.waker.iter().filter_map(name);
+            let frames = [program.name.as_str(), waiter].into_iter().chain(sleeps).chain([what.as_str()]);
+            let frames: Vec<String> = frames.chain(wakes).chain([waker(by)]).map(frame).collect();
+            writeln!(out, "{} {}", frames.join(";"), (micros * share).round())?;
+        }
     }
     Ok(())
 }
@@ -63,7 +77,7 @@ fn micros(ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait};
+    use doorbell_results::anatomy::program::{By, Mechanism, Object, Stacks, Wait};
     use doorbell_results::record::{Series, sample};
 
     fn program() -> Program {
@@ -83,6 +97,8 @@ mod tests {
             took: series(3000.0),
             sequence: Some(0),
             slowest: Vec::new(),
+            sampled: 0,
+            stacks: Vec::new(),
         };
         let sequence = Sequence {
             task: 7,
@@ -110,6 +126,27 @@ mod tests {
         let (stack, number) = text.trim_end().split_once(' ').unwrap();
         assert_eq!(stack, "server;a__b;futex_0x…048;(kernel)");
         assert!(number.parse::<f64>().unwrap() >= 6.0, "{text}");
+    }
+
+    #[test]
+    fn stacks_meet_at_the_mechanism_and_share_the_time() {
+        let mut program = program();
+        let functions = ["pop", "worker", "push"].map(str::to_owned).to_vec();
+        program.stacks = Some(Stacks { one_in: 64, lost: 0, functions });
+        let sampled = |waker: &[u32], wakes| Sampled { waiter: vec![0, 1], waker: waker.to_vec(), wakes };
+        program.edges[0].stacks = vec![sampled(&[2], 3), sampled(&[], 1)];
+        let mut text = Vec::new();
+        folded(&program, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<(&str, f64)> = text
+            .lines()
+            .map(|line| line.split_once(' ').unwrap())
+            .map(|(stack, micros)| (stack, micros.parse().unwrap()))
+            .collect();
+        let [one, other] = lines[..] else { panic!("{text}") };
+        assert_eq!(one.0, "server;a__b;worker;pop;futex_0x…048;push;(kernel)");
+        assert_eq!(other.0, "server;a__b;worker;pop;futex_0x…048;(kernel)");
+        assert!((one.1 - 3.0 * other.1).abs() <= 3.0, "{text}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Args {
 }
 
 /// Says that this program was built without `what`, and which commands build one that has it.
-fn not_built(what: &str) -> String {
+pub fn not_built(what: &str) -> String {
     format!(
         "{what} is not in this program, which was built with what a first answer needs; `make \
          install` installs all of it, as `cargo install --path lab/command --all-features` does, \

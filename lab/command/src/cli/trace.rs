@@ -4,12 +4,14 @@
 pub mod costs;
 pub mod export;
 pub mod show;
+pub mod stacks;
 pub mod starter;
 pub mod verify;
 pub mod whatif;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,6 +47,7 @@ const WINDOW: Duration = Duration::from_secs(10);
     doorbell trace --time 5s -- ./server          or for five seconds; the command goes on\n  \
     doorbell trace -p 4711 --time 10s             record a program that runs already\n  \
     doorbell trace -p 4711 --time 60s --duty 10%  or a tenth of the time, to cost it less\n  \
+    doorbell trace --stacks 1/64 -- ./server      also on which stacks it sleeps, and is woken from\n  \
     doorbell trace -p 4711,4712 --children -o t.json     two, and the processes that they start\n  \
     doorbell trace show t.json --edge A                  why are the slowest wake-ups of the first edge slow?
   \
@@ -78,6 +81,10 @@ pub struct Args {
     /// Record this share of the time only, in slices of a fifth of a second at the most; by bpf
     #[arg(long, value_parser = duty, value_name = "SHARE")]
     duty: Option<f64>,
+    /// Record also on which stacks they sleep and from which they are woken, of one wake-up in so
+    /// many, by chance; by bpf
+    #[arg(long, value_parser = stacks::one_in, value_name = "1/N")]
+    stacks: Option<NonZero<u32>>,
     /// What records: a program in the kernel (bpf); the kernel's
     /// trace events (tracefs), which cost the program more and also
     /// show its other system calls; or what every user is told of
@@ -168,6 +175,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             aside!("doorbell: {error}");
             return Ok(Exit::Unfit);
         }
+        Err(Failure::Asked(error)) => return Err(error),
         Err(Failure::Start { command, cause }) => {
             return Err(Usage(format!("cannot start '{command}': {cause}")).into());
         }
@@ -185,7 +193,12 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
 #[derive(Debug)]
 enum Failure {
     Record(RecordError),
-    Start { command: String, cause: std::io::Error },
+    Start {
+        command: String,
+        cause: std::io::Error,
+    },
+    /// What was asked for makes no sense, or is not in this build.
+    Asked(anyhow::Error),
 }
 
 impl From<RecordError> for Failure {
@@ -200,7 +213,10 @@ fn record(
     starter: Option<Starter>,
     stop: impl Fn() -> bool,
 ) -> Result<Recorded, Failure> {
-    let mut recorder = Recorder::new(args.engine, machine.clock, &machine.topology.online, args.children)?;
+    let mut recorder = match args.stacks {
+        Some(one_in) => stacks::recorder(one_in, args.engine, args.children)?,
+        None => Recorder::new(args.engine, machine.clock, &machine.topology.online, args.children)?,
+    };
     if let Some(why) = recorder.not_bpf() {
         aside!("doorbell: recording by trace events, which cost the program more: {why}");
     }

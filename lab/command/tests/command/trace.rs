@@ -13,7 +13,9 @@ use std::sync::PoisonError;
 
 use doorbell_harness::trace::Tracefs;
 use doorbell_harness::trace::bpf::Bpf;
-use doorbell_results::anatomy::program::{By, Edge, File, Herd, Mechanism, Object, Program, Sequence, Wait, Waker};
+use doorbell_results::anatomy::program::{
+    By, Edge, File, Herd, Mechanism, Object, Program, Sequence, Wait, Waker,
+};
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -62,7 +64,7 @@ fn with_events(test: impl FnOnce(&Tracefs) + Send + 'static) {
 fn with_each_engine(test: impl Fn(&'static str) + Send + 'static) {
     with_events(move |_| {
         test("tracefs");
-        match Bpf::load(false) {
+        match Bpf::load(false, None) {
             Ok(bpf) => {
                 drop(bpf);
                 test("bpf");
@@ -113,10 +115,15 @@ impl Recording {
 
     /// Of `kind`, recorded by `engine` from its first instruction to its end.
     fn by(engine: &str, kind: &str) -> Self {
+        Self::with(&["--engine", engine], kind)
+    }
+
+    /// The same with these words.
+    fn with(how: &[&str], kind: &str) -> Self {
         let stage = Stage::new();
         let file = Self::file(&stage);
-        let words = ["trace", "--quiet", "--engine", engine, "-o", file.to_str().unwrap(), "--"];
-        let words: Vec<String> = words.map(str::to_owned).into_iter().chain(player()).collect();
+        let words = [&["trace", "--quiet"], how, &["-o", file.to_str().unwrap(), "--"]].concat();
+        let words: Vec<String> = words.into_iter().map(str::to_owned).chain(player()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let counted = stage.path().join("counts");
         let output = stage.doorbell(&words).env(PLANTED, kind).env(COUNTS, &counted).output().unwrap();
@@ -263,6 +270,46 @@ fn each_stage_of_a_chain_of_eight_is_woken_by_the_one_before_it() {
             let before = format!("stage{}", stage - 1);
             recording.holds(&format!("stage{stage}"), |edge| by_thread(edge, &before));
         }
+    });
+}
+
+/// Debian's libraries have no frame pointers: the stacks go through them by their tables.
+#[cfg(feature = "stacks")]
+#[test]
+fn the_functions_in_which_a_thread_sleeps_and_from_which_it_is_woken_are_on_its_edges_stacks() {
+    with_events(|_| {
+        if let Err(error) = Bpf::load(false, None) {
+            doorbell_skipped::skip(error);
+            return;
+        }
+        let recording = Recording::with(&["--stacks", "1/2"], "condition-variable");
+        let right = |edge: &Edge| edge.waiter == "waiter" && by_thread(edge, "waker");
+        let place = recording.program.edges.iter().position(right).unwrap();
+        let edge = &recording.program.edges[place];
+        let stacks = recording.program.stacks.as_ref().unwrap();
+        let told = || format!("{} of {}: {:#?} {stacks:#?}", edge.sampled, edge.wakes, edge.stacks);
+        // One in two by chance: that it is less than one in four happens never.
+        assert!(4 * (edge.sampled + stacks.lost) > edge.wakes, "{}", told());
+        let has = |stack: &[u32], name: &str| {
+            stack.iter().any(|place| stacks.functions[*place as usize].contains(name))
+        };
+        let of_the_kernel = has(&edge.stacks[0].waiter, "_[k]");
+        if !of_the_kernel {
+            doorbell_skipped::skip("the kernel keeps the addresses of its functions from this user");
+        }
+        let right = |one: &&doorbell_results::anatomy::program::Sampled| {
+            let asleep = has(&one.waiter, "condition_variable::");
+            let asleep = asleep && (!of_the_kernel || has(&one.waiter, "futex"));
+            let woken = has(&one.waker, "condition_variable::");
+            let woken = woken && (!of_the_kernel || has(&one.waker, "futex_wake"));
+            // A waking that came before the thread slept has no stack.
+            asleep && (woken || one.waker.is_empty())
+        };
+        let right: u64 = edge.stacks.iter().filter(right).map(|one| one.wakes).sum();
+        let kept: u64 = edge.stacks.iter().map(|one| one.wakes).sum();
+        assert!(right * 10 >= kept * 9, "{}", told());
+        let (_, text) = said(&recording, &["trace", "show", "FILE", "--edge", &Edge::letter(place)]);
+        assert!(text.contains("condition_variable::"), "{text}");
     });
 }
 

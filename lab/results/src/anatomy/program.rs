@@ -51,6 +51,9 @@ pub struct Program {
     /// Wake-ups by further edges, which are not in the list.
     #[serde(default)]
     pub further_wakes: u64,
+    /// What was recorded of stacks, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<Stacks>,
     /// Calls that woke several threads each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub herds: Vec<Herd>,
@@ -186,6 +189,42 @@ pub struct Edge {
     /// Its slowest wake-ups, the slowest first; of the worst edges only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<Wake>,
+    /// Wake-ups of which the stacks were recorded.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub sampled: u64,
+    /// The stacks of most of them, those first that were met most often.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<Sampled>,
+}
+
+/// Whether a count that most results do not have is 0.
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Stacks that were recorded of some of the wake-ups.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Stacks {
+    /// Of so many sleeps those of one, by chance.
+    pub one_in: u32,
+    /// Stacks that were lost.
+    pub lost: u64,
+    /// The functions, which stacks have by their place; the kernel's end with `_[k]`.
+    pub functions: Vec<String>,
+}
+
+/// Stacks that several wake-ups had: functions by their place in [`Stacks::functions`], the
+/// innermost first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Sampled {
+    /// Where the waiter slept.
+    pub waiter: Vec<u32>,
+    /// Where the waker woke it; empty where that was not seen.
+    pub waker: Vec<u32>,
+    /// Wake-ups.
+    pub wakes: u64,
 }
 
 /// Who wakes.

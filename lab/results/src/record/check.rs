@@ -185,9 +185,18 @@ fn misdrawn(program: &Program) -> Option<&'static str> {
     let mut ran = program.threads.iter().map(|one| one.ran_ns / one.count.max(1));
     let of_edges = program.edges.iter().flat_map(|edge| [edge.wakes, edge.ran_out, edge.rescued]);
     let herds = program.herds.iter().flat_map(|herd| [herd.calls, herd.woken]);
-    let mut counts = further.into_iter().chain(threads).chain(of_edges).chain(herds).chain(convoys);
+    let sampled = program.edges.iter().flat_map(|edge| edge.stacks.iter().map(|one| one.wakes));
+    let sampled = sampled.chain(program.edges.iter().map(|edge| edge.sampled));
+    let functions = program.stacks.as_ref().map_or(0, |stacks| stacks.functions.len());
+    let mut on_stacks = program.edges.iter().flat_map(|edge| &edge.stacks);
+    let mut counts =
+        further.into_iter().chain(threads).chain(of_edges).chain(herds).chain(convoys).chain(sampled);
     if !program.edges.iter().all(known) {
         Some("an edge of its wake graph belongs to a thread that is not there")
+    } else if on_stacks
+        .any(|one| one.waiter.iter().chain(&one.waker).any(|place| *place as usize >= functions))
+    {
+        Some("a stack of its wake graph has a function that is not there")
     } else if !program.sequences.iter().all(in_step) {
         Some("the wake-ups of a thread do not fit each other")
     } else if !program.sequences.iter().all(times) {

@@ -50,6 +50,8 @@ fn recorded(waker: Waker, mechanism: Mechanism, waker_ran_ns: u64) -> ResultFile
         took: series(30_000.0),
         sequence: Some(0),
         slowest: Vec::new(),
+        sampled: 0,
+        stacks: Vec::new(),
     };
     let sequence = Sequence {
         edge: vec![0; WAKES],

@@ -396,6 +396,8 @@ mod tests {
             took: series,
             sequence: None,
             slowest: Vec::new(),
+            sampled: 0,
+            stacks: Vec::new(),
         }
     }
 

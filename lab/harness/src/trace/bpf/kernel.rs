@@ -106,9 +106,9 @@ pub fn take_out(map: &OwnedFd, key: u32) -> Result<(), BpfError> {
         .map_err(|cause| BpfError::refused("to take out an entry of a map", cause))
 }
 
-/// The only value of a map.
-pub fn get(map: &OwnedFd) -> Result<[u64; 2], BpfError> {
-    let (key, mut value) = ([0_u32], [0_u64; 2]);
+/// The value of a map at `key`, which has so many words.
+pub fn get<const WORDS: usize>(map: &OwnedFd, key: u32) -> Result<[u64; WORDS], BpfError> {
+    let (key, mut value) = ([key], [0_u64; WORDS]);
     let words = [number(map).into(), pointer(&key), value.as_mut_ptr() as u64, 0];
     bpf(MAP_LOOKUP, &words).map_err(|cause| BpfError::refused("the value of a map", cause))?;
     Ok(value)

@@ -19,6 +19,7 @@ pub mod ring;
 pub mod types;
 
 use std::io;
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 
 use self::object::{Meant, Object, Shape};
@@ -87,12 +88,18 @@ pub struct Bpf {
     /// What is attached; closing it takes it off.
     links: Vec<OwnedFd>,
     wanted: OwnedFd,
+    numbered: OwnedFd,
     counts: OwnedFd,
     ring: Ring,
+    /// Where stacks lie; none where none are recorded.
+    stacks: Option<Ring>,
 }
 
 /// What must run before anybody is followed, or a thread that is made meanwhile is missed.
 const FIRST: [&str; 2] = ["task_newtask", "task_rename"];
+
+/// Addresses that are kept of a stack of the kernel's, as `numbered` in the program's source has it.
+const DEEPEST: usize = 64;
 
 /// Whom to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,17 +130,25 @@ pub struct BpfCounts {
     pub lost: u64,
     /// Sleeps whose waking was not seen.
     pub incomplete: u64,
+    /// Stacks for which there was no room.
+    pub stacks_lost: u64,
 }
 
 impl Bpf {
     /// Loads the programs; with `children` processes that are made by followed ones are followed
-    /// too.
-    pub fn load(children: bool) -> Result<Self, BpfError> {
+    /// too; of `one_in` sleeps one is recorded with its stacks.
+    pub fn load(children: bool, one_in: Option<NonZero<u32>>) -> Result<Self, BpfError> {
         let object = Object::read(OBJECT)?;
         let types = Types::of_this_kernel(&place::SOUGHT)?;
-        let places = place::places(&types, children)?;
-        let maps = object.maps.iter().map(|(_, shape)| kernel::map(*shape));
-        let mut maps: Vec<OwnedFd> = maps.collect::<Result<_, _>>()?;
+        let places = place::places(&types, children, one_in.map_or(0, NonZero::get))?;
+        let page = rustix::param::page_size() as u32;
+        let maps = object.maps.iter().map(|(name, shape)| match (name.as_str(), one_in) {
+            // Nobody writes there; a buffer has a page at least.
+            ("numbered", None) => kernel::map(Shape { entries: 1, ..*shape }),
+            ("stacks", None) => kernel::map(Shape { entries: page, ..*shape }),
+            _ => kernel::map(*shape),
+        });
+        let maps: Vec<OwnedFd> = maps.collect::<Result<_, _>>()?;
         let (rodata, counts) = (kernel::constants(&places)?, kernel::map(Shape::one_of(object.bss))?);
         let mut programs = Vec::new();
         let mut seed = None;
@@ -159,15 +174,20 @@ impl Bpf {
                 _ => return Err(BpfError::Object("a section of an unknown kind")),
             }
         }
-        let place = |wanted: &str| object.maps.iter().position(|(name, _)| name == wanted);
-        let (records, wanted) = place("records")
-            .zip(place("wanted"))
-            .ok_or(BpfError::Object("not the maps that it must have"))?;
-        let size = object.maps[records].1.entries as usize;
-        let ring = Ring::of(maps.remove(records), size)?;
-        let wanted = maps.remove(if wanted > records { wanted - 1 } else { wanted });
+        let mut named = object.maps.iter().zip(maps).collect::<Vec<_>>();
+        let mut take = |wanted: &str| {
+            let place = named.iter().position(|((name, _), _)| name == wanted);
+            let place = place.ok_or(BpfError::Object("not the maps that it must have"))?;
+            let ((_, shape), map) = named.swap_remove(place);
+            Ok::<_, BpfError>((map, shape.entries as usize))
+        };
+        let (records, size) = take("records")?;
+        let ring = Ring::of(records, size)?;
+        let (stacks, size) = take("stacks")?;
+        let stacks = one_in.map(|_| Ring::of(stacks, size)).transpose()?;
+        let (wanted, numbered) = (take("wanted")?.0, take("numbered")?.0);
         let seed = seed.ok_or(BpfError::Object("nothing that finds threads"))?;
-        let mut all = Self { programs, seed, links: Vec::new(), wanted, counts, ring };
+        let mut all = Self { programs, seed, links: Vec::new(), wanted, numbered, counts, ring, stacks };
         all.attach(|event| FIRST.contains(&event))?;
         Ok(all)
     }
@@ -210,9 +230,22 @@ impl Bpf {
         self.ring.drain(entry);
     }
 
+    /// The same of each stack.
+    pub fn drain_stacks(&mut self, entry: impl FnMut(&[u8])) {
+        if let Some(stacks) = &mut self.stacks {
+            stacks.drain(entry);
+        }
+    }
+
     /// What was counted since the programs were loaded.
     pub fn counts(&self) -> Result<BpfCounts, BpfError> {
-        let [lost, incomplete] = kernel::get(&self.counts)?;
-        Ok(BpfCounts { lost, incomplete })
+        let [lost, incomplete, stacks_lost] = kernel::get(&self.counts, 0)?;
+        Ok(BpfCounts { lost, incomplete, stacks_lost })
+    }
+
+    /// The addresses on the kernel's stack of this number, the innermost first.
+    pub fn kernel_stack(&self, number: u32) -> Result<Vec<u64>, BpfError> {
+        let addresses: [u64; DEEPEST] = kernel::get(&self.numbered, number)?;
+        Ok(addresses.into_iter().take_while(|address| *address != 0).collect())
     }
 }

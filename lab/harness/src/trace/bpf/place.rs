@@ -29,14 +29,34 @@ pub const SOUGHT: [&str; 18] = [
     "task_struct",
 ];
 
-/// The registers that a system call's number and its first three words are in.
+/// A member of `pt_regs`, and how far in it.
+type Register = (&'static str, u64);
+
+/// The registers that a system call's number and its first three words are in; then, of user mode,
+/// those of its code, its stack and its frame, and where it returns to, where that is in one.
+struct Registers {
+    call: &'static str,
+    args: [Register; 3],
+    at: [Register; 3],
+    back: Option<Register>,
+}
+
 #[cfg(target_arch = "x86_64")]
-const REGISTERS: Option<(&str, [(&str, u64); 3])> = Some(("orig_ax", [("di", 0), ("si", 0), ("dx", 0)]));
+const REGISTERS: Option<Registers> = Some(Registers {
+    call: "orig_ax",
+    args: [("di", 0), ("si", 0), ("dx", 0)],
+    at: [("ip", 0), ("sp", 0), ("bp", 0)],
+    back: None,
+});
 #[cfg(target_arch = "aarch64")]
-const REGISTERS: Option<(&str, [(&str, u64); 3])> =
-    Some(("syscallno", [("orig_x0", 0), ("regs", 8), ("regs", 16)]));
+const REGISTERS: Option<Registers> = Some(Registers {
+    call: "syscallno",
+    args: [("orig_x0", 0), ("regs", 8), ("regs", 16)],
+    at: [("pc", 0), ("sp", 0), ("regs", 8 * 29)],
+    back: Some(("regs", 8 * 30)),
+});
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-const REGISTERS: Option<(&str, [(&str, u64); 3])> = None;
+const REGISTERS: Option<Registers> = None;
 
 /// The variables of each CPU that may hold what it is doing: one of its own, or, from Linux 6.2 to
 /// 6.14 on x86-64, part of another.
@@ -54,11 +74,11 @@ fn doing(types: &Types) -> Option<[u64; 4]> {
     Some([NOWHERE, queue, cpu, count.wrapping_sub(types.of_cpu("runqueues")?)])
 }
 
-/// All places, in their order.
-pub fn places(types: &Types, children: bool) -> Result<Vec<u64>, BpfError> {
-    let (number, words) = REGISTERS.ok_or(BpfError::Architecture)?;
+/// All places, in their order; of `one_in` sleeps one is recorded with its stacks, of 0 none.
+pub fn places(types: &Types, children: bool, one_in: u32) -> Result<Vec<u64>, BpfError> {
+    let registers = REGISTERS.ok_or(BpfError::Architecture)?;
     let task = |path, what| types.member("task_struct", path).ok_or(BpfError::Absent(what));
-    let register = |name, beyond: u64| {
+    let register = |(name, beyond): Register| {
         let at =
             types.member("pt_regs", name).ok_or(BpfError::Absent("register by the name that is known"))?;
         Ok::<_, BpfError>(at + beyond)
@@ -88,10 +108,14 @@ pub fn places(types: &Types, children: bool) -> Result<Vec<u64>, BpfError> {
         doing[1],
         doing[2],
         doing[3],
-        register(number, 0)?,
-        register(words[0].0, words[0].1)?,
-        register(words[1].0, words[1].1)?,
-        register(words[2].0, words[2].1)?,
+        register((registers.call, 0))?,
+        register(registers.args[0])?,
+        register(registers.args[1])?,
+        register(registers.args[2])?,
+        register(registers.at[0])?,
+        register(registers.at[1])?,
+        register(registers.at[2])?,
+        registers.back.map_or(Ok(NOWHERE), register)?,
         sleeper("hrtimer_sleeper")?,
         sleeper("process_timer")?,
         // Since Linux 5.18.
@@ -99,5 +123,6 @@ pub fn places(types: &Types, children: bool) -> Result<Vec<u64>, BpfError> {
             types.words("btf_trace_sched_switch").ok_or(BpfError::Absent("trace event sched_switch"))? > 3,
         ),
         u64::from(children),
+        u64::from(one_in),
     ])
 }

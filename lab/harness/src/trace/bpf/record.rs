@@ -42,8 +42,37 @@ pub struct Woken {
     pub before_ran: u64,
 }
 
+/// What a stack is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Of {
+    /// Who sleeps.
+    Sleeper,
+    /// Who wakes it.
+    Waker,
+    /// Who wakes it by what it sent, or whom a packet from elsewhere interrupted.
+    WakerOrBystander,
+}
+
+/// The stack of a sleeper, or of who wakes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// Who sleeps, and since when.
+    pub task: i32,
+    pub slept: u64,
+    pub of: Of,
+    /// Whose stack it is.
+    pub process: i32,
+    /// The number of the kernel's part.
+    pub kernel: Option<u32>,
+    /// User mode's code, stack and frame, and where it returns to, where that is in a register.
+    pub at: [u64; 4],
+    /// What lies on the stack in user mode, from `at` on; nothing where there is none.
+    pub bytes: Vec<u8>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
+    Stack(Stack),
     Woken(Woken),
     /// A thread left its CPU without having gone to sleep.
     Left {
@@ -106,6 +135,23 @@ pub fn read(bytes: &[u8]) -> Option<Told> {
         3 => Told::Born { task: half(1)?, process: half(2)?, parent: half(3)?, name: name()? },
         4 => Told::Renamed { task: half(1)?, name: name()? },
         5 => Told::Ended { task: half(1)?, ran: word(1)? },
+        6 => {
+            const HEAD: usize = 64;
+            let length = usize::try_from(half(7)?).ok()?;
+            Told::Stack(Stack {
+                task: half(1)?,
+                of: match half(2)? {
+                    0 => Of::Sleeper,
+                    1 => Of::Waker,
+                    _ => Of::WakerOrBystander,
+                },
+                process: half(3)?,
+                slept: word(2)?,
+                kernel: u32::try_from(half(6)?).ok(),
+                at: [word(4)?, word(5)?, word(6)?, word(7)?],
+                bytes: bytes.get(HEAD..HEAD.checked_add(length)?)?.to_vec(),
+            })
+        }
         _ => return None,
     })
 }
@@ -147,6 +193,28 @@ mod tests {
         assert_eq!(read(&bytes), Some(Told::Woken(woken)));
         (0..bytes.len()).for_each(|end| assert_eq!(read(&bytes[..end]), None));
         assert_eq!(read(&[0xff; 128]), None);
+    }
+
+    #[test]
+    fn of_a_stack_no_more_is_read_than_there_is() {
+        let mut bytes: Vec<u8> = [6_i32, 10, 1, 11].iter().flat_map(|half| half.to_ne_bytes()).collect();
+        bytes.extend(100_u64.to_ne_bytes());
+        bytes.extend([-14_i32, 3].iter().flat_map(|half| half.to_ne_bytes()));
+        bytes.extend([1_u64, 2, 3, 4].iter().flat_map(|word| word.to_ne_bytes()));
+        bytes.extend(b"abcd");
+        let stack = Stack {
+            task: 10,
+            slept: 100,
+            of: Of::Waker,
+            process: 11,
+            kernel: None,
+            at: [1, 2, 3, 4],
+            bytes: b"abc".to_vec(),
+        };
+        assert_eq!(read(&bytes), Some(Told::Stack(stack)));
+        assert_eq!(read(&bytes[..bytes.len() - 2]), None);
+        bytes[28] = 0x80;
+        assert_eq!(read(&bytes), None);
     }
 
     #[test]

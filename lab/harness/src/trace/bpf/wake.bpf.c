@@ -24,7 +24,10 @@ typedef unsigned long long u64;
 /* The kernel's functions by their numbers (include/uapi/linux/bpf.h, __BPF_FUNC_MAPPER). */
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*now_ns)(void) = (void *)5;
+static u32 (*chance)(void) = (void *)7;
 static u32 (*this_cpu)(void) = (void *)8;
+static long (*stack_number)(void *context, void *map, u64 flags) = (void *)27;
+static long (*read_user)(void *into, u32 size, const void *from) = (void *)112;
 static long (*read_kernel)(void *into, u32 size, const void *from) = (void *)113;
 static long (*read_kernel_text)(void *into, u32 size, const void *from) = (void *)115;
 static void *(*reserve)(void *ring, u64 size, u64 flags) = (void *)131;
@@ -59,14 +62,17 @@ const volatile struct {
 	u64 task_queue, queue_cpu; /* se.cfs_rq, and its rq, which is a variable of the CPU */
 	u64 cpu_preempt_count; /* how far behind that lies the CPU's own count */
 	u64 registers_call, registers_args[3];
+	u64 registers_at[4]; /* of user mode: code, stack, frame, and where calls return to */
 	u64 hrtimer_sleeper, timer_sleeper; /* the task, behind its timer */
 	u64 switch_has_state; /* whether the fourth word of sched_switch is the state */
 	u64 children; /* whether processes that are made are followed too */
+	u64 one_in; /* of so many sleeps one is recorded with its stacks; 0: none */
 } where SEC(".rodata");
 
 struct {
 	u64 lost; /* records for which there was no room */
 	u64 incomplete; /* sleeps of which the waking was not seen */
+	u64 stacks_lost; /* stacks for which there was no room */
 } counts SEC(".bss");
 
 struct map {
@@ -85,6 +91,7 @@ struct thread {
 	s32 waker, waker_process;
 	u32 how, waker_cpu;
 	u32 starter; /* what it makes is followed, and it is not */
+	u32 sampled; /* its stacks are recorded, of this sleep */
 };
 
 /* Include/uapi/linux/bpf.h: BPF_MAP_TYPE_TASK_STORAGE with BPF_F_NO_PREALLOC, _HASH, _PERCPU_ARRAY, _RINGBUF. */
@@ -94,11 +101,15 @@ struct map wanted SEC("maps") = { 1, sizeof(u32), sizeof(u32), 4096, 0 };
 /* The timer that has run out on this CPU and is being served: whom it wakes, if somebody. */
 struct map timers SEC("maps") = { 6, sizeof(u32), 2 * sizeof(u64), 1, 0 };
 struct map records SEC("maps") = { 27, 0, 0, 1 << 25, 0 };
+/* Stacks have room of their own: they are large, and no wake-up is to be lost for one. */
+struct map stacks SEC("maps") = { 27, 0, 0, 1 << 25, 0 };
+/* BPF_MAP_TYPE_STACK_TRACE: the kernel's part, by number. */
+struct map numbered SEC("maps") = { 7, sizeof(u32), 64 * sizeof(u64), 4096, 0 };
 #define STARTER 0x80000000u
 #define ALONE 0x40000000u
 
 /* Kinds of record; record.rs reads them. */
-enum { WOKEN = 1, LEFT = 2, BORN = 3, RENAMED = 4, ENDED = 5 };
+enum { WOKEN = 1, LEFT = 2, BORN = 3, RENAMED = 4, ENDED = 5, STACK = 6 };
 
 /* In `how`. */
 enum {
@@ -118,6 +129,22 @@ struct woken {
 	s32 before; /* who had the CPU until then; -1 where that was not told */
 	u32 nothing;
 	u64 before_ran; /* for how long, in one go; 0 where the kernel does not count that */
+};
+
+/* The stack of a sleeper, or of who wakes it. */
+enum { SLEEPER = 0, WAKER = 1, SOFTIRQ_OR_WAKER = 2 };
+#define PIECE 1024
+#define PIECES 16
+struct stack {
+	u32 kind;
+	s32 task; /* who sleeps */
+	u32 of; /* SLEEPER, WAKER, or SOFTIRQ_OR_WAKER: perhaps an interrupt's */
+	s32 process; /* whose stack it is */
+	u64 slept; /* when the sleeper left its CPU */
+	s32 kernel; /* the number of the kernel's part; negative if there is none */
+	u32 length; /* bytes of user mode's part; 0 in the kernel's own threads and in interrupts */
+	u64 at[4];
+	char bytes[PIECES * PIECE];
 };
 
 struct at {
@@ -182,6 +209,41 @@ static inline u32 context(void *task)
 	return count & INTERRUPT ? IN_INTERRUPT : count & SOFTIRQ ? IN_SOFTIRQ : 0;
 }
 
+/* Of `of`, which runs here; `user`: with what it has in user mode. */
+static inline void tell_stack(void *context, struct thread *thread, s32 sleeper, u32 which,
+			      void *of, u32 user)
+{
+	struct stack *record = reserve(&stacks, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&counts.stacks_lost, 1);
+		return;
+	}
+	record->kind = STACK;
+	record->task = sleeper;
+	record->of = which;
+	record->process = FIELD(s32, of, where.task_tgid);
+	record->slept = thread->slept;
+	record->kernel = (s32)stack_number(context, &numbered, 0);
+	u32 length = 0;
+	if (user && FIELD(void *, of, where.task_mm) && !(FIELD(u32, of, where.task_flags) & NO_CALLS)) {
+		void *saved = registers(of);
+		record->at[0] = FIELD(u64, saved, where.registers_at[0]);
+		record->at[1] = FIELD(u64, saved, where.registers_at[1]);
+		record->at[2] = FIELD(u64, saved, where.registers_at[2]);
+		record->at[3] = where.registers_at[3] == NOWHERE ? 0 : FIELD(u64, saved, where.registers_at[3]);
+		/* In pieces: the stack may end before. */
+#pragma unroll
+		for (u32 piece = 0; piece < PIECES; piece++) {
+			if (length != piece * PIECE)
+				continue;
+			if (!read_user(record->bytes + piece * PIECE, PIECE, (char *)record->at[1] + piece * PIECE))
+				length += PIECE;
+		}
+	}
+	record->length = length;
+	submit(record, NO_WAKEUP);
+}
+
 SEC("tp_btf/sched_waking") int waking(u64 *words)
 {
 	void *task = (void *)words[0];
@@ -205,6 +267,9 @@ SEC("tp_btf/sched_waking") int waking(u64 *words)
 		FIELD(u64, waker, where.task_switched) + FIELD(u64, waker, where.task_preempted);
 	call_of(waker, &thread->waker_call, thread->waker_args);
 	thread->waking = now_ns();
+	if (where.one_in && thread->slept && thread->sampled)
+		tell_stack(words, thread, FIELD(s32, task, where.task_pid),
+			   how & IN_SOFTIRQ ? SOFTIRQ_OR_WAKER : WAKER, waker, !(how & IN_INTERRUPT));
 	return 0;
 }
 
@@ -288,6 +353,12 @@ SEC("tp_btf/sched_switch") int switched(u64 *words)
 		thread->done = calls_done(from);
 		call_of(from, &thread->call, thread->args);
 		thread->slept = now;
+		if (where.one_in) {
+			thread->sampled = chance() % (u32)where.one_in == 0;
+			if (thread->sampled)
+				tell_stack(words, thread, FIELD(s32, from, where.task_pid), SLEEPER,
+					   from, 1);
+		}
 	}
 	return 0;
 }

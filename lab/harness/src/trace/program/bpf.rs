@@ -13,6 +13,7 @@ use super::files::Files;
 use super::graph::{Ended, Graph, Pending, Weaver, Woken as Waking};
 use super::seen::Context;
 use super::slowest::{Chosen, Telling};
+use super::stacks::ByStacks;
 use super::{Known, name, ns};
 use crate::trace::bpf::record::{BY_TIMER, IN_INTERRUPT, IN_SOFTIRQ, RAN_OUT, Told, UNTOLD, Woken, read};
 use crate::trace::bpf::{Bpf, BpfCounts, BpfError, Whom};
@@ -34,6 +35,8 @@ pub(super) struct ByBpf {
     /// Wake-ups that were not in one slice from beginning to end.
     cut: u64,
     records: Records,
+    /// Who names stacks, where they are recorded.
+    pub(super) stacks: Option<ByStacks>,
     /// Descriptors that were looked for, and wakers.
     sought: HashSet<(i32, i32)>,
     outside: HashSet<i32>,
@@ -75,13 +78,14 @@ struct Calling {
 }
 
 impl ByBpf {
-    pub(super) fn new(children: bool) -> Result<Self, BpfError> {
+    pub(super) fn new(children: bool, stacks: Option<ByStacks>) -> Result<Self, BpfError> {
         Ok(Self {
-            bpf: Bpf::load(children)?,
+            bpf: Bpf::load(children, stacks.as_ref().map(|stacks| stacks.one_in))?,
             before: BpfCounts::default(),
             incomplete: 0,
             cut: 0,
             records: Records::default(),
+            stacks,
             sought: HashSet::new(),
             outside: HashSet::new(),
         })
@@ -121,13 +125,14 @@ impl ByBpf {
                 woken.push(one);
             }
         });
+        self.bpf.drain_stacks(|_| {});
         self.before = self.bpf.counts()?;
         self.records.slices.clear();
         Ok(woken)
     }
 
     pub(super) fn take(&mut self, known: &mut Known) {
-        let Self { bpf, records, sought, outside, cut, .. } = self;
+        let Self { bpf, records, sought, outside, cut, stacks, .. } = self;
         let slice = records.slices.last().copied();
         let mut look = HashSet::new();
         bpf.drain(|bytes| {
@@ -169,10 +174,20 @@ impl ByBpf {
                     }
                 }
                 Told::Renamed { task, name } => drop(known.names.insert(*task, name.clone())),
-                Told::Left { .. } | Told::Ended { .. } => {}
+                Told::Left { .. } | Told::Ended { .. } | Told::Stack(_) => {}
             }
             records.enter(told);
         });
+        if let Some(stacks) = stacks {
+            let mut met = Vec::new();
+            bpf.drain_stacks(|bytes| met.extend(read(bytes)));
+            for told in met {
+                let Told::Stack(stack) = told else { continue };
+                // One whose number says nothing is that of user mode alone.
+                let kernel = stack.kernel.and_then(|number| bpf.kernel_stack(number).ok());
+                stacks.enter(&stack, kernel.unwrap_or_default());
+            }
+        }
         for process in look.into_iter().take(LOOKS) {
             known.files.look(process);
         }
@@ -209,6 +224,10 @@ impl ByBpf {
         Ok(self.bpf.counts()?.lost.saturating_sub(self.before.lost))
     }
 
+    pub(super) fn stacks_lost(&self) -> Result<u64, BpfError> {
+        Ok(self.bpf.counts()?.stacks_lost.saturating_sub(self.before.stacks_lost))
+    }
+
     /// Who woke whom.
     pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files, share: f64) -> Graph {
         let incomplete = self.incomplete.saturating_sub(self.before.incomplete) + self.cut;
@@ -241,7 +260,7 @@ impl Records {
                     parents.push((process, parent));
                 }
             }
-            Told::Renamed { .. } => {}
+            Told::Renamed { .. } | Told::Stack(_) => {}
             Told::Ended { task, ran } => {
                 ended.extend(last.remove(&task));
                 if let Some((_, _, last)) = threads.get_mut(&task) {

@@ -41,9 +41,25 @@ impl Folded {
     }
 }
 
-/// The threads, edges, herds and sequences of `graph`, and which wake-ups are to be kept whole; the
-/// rest of the program is the recorder's to say.
-pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Program, Vec<Chosen>) {
+/// What a graph is folded to.
+#[derive(Debug)]
+pub struct Fold {
+    /// Its threads, edges, herds and sequences; the rest is the recorder's to say.
+    pub program: Program,
+    /// The wake-ups that are to be kept whole.
+    pub chosen: Vec<Chosen>,
+    /// The place of each wake-up's edge, by its thread and when that went to sleep, in ticks; of
+    /// further edges it is none.
+    pub edges: HashMap<(i32, u64), usize>,
+}
+
+/// Folds `graph`; of the wake-ups that are `sought` the edge's place is told.
+pub fn fold(
+    mut graph: Graph,
+    names: &HashMap<i32, String>,
+    clock: Clock,
+    sought: impl Fn(i32, u64) -> bool,
+) -> Fold {
     let convoys = convoys(&graph, names);
     let name = |task: i32| names.get(&task).cloned().unwrap_or_else(|| format!("task {task}"));
     let mut folded: BTreeMap<(Waker, String, Mechanism), Folded> = BTreeMap::new();
@@ -107,6 +123,8 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
             took,
             sequence,
             slowest: Vec::new(),
+            sampled: 0,
+            stacks: Vec::new(),
         });
     }
     let earliest = sequences.iter().map(|sequence| sequence.begins_ns).min().unwrap_or(0);
@@ -123,7 +141,14 @@ pub fn fold(mut graph: Graph, names: &HashMap<i32, String>, clock: Clock) -> (Pr
         sequences,
         ..Program::default()
     };
-    (program, chosen)
+    let passed = graph.threads.iter().flat_map(|(task, one)| one.passed.iter().map(|passed| (*task, passed)));
+    let sought = passed.filter(|(task, passed)| sought(*task, passed.slept));
+    let kept = |(task, passed): (i32, &Passed)| {
+        let edge = place_of[passed.edge];
+        (edge < program.edges.len()).then_some(((task, passed.slept), edge))
+    };
+    let edges = sought.filter_map(kept).collect();
+    Fold { program, chosen, edges }
 }
 
 /// The slowest wake-ups of the edge in a place, the slowest first.

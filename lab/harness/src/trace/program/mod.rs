@@ -22,19 +22,25 @@ mod price;
 pub mod seen;
 mod slices;
 mod slowest;
+pub mod stacks;
 mod tracefs;
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::num::NonZero;
 use std::time::{Duration, Instant};
+
+use rustix::process::{getpriority_process, setpriority_process};
 
 use self::bpf::ByBpf;
 use self::files::Files;
+use self::fold::Fold;
 use self::graph::{Graph, Who};
 use self::own::ByOwn;
 use self::price::{Pair, Price};
 use self::slices::Slices;
 use self::slowest::Telling;
+use self::stacks::{ByStacks, Unwind};
 use self::tracefs::ByTracefs;
 use super::bpf::{BpfError, Whom};
 use super::instance::sweep;
@@ -164,7 +170,7 @@ impl Recorder {
         let pair = Pair::new().map_err(RecordError::Price)?;
         let by_bpf = match engine {
             Some(Engine::Tracefs) => None,
-            _ => Some(Self::by_bpf(&pair, children)),
+            _ => Some(Self::by_bpf(&pair, children, None)),
         };
         let not_bpf = match by_bpf {
             Some(Ok(recorder)) => {
@@ -214,8 +220,22 @@ impl Recorder {
         })
     }
 
-    fn by_bpf(pair: &Pair, children: bool) -> Result<Self, BpfError> {
-        let mut by = ByBpf::new(children)?;
+    /// As [`Recorder::new`] by BPF, which also records the stacks of one in so many sleeps, and
+    /// of who ended them.
+    pub fn with_stacks(
+        one_in: NonZero<u32>,
+        unwind: Box<dyn Unwind>,
+        children: bool,
+    ) -> Result<Self, RecordError> {
+        if !in_first_namespace() {
+            return Err(RecordError::Namespace);
+        }
+        let pair = Pair::new().map_err(RecordError::Price)?;
+        Ok(Self::by_bpf(&pair, children, Some(ByStacks::new(one_in, unwind)))?)
+    }
+
+    fn by_bpf(pair: &Pair, children: bool, stacks: Option<ByStacks>) -> Result<Self, BpfError> {
+        let mut by = ByBpf::new(children, stacks)?;
         by.follow(&pair.tasks().map(Whom::Thread))?;
         let price = price::price(pair, |on| if on { by.start() } else { by.stop() })?;
         let woken = by.forget()?;
@@ -331,6 +351,7 @@ impl Recorder {
         mut ended: impl FnMut() -> bool,
         stop: impl Fn() -> bool,
     ) -> Result<Recorded, RecordError> {
+        let _ahead = Ahead::of_others();
         let (begun, spent) = (Instant::now(), cpu_time());
         self.known.processes.extend(first.iter().map(|(_, process)| *process));
         let (mut look_at, mut step) = (FIRST_LOOK, FIRST_LOOK);
@@ -381,6 +402,10 @@ impl Recorder {
         let recorder_ns = ns(cpu_time().saturating_sub(spent));
         let share = recorded_ns as f64 / lasted_ns.max(1) as f64;
         let (graph, events, lost, engine) = self.graph(first, share)?;
+        let stacks_lost = match &self.by {
+            By::Bpf(by) => by.stacks_lost()?,
+            By::Tracefs(_) | By::Own(_) => 0,
+        };
         let calls = graph.calls;
         for (key, _) in &graph.edges {
             // Who woke from outside may be there still.
@@ -391,7 +416,15 @@ impl Recorder {
             }
         }
         let Price { wake_ns, call_ns } = self.price;
-        let (folded, chosen) = fold::fold(graph, &self.known.names, self.clock);
+        let stacks = match &self.by {
+            By::Bpf(by) => by.stacks.as_ref(),
+            By::Tracefs(_) | By::Own(_) => None,
+        };
+        let sought = |task, slept| stacks.is_some_and(|stacks| stacks.has(task, slept));
+        let Fold { program: mut folded, chosen, edges } =
+            fold::fold(graph, &self.known.names, self.clock, sought);
+        let edge = |task, slept| edges.get(&(task, slept)).copied();
+        folded.stacks = stacks.map(|stacks| stacks.put(&mut folded.edges, edge, stacks_lost));
         let mut program = Program {
             engine,
             recorded_ns,
@@ -469,6 +502,28 @@ pub fn processes_of(process: i32) -> Vec<i32> {
         }
     }
     all
+}
+
+/// This thread runs before others for as long as this is there: a program that takes all CPUs would
+/// leave it none to empty the buffers. Without the right to that it is one of many.
+struct Ahead {
+    before: i32,
+}
+
+impl Ahead {
+    fn of_others() -> Option<Self> {
+        let this = rustix::thread::gettid();
+        let before = getpriority_process(Some(this)).ok()?;
+        setpriority_process(Some(this), -20).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        // It had that before.
+        let _ = setpriority_process(Some(rustix::thread::gettid()), self.before);
+    }
 }
 
 fn threads(process: i32) -> Option<Vec<i32>> {

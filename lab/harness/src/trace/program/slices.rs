@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When to record, if a share of the time is enough: a slice somewhere in each period of equal
-//! length.
+//! When to record, if a share of the time is enough: a slice somewhere in each period.
 
 use std::time::Duration;
 
@@ -14,8 +13,10 @@ const SHORTEST: Duration = Duration::from_millis(20);
 /// A share of the time, in slices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Slices {
+    /// How long the first is; each further one is twice as long, up to `slice`.
+    first: Duration,
     slice: Duration,
-    period: Duration,
+    share: f64,
     seed: u64,
 }
 
@@ -24,22 +25,31 @@ impl Slices {
     /// of the length `time`, if that is known.
     pub(super) fn new(share: f64, time: Option<Duration>, seed: u64) -> Self {
         let share = share.clamp(1e-6, 1.0);
-        let slice = time.map_or(SLICE, |time| SLICE.min(time.mul_f64(share / FEWEST)).max(SHORTEST));
-        Self { slice, period: slice.div_f64(share), seed }
+        // Nobody knows how soon a command ends: something of it is to be recorded.
+        let [first, slice] =
+            time.map_or([SHORTEST, SLICE], |time| [SLICE.min(time.mul_f64(share / FEWEST)).max(SHORTEST); 2]);
+        Self { first, slice, share, seed }
     }
 
     /// Whether to record at `at`, and when that changes.
     pub(super) fn at(&self, at: Duration) -> (bool, Duration) {
-        let number = (at.as_nanos() / self.period.as_nanos().max(1)) as u64;
-        let begins = self.period.mul_f64(number as f64);
+        let (mut number, mut begins, mut slice) = (0, Duration::ZERO, self.first);
+        let period = |slice: Duration| slice.div_f64(self.share);
+        while slice < self.slice && at >= begins + period(slice) {
+            begins += period(slice);
+            (number, slice) = (number + 1, self.slice.min(2 * slice));
+        }
+        let period = period(slice);
+        let further = (at.saturating_sub(begins).as_nanos() / period.as_nanos().max(1)) as u64;
+        (number, begins) = (number + further, begins + period.mul_f64(further as f64));
         // Wherever chance has it: what the program does at intervals is not to meet it always, or never.
         let chance = fastrand::Rng::with_seed(self.seed ^ number.rotate_left(32)).f64();
-        let from = begins + self.period.saturating_sub(self.slice).mul_f64(chance);
-        let to = from + self.slice;
+        let from = begins + period.saturating_sub(slice).mul_f64(chance);
+        let to = from + slice;
         match () {
             () if at < from => (false, from),
             () if at < to => (true, to),
-            () => (false, begins + self.period),
+            () => (false, begins + period),
         }
     }
 }
@@ -68,10 +78,19 @@ mod tests {
     fn a_share_of_the_time_is_recorded_in_slices_that_are_not_at_equal_intervals() {
         let slices = Slices::new(0.1, None, 7);
         let (share, begun) = goes(slices, Duration::from_secs(200));
-        assert!((share - 0.1).abs() < 0.001 && (100..=101).contains(&begun), "{share} {begun}");
-        let begins = |period: u32| slices.at(Duration::from_secs(2) * period + Duration::from_nanos(1)).1;
+        assert!((share - 0.1).abs() < 0.001 && (102..=104).contains(&begun), "{share} {begun}");
+        // The first four are shorter, and their periods are 3 s together.
+        let begins = |period: u64| slices.at(Duration::from_millis(3000 + 2000 * period + 1)).1;
         assert_ne!(begins(0) + Duration::from_secs(2), begins(1));
         assert!((goes(Slices::new(1.0, None, 7), Duration::from_secs(10)).0 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn of_a_command_that_ends_soon_something_is_recorded() {
+        for seed in 0..100 {
+            let (share, begun) = goes(Slices::new(0.1, None, seed), Duration::from_millis(600));
+            assert!(begun >= 2 && (0.08..=0.12).contains(&share), "{seed}: {share} {begun}");
+        }
     }
 
     #[test]

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a process has mapped, and where in it a stack leads.
+
+use std::fmt;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use framehop::{CacheNative, MayAllocateDuringUnwind, Unwinder, UnwinderNative};
+
+use super::module::Module;
+use super::{Modules, Place, Registers};
+
+/// Functions of one stack that are told: below those of a recursion is nothing new.
+const DEEPEST: usize = 64;
+
+/// When to look again at what a process has mapped, which some programs' own code never is.
+const AGAIN: Duration = Duration::from_millis(10);
+/// Files that are kept open at the most.
+const FILES: usize = 500;
+
+/// Where a file lies.
+#[derive(Debug, Clone)]
+struct Mapped {
+    range: Range<u64>,
+    /// How far behind where it is meant to lie.
+    moved: u64,
+    /// The file's place in [`Modules::all`].
+    file: u32,
+}
+
+/// A line of `/proc/PID/maps` that is code of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Line<'a> {
+    range: Range<u64>,
+    offset: u64,
+    file: (u64, u64),
+    path: &'a str,
+}
+
+/// What a process has mapped.
+#[derive(Default)]
+pub(super) struct Space {
+    unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+    mapped: Vec<Mapped>,
+    looked: Option<Instant>,
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Space").field("mapped", &self.mapped).finish_non_exhaustive()
+    }
+}
+
+impl Space {
+    pub(super) fn places(
+        &mut self,
+        process: i32,
+        registers: Registers,
+        bytes: &[u8],
+        modules: &mut Modules,
+    ) -> Vec<Place> {
+        // Where it runs in what was not there before it has mapped that since, or is another program.
+        if self.at(registers.code).is_none() && self.looked.is_none_or(|at| at.elapsed() >= AGAIN) {
+            self.look(process, modules);
+        }
+        let addresses = self.addresses(registers, bytes);
+        let place = |address: u64| match self.at(address) {
+            Some(Mapped { moved, file, .. }) => {
+                Place { file: Some(*file), address: address.wrapping_sub(*moved) }
+            }
+            None => Place { file: None, address },
+        };
+        addresses.into_iter().map(place).collect()
+    }
+
+    fn at(&self, address: u64) -> Option<&Mapped> {
+        self.mapped.iter().find(|mapped| mapped.range.contains(&address))
+    }
+
+    fn addresses(&mut self, registers: Registers, bytes: &[u8]) -> Vec<u64> {
+        let mut word = |address: u64| {
+            let at = usize::try_from(address.checked_sub(registers.stack).ok_or(())?).map_err(drop)?;
+            let word = bytes.get(at..at.checked_add(8).ok_or(())?).ok_or(())?;
+            <[u8; 8]>::try_from(word).map(u64::from_ne_bytes).map_err(drop)
+        };
+        let Registers { code, stack, frame, back } = registers;
+        #[cfg(target_arch = "x86_64")]
+        let (_, start) = (back, framehop::x86_64::UnwindRegsX86_64::new(code, stack, frame));
+        #[cfg(target_arch = "aarch64")]
+        let start = framehop::aarch64::UnwindRegsAarch64::new(back, stack, frame);
+        let mut frames = self.unwinder.iter_frames(code, start, &mut self.cache, &mut word);
+        let mut addresses = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            // Of a caller the address before the one to which is returned: it may be the last.
+            addresses.push(frame.address_for_lookup());
+            if addresses.len() == DEEPEST {
+                break;
+            }
+        }
+        addresses
+    }
+
+    /// Looks at what the process has mapped now.
+    fn look(&mut self, process: i32, modules: &mut Modules) {
+        let maps = doorbell_files::kernel(format!("/proc/{process}/maps")).unwrap_or_default();
+        if maps.is_empty() {
+            // It has ended: what was seen of it stays.
+            return;
+        }
+        *self = Self { looked: Some(Instant::now()), ..Self::default() };
+        for line in maps.lines().filter_map(line) {
+            let file = modules.places.get(&line.file).copied().or_else(|| {
+                if modules.all.len() >= FILES {
+                    return None;
+                }
+                modules.all.push(opened(process, &line)?);
+                let file = modules.all.len() as u32 - 1;
+                modules.places.insert(line.file, file);
+                Some(file)
+            });
+            let Some(file) = file else { continue };
+            let module = &modules.all[file as usize];
+            let Some(moved) = module.moved(line.range.start, line.offset) else { continue };
+            self.unwinder.add_module(module.mapped(line.range.clone(), moved));
+            self.mapped.push(Mapped { range: line.range, moved, file });
+        }
+    }
+}
+
+/// The file of a line, if it is still what is mapped there.
+fn opened(process: i32, line: &Line<'_>) -> Option<Arc<Module>> {
+    // As the process itself sees it, which may have another root.
+    let file = doorbell_files::open(Path::new(&format!("/proc/{process}/root{}", line.path))).ok()?;
+    let there = file.metadata().ok()?;
+    let (major, minor) = (line.file.0 >> 32, line.file.0 & 0xffff_ffff);
+    let device = there.dev();
+    // As makedev(3) puts a device's number together.
+    let of_device =
+        [(device >> 8 & 0xfff) | (device >> 32 & !0xfff), (device & 0xff) | (device >> 12 & !0xff)];
+    let same = there.ino() == line.file.1 && of_device == [major, minor & 0xffff_ffff];
+    let name = Path::new(line.path).file_name().map_or("?".into(), |name| name.to_string_lossy());
+    same.then(|| Arc::new(Module::read(&name, file)))
+}
+
+/// A line that is code of a file; none of others.
+fn line(text: &str) -> Option<Line<'_>> {
+    // Its address, rights, offset, device and inode, each behind one blank, then a path, which may
+    // have blanks (proc_pid_maps(5)).
+    let mut words = text.splitn(6, ' ');
+    let (range, rights) = (words.next()?, words.next()?);
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let (from, to) = range.split_once('-')?;
+    let range = number(from)?..number(to)?;
+    let offset = number(words.next()?)?;
+    let (major, minor) = words.next()?.split_once(':')?;
+    let inode = words.next()?.parse().ok()?;
+    let path = words.next()?.trim_start();
+    let is_code = rights.as_bytes().get(2) == Some(&b'x') && path.starts_with('/') && !range.is_empty();
+    let file = (number(major)? << 32 | number(minor)?, inode);
+    is_code.then_some(Line { range, offset, file, path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_mapped_the_code_of_files_counts() {
+        let text = "55d0-55e0 r-xp 00001000 fd:01 42                 /usr/bin/a server";
+        let code = Line {
+            range: 0x55d0..0x55e0,
+            offset: 0x1000,
+            file: (0xfd_0000_0001, 42),
+            path: "/usr/bin/a server",
+        };
+        assert_eq!(line(text), Some(code));
+        for other in [
+            "55d0-55e0 r--p 00001000 fd:01 42 /usr/bin/server",
+            "7ff0-7ff1 r-xp 00000000 00:00 0 [vdso]",
+            "7ff0-7ff1 r-xp 00000000 00:00 0",
+            "7ff1-7ff0 r-xp 00000000 00:00 0 /x",
+            "",
+            "x-y z",
+        ] {
+            assert_eq!(line(other), None, "{other}");
+        }
+    }
+}
