@@ -7,7 +7,7 @@
 //! kernel's types ─► place ─► kernel (bpf(2)): maps, programs, links ─► ring ─► record
 //! ```
 //!
-//! The loader is our own: it makes five maps and attaches nine programs, and needs neither a
+//! The loader is our own: it makes seven maps and attaches ten programs, and needs neither a
 //! compiler nor a library of C. All that it makes in the kernel hangs on descriptors of this
 //! process: of one that is killed nothing is left.
 
@@ -96,7 +96,7 @@ pub struct Bpf {
 }
 
 /// What must run before anybody is followed, or a thread that is made meanwhile is missed.
-const FIRST: [&str; 2] = ["task_newtask", "task_rename"];
+const FIRST: [&str; 3] = ["task_newtask", "sched_wakeup_new", "task_rename"];
 
 /// Addresses that are kept of a stack of the kernel's, as `numbered` in the program's source has it.
 const DEEPEST: usize = 64;

@@ -210,7 +210,7 @@ mod tests {
         let mut maps: Vec<&str> = object.maps.iter().map(|(name, _)| name.as_str()).collect();
         maps.sort_unstable();
         assert_eq!(maps, ["numbered", "records", "stacks", "threads", "timers", "wanted"]);
-        assert_eq!(object.programs.len(), 9);
+        assert_eq!(object.programs.len(), 10);
         assert_eq!(object.bss, 24);
         for program in &object.programs {
             assert!(program.code.len() % INSTRUCTION == 0 && !program.code.is_empty(), "{program:?}");

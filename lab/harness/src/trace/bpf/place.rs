@@ -8,13 +8,14 @@ use super::types::Types;
 const NOWHERE: u64 = 0xffff_ffff;
 
 /// What is looked for among the kernel's types.
-pub const SOUGHT: [&str; 18] = [
+pub const SOUGHT: [&str; 19] = [
     ".data..percpu",
     "__preempt_count",
     "bpf_iter_task",
     "btf_trace_hrtimer_expire_entry",
     "btf_trace_hrtimer_expire_exit",
     "btf_trace_sched_switch",
+    "btf_trace_sched_wakeup_new",
     "btf_trace_sched_waking",
     "btf_trace_task_newtask",
     "btf_trace_task_rename",

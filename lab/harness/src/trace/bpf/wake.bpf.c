@@ -286,6 +286,21 @@ static inline void tell_when(u32 kind, void *task, u64 at)
 	submit(record, NO_WAKEUP);
 }
 
+static inline void tell_name(u32 kind, void *task, void *parent, void *name)
+{
+	struct named *record = reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&counts.lost, 1);
+		return;
+	}
+	record->kind = kind;
+	record->task = FIELD(s32, task, where.task_pid);
+	record->process = FIELD(s32, task, where.task_tgid);
+	record->parent = FIELD(s32, parent, where.task_tgid);
+	read_kernel_text(record->name, sizeof(record->name), name);
+	submit(record, NO_WAKEUP);
+}
+
 static inline void came(struct thread *thread, void *task, u64 at, void *before)
 {
 	struct woken *record;
@@ -347,6 +362,7 @@ SEC("tp_btf/sched_switch") int switched(u64 *words)
 	if (words[0] & 1 || !state) {
 		tell_when(LEFT, from, now);
 	} else if (state & DEAD) {
+		tell_name(RENAMED, from, from, (char *)from + where.task_comm);
 		tell_when(ENDED, from, ran);
 	} else {
 		thread->ran = ran;
@@ -363,44 +379,39 @@ SEC("tp_btf/sched_switch") int switched(u64 *words)
 	return 0;
 }
 
-SEC("tp_btf/task_newtask") int born(u64 *words)
+static inline int bear(void *task, int is_thread)
 {
-	void *task = (void *)words[0], *parent = current_task();
-	u64 flags = words[1];
+	void *parent = current_task();
 	struct thread *maker = followed(parent);
-	if (!maker || !(flags & CLONE_THREAD || where.children || maker->starter))
+	if (!maker || !(is_thread || where.children || maker->starter))
 		return 0;
 	task_storage(&threads, task, 0, CREATE);
-	struct named *record = reserve(&records, sizeof(*record), 0);
-	if (!record) {
-		__sync_fetch_and_add(&counts.lost, 1);
-		return 0;
-	}
-	record->kind = BORN;
-	record->task = FIELD(s32, task, where.task_pid);
-	record->process = FIELD(s32, task, where.task_tgid);
-	record->parent = FIELD(s32, parent, where.task_tgid);
-	read_kernel_text(record->name, sizeof(record->name), (char *)task + where.task_comm);
-	submit(record, NO_WAKEUP);
+	tell_name(BORN, task, parent, (char *)task + where.task_comm);
 	return 0;
+}
+
+SEC("tp_btf/task_newtask") int born(u64 *words)
+{
+	return bear((void *)words[0], (words[1] & CLONE_THREAD) != 0);
+}
+
+/*
+ * Linux 7.3 lets a thread be preempted where it tells of a birth or a name, and then leaves out what
+ * another one tells there on that CPU. Where it wakes a new thread, or switches, it does not.
+ */
+SEC("tp_btf/sched_wakeup_new") int begins(u64 *words)
+{
+	void *task = (void *)words[0];
+	if (followed(task))
+		return 0;
+	return bear(task, FIELD(s32, task, where.task_tgid) == FIELD(s32, current_task(), where.task_tgid));
 }
 
 SEC("tp_btf/task_rename") int renamed(u64 *words)
 {
 	void *task = (void *)words[0];
-	if (!followed(task))
-		return 0;
-	struct named *record = reserve(&records, sizeof(*record), 0);
-	if (!record) {
-		__sync_fetch_and_add(&counts.lost, 1);
-		return 0;
-	}
-	record->kind = RENAMED;
-	record->task = FIELD(s32, task, where.task_pid);
-	record->process = 0;
-	record->parent = 0;
-	read_kernel_text(record->name, sizeof(record->name), (void *)words[1]);
-	submit(record, NO_WAKEUP);
+	if (followed(task))
+		tell_name(RENAMED, task, task, (void *)words[1]);
 	return 0;
 }
 

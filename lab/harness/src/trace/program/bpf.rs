@@ -193,11 +193,12 @@ impl ByBpf {
         }
     }
 
-    /// Looks at how long the threads have run that are there still.
-    pub(super) fn look(&mut self) {
+    /// Looks at how long the threads have run that are there still, and what they are called.
+    pub(super) fn look(&mut self, names: &mut HashMap<i32, String>) {
         for (task, (process, _, last)) in &mut self.records.threads {
             if let Some(ran) = cpu_time_of(*process, *task) {
                 *last = ran.max(*last);
+                names.extend(name(*task).map(|name| (*task, name)));
             }
         }
     }

@@ -459,7 +459,7 @@ impl Recorder {
         Ok(match &mut self.by {
             By::Tracefs(by) => (by.graph(first, files), by.records(), by.instance.lost(), Engine::Tracefs),
             By::Bpf(by) => {
-                by.look();
+                by.look(&mut self.known.names);
                 (by.graph(first, files, share), by.records(), by.lost()?, Engine::Bpf)
             }
             By::Own(by) => (by.graph(first, files), by.records(), by.lost(), Engine::Own),
