@@ -38,7 +38,9 @@ impl Load {
     /// Starts the workers, and waits until each of them has worked.
     pub(crate) fn start(workers: u32) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
-        let workers = (0..workers).map(|_| worker(over.clone())).collect::<io::Result<Vec<_>>>()?;
+        let all = (0..workers).map(|_| worker(over.clone())).collect::<io::Result<Vec<_>>>();
+        // Those that were made would work on for nobody.
+        let workers = all.inspect_err(|_| over.store(true, Relaxed))?;
         let (started, began) = (Instant::now(), Instant::now());
         let before = vec![[0; 2]; workers.len()];
         let mut load = Self { over, workers, started, began, before };

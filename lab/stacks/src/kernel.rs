@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The kernel's functions, by their addresses.
 
+/// No function has so many bytes: what is farther behind one is in another, which is not listed.
+const LONGEST: u64 = 1 << 16;
+
 /// The kernel's functions, as it lists them; none where this user may not know where they are
 /// (`kernel.kptr_restrict`).
 #[derive(Debug, Default)]
@@ -36,7 +39,8 @@ impl Kernel {
     /// The name of the function that `address` is in.
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|(begins, _)| *begins <= address);
-        Some(&self.functions[after.checked_sub(1)?].1)
+        let (begins, name) = &self.functions[after.checked_sub(1)?];
+        (address - begins < LONGEST).then_some(&**name)
     }
 }
 
@@ -48,8 +52,9 @@ mod tests {
     fn an_address_is_in_the_function_that_begins_before_it() {
         let list = "ffff20 T schedule\nffff10 t __schedule\nffff28 d data\nffff30 W wake\t[mod]\n";
         let kernel = Kernel::of(list);
-        let names = [0xffff0f, 0xffff10, 0xffff1f, 0xffff2f, 0xffff40].map(|at| kernel.name(at));
-        let named = [None, Some("__schedule"), Some("__schedule"), Some("schedule"), Some("wake")];
+        let places = [0xffff0f, 0xffff10, 0xffff1f, 0xffff2f, 0xffff40, 0x10_ffff40];
+        let names = places.map(|at| kernel.name(at));
+        let named = [None, Some("__schedule"), Some("__schedule"), Some("schedule"), Some("wake"), None];
         assert_eq!(names, named);
     }
 

@@ -99,8 +99,12 @@ impl<W: Write> Archive<W> {
 
 /// The name an absolute path has in an archive.
 fn name(path: &Path) -> io::Result<String> {
-    let unfit =
-        || io::Error::other(format!("{} has no place in an archive: not an absolute path", path.display()));
+    let unfit = || {
+        let path = path.display();
+        io::Error::other(format!(
+            "{path} has no place in an archive: name it by an absolute path in UTF-8, without '..'"
+        ))
+    };
     let mut parts = path.components();
     if parts.next() != Some(Component::RootDir) {
         return Err(unfit());

@@ -27,7 +27,8 @@ impl Operation for StreamMq {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of stress-ng --switch mq: messages one way through a queue that holds one",
+            summary: "the protocol of stress-ng --switch-method mq: messages one way through a \
+                queue that holds one",
             how: "One side sends messages of 8 bytes into a POSIX queue of one place, the other, \
                 which is timed, receives them.",
             kernel: "A send into the full queue sleeps; a receive takes the message and lets the \

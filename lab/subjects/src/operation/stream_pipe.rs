@@ -30,7 +30,8 @@ impl Operation for StreamPipe {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of stress-ng --switch pipe: bytes one way through a pipe that holds one",
+            summary: "the protocol of stress-ng --switch-method pipe: bytes one way through a pipe \
+                that holds one",
             how: "One side writes single bytes into a pipe in packet mode cut down to one page, \
                 the other reads them: a packet fills the page, so each write waits for the read \
                 before it.",

@@ -25,7 +25,7 @@ impl Operation for TurnsSemop {
     }
     fn explanation(&self) -> Explanation {
         Explanation {
-            summary: "the protocol of stress-ng --switch sem-sysv: one semaphore raised and \
+            summary: "the protocol of stress-ng --switch-method sem-sysv: one semaphore raised and \
                 lowered by both sides",
             how: "The timed side raises the semaphore and lowers it again, the other lowers and \
                 raises it; whoever finds it zero sleeps.",

@@ -7,7 +7,7 @@
 //! kernel's types ─► place ─► kernel (bpf(2)): maps, programs, links ─► ring ─► record
 //! ```
 //!
-//! The loader is our own: it makes seven maps and attaches ten programs, and needs neither a
+//! The loader is our own: it makes eight maps and attaches ten programs, and needs neither a
 //! compiler nor a library of C. All that it makes in the kernel hangs on descriptors of this
 //! process: of one that is killed nothing is left.
 
