@@ -3,13 +3,17 @@
 
 use std::time::Duration;
 
-use super::style::Style;
+use super::program::{mechanism as by_what, waker};
+use super::style::{Role, Style};
 use super::subsection::Subsection;
 use super::table::{Table, number, word};
 use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::program::{Edge, Engine};
 use doorbell_results::record::ResultFile;
+use doorbell_results::record::change::Policy;
+use doorbell_results::record::question::Verify;
+use doorbell_results::record::verdict::{Finding, Status};
 use doorbell_verdict::what_if::verify::{Compared, Figure, Held, Unverified, Verified};
 use doorbell_verdict::what_if::{self, BUSY, Change, FEWEST, Kind, Refusal, STEADY, Tried, WhatIf, Within};
 
@@ -50,34 +54,56 @@ pub fn told(letter: &str, change: &Change, found: &Result<WhatIf, Refusal>, styl
              trips by the two"
         }
         Change::Batch(_) => "each notification waits for the end of its batch",
+        Change::Nice(_) | Change::Scheduler(_) | Change::TimerSlack(_) => "by what was measured here",
     };
     let believe = format!(
         "{}, of a thread that was awake for {:.0} % of the time: {how}. 95 % intervals are from \
          resampled stretches of the record. CPU is that of waker and waiter together. p99 is not \
          predicted: what comes while the thread is awake leaves no event.",
-        counted(*wakes as u64, "wake-up"),
+        counted(*wakes, "wake-up"),
         100.0 * busy
     );
     table.render(style) + &style.wrap(&believe, 0)
 }
 
 /// What came of a prediction, or why nothing can be held against it.
-pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &Style) -> String {
+pub fn verified(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<Subsection> {
+    let Verify { letter, change, .. } = question;
     let verified = match found {
         Ok(verified) => verified,
         Err(why) => {
-            return style.wrap(&format!("What came cannot be told: {}.", unverified(why)), 0);
+            let title = format!("What came cannot be told: {}.", unverified(why));
+            return vec![Subsection { title, role: Role::Error, ..Subsection::default() }];
         }
     };
+    let title = match verified.held() {
+        Held::Yes => "The prediction held.".to_owned(),
+        Held::No => "The prediction did not hold.".to_owned(),
+        Held::Unsure => "Whether the prediction held is not known.".to_owned(),
+        Held::Unpredicted => format!("Tried, and not predicted: {}.", unpriced(change)),
+    };
+    let role = if verified.held() == Held::No { Role::Error } else { Role::Heading };
+    let edge = format!(
+        "{}. Edge {letter}: {} wakes {} by {}.",
+        named(letter, change),
+        waker(&question.waker),
+        question.waiter,
+        by_what(&question.mechanism)
+    );
+    let table = Some(compared(verified));
+    let told = Subsection { title, role, lead: vec![edge], table, ..Subsection::default() };
+    let lead = vec![notes(change, verified).join(" ")];
+    vec![told, Subsection { lead, ..Subsection::default() }]
+}
+
+fn compared(verified: &Verified) -> Table {
+    let predicted = verified.held() != Held::Unpredicted;
     let head = format!("Real, {}", counted(2 * verified.blocks as u64, "run"));
-    let mut table = Table::new(vec![
-        word(head),
-        number("now"),
-        word("predicted"),
-        word("came"),
-        word("off by"),
-        word("held"),
-    ]);
+    let mut columns = vec![word(head), number("now")];
+    columns.extend(predicted.then(|| word("predicted")));
+    columns.push(word("came"));
+    columns.extend(if predicted { vec![word("off by"), word("held")] } else { vec![word("change")] });
+    let mut table = Table::new(columns);
     for Compared { figure, now, predicted, came, error, held } in &verified.compared {
         let scale = Scale::for_ps([now * 1e3]);
         let show = |value: f64| match figure {
@@ -85,36 +111,74 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
             Figure::Cpu => format!("{value:.3}"),
             Figure::Wakes => count(value.max(0.0).round() as u64),
         };
-        let within = |Within { value, low, high }: &Within| {
+        let within = |Within { value, low, high }: &Within, show: &dyn Fn(f64) -> String| {
             if low.is_finite() && high > low {
                 format!("{} [{}, {}]", show(*value), show(*low), show(*high))
             } else {
                 show(*value)
             }
         };
-        table.row(vec![
-            match figure {
-                Figure::P50 => format!("p50, {}", scale.unit.sign()),
-                Figure::Cpu => "CPU, cores".to_owned(),
-                Figure::Wakes => "wake-ups/s".to_owned(),
-            },
-            show(*now),
-            within(predicted),
-            within(came),
-            format!("{:+.0} %", 100.0 * error.value),
-            match held {
-                Held::Yes => "yes",
-                Held::No => "no",
-                Held::Unsure => "?",
-            }
-            .to_owned(),
-        ]);
+        let percent = |share: f64| format!("{:+.0} %", 100.0 * share);
+        let mut row = vec![figure_name(*figure, scale), show(*now)];
+        row.extend(predicted.as_ref().map(|predicted| within(predicted, &show)));
+        row.push(within(came, &show));
+        row.extend(match held {
+            Held::Unpredicted => vec![within(error, &percent)],
+            held => vec![percent(error.value), in_a_word(*held).to_owned()],
+        });
+        table.row(row);
     }
-    let mut lines = vec![match verified.held() {
-        Held::Yes => "The prediction held.".to_owned(),
-        Held::No => "The prediction did not hold.".to_owned(),
-        Held::Unsure => "Whether the prediction held is not known.".to_owned(),
-    }];
+    table
+}
+
+fn figure_name(figure: Figure, scale: Scale) -> String {
+    match figure {
+        Figure::P50 => format!("p50, {}", scale.unit.sign()),
+        Figure::Cpu => "CPU, cores".to_owned(),
+        Figure::Wakes => "wake-ups/s".to_owned(),
+    }
+}
+
+fn in_a_word(held: Held) -> &'static str {
+    match held {
+        Held::Yes => "yes",
+        Held::No => "no",
+        Held::Unsure => "?",
+        Held::Unpredicted => "-",
+    }
+}
+
+/// How that stands for programs.
+pub fn status(found: &Result<Verified, Unverified>) -> Status {
+    found.as_ref().map_or(Status::Inconclusive, |verified| stands(verified.held()))
+}
+
+fn stands(held: Held) -> Status {
+    match held {
+        Held::Yes => Status::Passed,
+        Held::No => Status::Failed,
+        Held::Unsure => Status::Inconclusive,
+        Held::Unpredicted => Status::Answered,
+    }
+}
+
+/// Each figure, for programs: what came with the change.
+pub fn findings(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<Finding> {
+    let compared = found.iter().flat_map(|verified| &verified.compared);
+    let told = compared.map(|Compared { figure, came, held, .. }| {
+        let (name, unit) = match figure {
+            Figure::P50 => ("p50", "ns"),
+            Figure::Cpu => ("cpu", "ratio"),
+            Figure::Wakes => ("wake-ups per second", "count"),
+        };
+        let configuration = named(&question.letter, &question.change);
+        Finding::new(configuration, name, stands(*held), unit).valued(came.value, Some([came.low, came.high]))
+    });
+    told.collect()
+}
+
+fn notes(change: &Change, verified: &Verified) -> Vec<String> {
+    let mut lines = Vec::new();
     if let Some(both) = verified.stale {
         let [then, now] = alike(both.map(|ns| ns * 1e3));
         lines.push(format!(
@@ -140,7 +204,7 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
              left are compared instead."
                 .to_owned(),
         ),
-        Change::Pin(_) | Change::Mechanism(_) => {}
+        _ => {}
     }
     match &verified.lasted {
         Some(([before, after], Within { value, low, high })) => {
@@ -159,11 +223,12 @@ pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &S
         "Runs without the change and with it came in turn; intervals are 95 %, from block to block."
             .to_owned(),
     );
-    table.render(style) + &style.wrap(&lines.join(" "), 0)
+    lines
 }
 
 fn unverified(why: &Unverified) -> String {
     match why {
+        Unverified::NoBlock => "no run with the change and none without it came to its end".to_owned(),
         Unverified::Several { name, threads } => format!(
             "{} are called {name}, and which of them the edge's is cannot be known in another run; \
              give threads names of their own",
@@ -234,7 +299,16 @@ fn named(letter: &str, change: &Change) -> String {
         Change::Pin([one, other]) => format!("{letter} on CPUs {one} and {other}"),
         Change::Mechanism(mechanism) => format!("{letter} by {mechanism}"),
         Change::Batch(batch) => format!("{letter} in batches of {}", told(batch)),
+        Change::Nice(nice) => format!("{letter} at nice {nice}"),
+        Change::Scheduler(Policy::Other) => format!("{letter} under SCHED_OTHER"),
+        Change::Scheduler(Policy::Batch) => format!("{letter} under SCHED_BATCH"),
+        Change::Scheduler(Policy::Fifo(priority)) => format!("{letter} under SCHED_FIFO {priority}"),
+        Change::TimerSlack(slack) => format!("{letter} with timer slack {}", told(slack)),
     }
+}
+
+fn unpriced(change: &Change) -> String {
+    format!("nothing that was measured here says what {change} does to this edge")
 }
 
 fn cores(share: f64) -> String {
@@ -264,7 +338,8 @@ fn in_short(refusal: &Refusal) -> String {
         | Refusal::Apart
         | Refusal::NoCpu { .. }
         | Refusal::NotListed
-        | Refusal::SameMechanism { .. } => "not known".to_owned(),
+        | Refusal::SameMechanism { .. }
+        | Refusal::Unpriced { .. } => "not known".to_owned(),
     }
 }
 
@@ -350,12 +425,17 @@ pub(super) fn why(refusal: &Refusal) -> String {
             measure"
             .to_owned(),
         Refusal::SameMechanism { mechanism } => format!("it wakes by {mechanism} already"),
+        Refusal::Unpriced { change } => {
+            format!("{}; `--verify -- COMMAND` tries it", unpriced(change))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subsection::fitted;
+    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait, Waker};
 
     #[test]
     fn a_prediction_has_both_figures_their_intervals_and_how_far_to_believe_it() {
@@ -383,7 +463,7 @@ mod tests {
     fn what_came_stands_beside_what_was_predicted_with_whether_it_held() {
         let within = |value: f64| Within { value, low: value * 0.9, high: value * 1.1 };
         let of = |figure, now, value, held| {
-            let (predicted, came) = (within(value), within(value * 1.05));
+            let (predicted, came) = (Some(within(value)), within(value * 1.05));
             Compared { figure, now, predicted, came, error: within(0.05), held }
         };
         let mut verified = Verified {
@@ -397,7 +477,15 @@ mod tests {
         };
         let style = Style { width: 80, color: false, unicode: true };
         let told = |change: &Change, found: &Result<Verified, Unverified>| {
-            let text = super::verified(change, found, &style);
+            let question = Verify {
+                letter: "A".to_owned(),
+                waker: Waker::Thread { name: "waker".to_owned() },
+                waiter: "waiter".to_owned(),
+                mechanism: Mechanism { wait: Wait::Child, object: Object::None, by: By::End },
+                change: change.clone(),
+                predicted: None,
+            };
+            let text = fitted(&super::verified(&question, found), 1..=9, 20, &style);
             assert!(text.lines().all(|line| crate::style::width(line) <= 80), "{text}");
             text.split_whitespace().collect::<Vec<_>>().join(" ")
         };
@@ -407,10 +495,19 @@ mod tests {
             "p50, µs 33.0 2.00 [1.80, 2.20] 2.10 [1.89, 2.31] +5 % yes",
             "CPU, cores 0.500 0.400 [0.360, 0.440]",
             "+5 % ?",
+            "A on CPU 0. Edge A: waker wakes waiter by",
             "held is not known",
             "--blocks",
             "0.500 times as long",
         ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let mut tried = verified.clone();
+        for compared in &mut tried.compared {
+            (compared.predicted, compared.held) = (None, Held::Unpredicted);
+        }
+        let text = told(&Change::Nice(-10), &Ok(tried));
+        for part in ["says what nice=-10 does to", "A at nice -10", "came change", "+5 % [+4 %, +6 %]"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         verified.compared[1].figure = Figure::Wakes;
@@ -421,6 +518,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         for (why, part) in [
+            (Unverified::NoBlock, "came to its end"),
             (Unverified::Several { name: "worker".to_owned(), threads: 4 }, "4 threads are called worker"),
             (Unverified::Gone, "--children"),
             (Unverified::GoneWithChange, "with the change"),
@@ -450,6 +548,7 @@ mod tests {
             (Refusal::TooBusyTogether { share: 1.1 }, "110 % of one CPU"),
             (Refusal::NotListed, "doorbell list"),
             (Refusal::SameMechanism { mechanism: "futex".to_owned() }, "by futex already"),
+            (Refusal::Unpriced { change: Change::Nice(-10) }, "what nice=-10 does to this edge; `--verify"),
         ] {
             let short = in_short(&refusal);
             assert!(short.chars().count() <= 24, "a column has no room for it: {short}");
