@@ -5,7 +5,7 @@ use super::screen::{self, cautioned};
 use super::style::Role;
 use super::subsection::{self, Subsection};
 use super::wording::{beside, cautions, standing};
-use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view, what_if};
+use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view, verified};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
@@ -166,9 +166,9 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
         Question::Verify(question) => {
             let found = asked(question, result);
             Answer {
-                subsections: what_if::verified(question, &found),
-                status: what_if::status(&found),
-                findings: what_if::findings(question, &found),
+                subsections: verified::verified(question, &found),
+                status: verified::status(&found),
+                findings: verified::findings(question, &found),
             }
         }
         Question::Unknown(question) => {

@@ -21,6 +21,9 @@ pub const WAKE_GRAPH: &str = "wake-graph";
 const NOTES: usize = 3;
 /// Herds that are told of.
 const HERDS: usize = 2;
+/// But one of less than this share of the wake-ups is chance, such as threads that wait for the lock
+/// of their process's memory as they start.
+const HERD_SHARE: f64 = 0.01;
 /// Calls in a second that found nothing, from which on a thread is told to spin.
 const SPINS: f64 = 1000.0;
 
@@ -135,7 +138,8 @@ fn notes(program: &Program) -> Vec<String> {
             herd.waiter
         )
     };
-    notes.extend(program.herds.iter().take(HERDS).map(herd));
+    let often = |herd: &&Herd| herd.woken as f64 >= HERD_SHARE * program.wakes as f64;
+    notes.extend(program.herds.iter().filter(often).take(HERDS).map(herd));
     notes.extend(program.convoys.first().map(|convoy| {
         format!(
             "Convoy: {} threads hand {} on, one to the next, {} times a second, {} most: each \

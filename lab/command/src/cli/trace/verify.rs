@@ -24,7 +24,7 @@ use doorbell_results::anatomy::Anatomy;
 use doorbell_results::anatomy::program::Engine;
 use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
-use doorbell_results::plan::Plan;
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Question, Verify};
 use doorbell_verdict::what_if::Change;
@@ -55,7 +55,7 @@ pub struct Verification {
     )]
     time: Duration,
     /// Blocks, each of a run without the change and one with it, in random order
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "verify",
+    #[arg(long, value_name = "N", default_value_t = FEWEST_BLOCKS, requires = "verify",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     blocks: u32,
     /// Record the processes too that the command starts

@@ -15,7 +15,7 @@ use doorbell_harness::trace::program::RecordError;
 use doorbell_report::judgement::answer;
 use doorbell_report::result_text::{Detail, judged};
 use doorbell_report::style::Style;
-use doorbell_report::what_if;
+use doorbell_report::{verified, what_if};
 use doorbell_results::anatomy::program::{Edge, MachineCosts};
 use doorbell_results::quantity::span;
 use doorbell_results::record::question::{Question, Verify};
@@ -111,14 +111,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
     }
     match found {
         Ok(_) if !verify => Ok(Exit::Done),
-        Ok(predicted) => verified(args, &result, Some(predicted), terminal),
-        Err(Refusal::Unpriced { .. }) if verify => verified(args, &result, None, terminal),
+        Ok(predicted) => tried(args, &result, Some(predicted), terminal),
+        Err(Refusal::Unpriced { .. }) if verify => tried(args, &result, None, terminal),
         Err(_) => Ok(Exit::Unfit),
     }
 }
 
 /// Holds the prediction, if there is one, against runs of the command.
-fn verified(
+fn tried(
     args: &Args,
     result: &ResultFile,
     predicted: Option<WhatIf>,
@@ -144,7 +144,7 @@ fn verified(
         predicted,
     };
     if let Err(several) = edge.single(program) {
-        let told = what_if::verified(&question, &Err(several));
+        let told = verified::verified(&question, &Err(several));
         aside!("doorbell: {}", told.first().map_or("", |told| &told.title));
         return Ok(Exit::Unfit);
     }
