@@ -175,7 +175,7 @@ fn notes(change: &Change, verified: &Verified) -> Vec<String> {
 
 fn unverified(why: &Unverified) -> String {
     match why {
-        Unverified::NoBlock => "no run with the change and none without it came to its end".to_owned(),
+        Unverified::NoBlock => "no two runs, with the change and without it, came to their end".to_owned(),
         Unverified::Several { name, threads } => format!(
             "{} are called {name}, and which of them the edge's is cannot be known in another run; \
              give threads names of their own",
@@ -259,7 +259,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         for (why, part) in [
-            (Unverified::NoBlock, "came to its end"),
+            (Unverified::NoBlock, "came to their end"),
             (Unverified::Several { name: "worker".to_owned(), threads: 4 }, "4 threads are called worker"),
             (Unverified::Gone, "--children"),
             (Unverified::GoneWithChange, "with the change"),

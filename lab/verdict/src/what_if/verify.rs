@@ -6,6 +6,8 @@
 //! over the blocks; a prediction holds where the error cannot be greater than what is allowed, with
 //! the prediction's own interval in it.
 
+use std::collections::BTreeMap;
+
 use super::costs::listed;
 use super::{Change, WhatIf, Within};
 use crate::statistics::reach;
@@ -191,19 +193,24 @@ impl Run {
 pub fn asked(question: &Verify, result: &ResultFile) -> Result<Verified, Unverified> {
     let [as_it_is, changed] = &result.plan.configurations[..] else { return Err(Unverified::NoBlock) };
     let edge = Across::called(&question.waker, &question.waiter, &question.mechanism);
-    let run = |block: u32, of: &Configuration, change: Option<&Change>| {
-        let mut records = result.records.iter().filter(|record| record.block == block);
-        let anatomy = records.find(|record| record.configuration == *of)?.anatomy.as_ref()?;
-        let program = anatomy.program.as_ref()?;
+    let mut blocks: BTreeMap<u32, [Option<Run>; 2]> = BTreeMap::new();
+    for record in &result.records {
+        let Configuration { until, .. } = &record.configuration;
+        let change = match &record.configuration {
+            configuration if configuration == as_it_is => None,
+            configuration if configuration == changed => Some(&question.change),
+            _ => continue,
+        };
+        let Some(program) = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref()) else {
+            continue;
+        };
         // What was recorded for less than it might have been ended by itself.
         let ended = program.cut_short.is_none()
-            && of.until.time_ns.is_some_and(|limit_ns| program.recorded_ns < limit_ns);
-        Some(Run::of(program, &edge, change, ended))
-    };
-    let blocks = result.records.iter().filter(|record| record.configuration == *as_it_is);
-    let blocks = blocks.filter_map(|record| {
-        Some([run(record.block, as_it_is, None)?, run(record.block, changed, Some(&question.change))?])
-    });
+            && until.time_ns.is_some_and(|limit_ns| program.recorded_ns < limit_ns);
+        let run = Run::of(program, &edge, change, ended);
+        blocks.entry(record.block).or_default()[usize::from(change.is_some())] = Some(run);
+    }
+    let blocks = blocks.into_values().filter_map(|[before, after]| Some([before?, after?]));
     verify(question.predicted.as_ref(), &question.change, &blocks.collect::<Vec<_>>())
 }
 

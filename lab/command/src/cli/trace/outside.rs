@@ -124,6 +124,7 @@ fn make(change: &Change, task: i32) -> Result<(), Error> {
 
 /// A thread has no such file beside those of its process, and one under its own number
 /// (fs/proc/base.c, `proc_pid_lookup`), which is of it alone.
+#[expect(clippy::disallowed_methods, reason = "a file of the kernel's")]
 fn slacken(task: i32, slack: Duration) -> Result<(), Error> {
     let mut file = std::fs::File::options().write(true).open(format!("/proc/{task}/timerslack_ns"))?;
     file.write_all(slack.as_nanos().to_string().as_bytes())
