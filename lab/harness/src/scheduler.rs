@@ -54,7 +54,7 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
     let failed = |call, cure| move |cause| Refused { call, cause, cure };
     match scheduler {
         Scheduler::Other => Ok(()),
-        Scheduler::Fifo => become_fifo(PRIORITY).map_err(failed(
+        Scheduler::Fifo => set_policy(0, libc::SCHED_FIFO, PRIORITY).map_err(failed(
             "sched_setscheduler(SCHED_FIFO)",
             "run as root, grant CAP_SYS_NICE, or raise `ulimit -r`",
         )),
@@ -160,12 +160,13 @@ fn get() -> io::Result<Attributes> {
     }
 }
 
-/// Puts the calling thread under `SCHED_FIFO` with `priority`.
-fn become_fifo(priority: i32) -> io::Result<()> {
+/// Puts the thread `task`, or the calling one, which is 0, under a policy of `sched(7)`; it keeps its
+/// nice value.
+pub fn set_policy(task: i32, policy: i32, priority: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: 0 names the calling thread; `parameter` lives through the call.
+    // SAFETY: `task` is a number; `parameter` lives through the call.
     // JUSTIFICATION: rustix has no sched_setscheduler.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
+    if unsafe { libc::sched_setscheduler(task, policy, &raw const parameter) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())

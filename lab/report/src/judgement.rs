@@ -5,7 +5,7 @@ use super::screen::{self, cautioned};
 use super::style::Role;
 use super::subsection::{self, Subsection};
 use super::wording::{beside, cautions, standing};
-use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view};
+use super::{check as check_view, gate as gate_view, pick as pick_view, spin as spin_view, verified};
 use doorbell_results::record::ResultFile;
 use doorbell_results::record::question::{Check, Limited, Question};
 use doorbell_results::record::verdict::{Finding, Status, Verdict};
@@ -15,6 +15,7 @@ use doorbell_verdict::gate::gate;
 use doorbell_verdict::pick::pick;
 use doorbell_verdict::provisional::provisional;
 use doorbell_verdict::spin::spin;
+use doorbell_verdict::what_if::verify::asked;
 
 /// An answer in words, and how it stands.
 #[derive(Debug, Clone)]
@@ -162,6 +163,14 @@ fn as_measured(question: &Question, result: &ResultFile, others: &[&ResultFile])
             }
         }
         Question::Check(question) => checked(question, result, others)?,
+        Question::Verify(question) => {
+            let found = asked(question, result);
+            Answer {
+                subsections: verified::verified(question, &found),
+                status: verified::status(&found),
+                findings: verified::findings(question, &found),
+            }
+        }
         Question::Unknown(question) => {
             return Err(NoAnswer::Unknown(Question::name_of(question).to_owned()));
         }

@@ -62,6 +62,7 @@ pub mod top;
 pub mod tune;
 pub mod unit;
 pub mod verdict_format;
+pub mod verified;
 pub mod waiter_metrics;
 pub mod wake_export;
 pub mod warnings;

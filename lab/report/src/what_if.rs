@@ -10,7 +10,7 @@ use super::unit::{Scale, alike, count, time};
 use crate::wording::counted;
 use doorbell_results::anatomy::program::{Edge, Engine};
 use doorbell_results::record::ResultFile;
-use doorbell_verdict::what_if::verify::{Compared, Figure, Held, Unverified, Verified};
+use doorbell_results::record::change::Policy;
 use doorbell_verdict::what_if::{self, BUSY, Change, FEWEST, Kind, Refusal, STEADY, Tried, WhatIf, Within};
 
 /// What was found of `change` at the edge called `letter`, or why nothing was.
@@ -50,134 +50,16 @@ pub fn told(letter: &str, change: &Change, found: &Result<WhatIf, Refusal>, styl
              trips by the two"
         }
         Change::Batch(_) => "each notification waits for the end of its batch",
+        Change::Nice(_) | Change::Scheduler(_) | Change::TimerSlack(_) => "by what was measured here",
     };
     let believe = format!(
         "{}, of a thread that was awake for {:.0} % of the time: {how}. 95 % intervals are from \
          resampled stretches of the record. CPU is that of waker and waiter together. p99 is not \
          predicted: what comes while the thread is awake leaves no event.",
-        counted(*wakes as u64, "wake-up"),
+        counted(*wakes, "wake-up"),
         100.0 * busy
     );
     table.render(style) + &style.wrap(&believe, 0)
-}
-
-/// What came of a prediction, or why nothing can be held against it.
-pub fn verified(change: &Change, found: &Result<Verified, Unverified>, style: &Style) -> String {
-    let verified = match found {
-        Ok(verified) => verified,
-        Err(why) => {
-            return style.wrap(&format!("What came cannot be told: {}.", unverified(why)), 0);
-        }
-    };
-    let head = format!("Real, {}", counted(2 * verified.blocks as u64, "run"));
-    let mut table = Table::new(vec![
-        word(head),
-        number("now"),
-        word("predicted"),
-        word("came"),
-        word("off by"),
-        word("held"),
-    ]);
-    for Compared { figure, now, predicted, came, error, held } in &verified.compared {
-        let scale = Scale::for_ps([now * 1e3]);
-        let show = |value: f64| match figure {
-            Figure::P50 => scale.show(value * 1e3),
-            Figure::Cpu => format!("{value:.3}"),
-            Figure::Wakes => count(value.max(0.0).round() as u64),
-        };
-        let within = |Within { value, low, high }: &Within| {
-            if low.is_finite() && high > low {
-                format!("{} [{}, {}]", show(*value), show(*low), show(*high))
-            } else {
-                show(*value)
-            }
-        };
-        table.row(vec![
-            match figure {
-                Figure::P50 => format!("p50, {}", scale.unit.sign()),
-                Figure::Cpu => "CPU, cores".to_owned(),
-                Figure::Wakes => "wake-ups/s".to_owned(),
-            },
-            show(*now),
-            within(predicted),
-            within(came),
-            format!("{:+.0} %", 100.0 * error.value),
-            match held {
-                Held::Yes => "yes",
-                Held::No => "no",
-                Held::Unsure => "?",
-            }
-            .to_owned(),
-        ]);
-    }
-    let mut lines = vec![match verified.held() {
-        Held::Yes => "The prediction held.".to_owned(),
-        Held::No => "The prediction did not hold.".to_owned(),
-        Held::Unsure => "Whether the prediction held is not known.".to_owned(),
-    }];
-    if let Some(both) = verified.stale {
-        let [then, now] = alike(both.map(|ns| ns * 1e3));
-        lines.push(format!(
-            "The program is not what it was when it was recorded: without the change p50 was \
-             {then} then and is {now} now; record it again."
-        ));
-    }
-    if verified.compared.iter().any(|compared| compared.held == Held::Unsure) {
-        lines.push(
-            "Where there is a question mark the runs differ too much; more blocks (--blocks) and \
-             longer runs (--time) tell more."
-                .to_owned(),
-        );
-    }
-    match change {
-        Change::Spin(_) => lines.push(
-            "What a spinning waiter is handed is no wake-up any more and leaves no event: its p50 \
-             is not seen, and the wake-ups that are left are compared instead."
-                .to_owned(),
-        ),
-        Change::Batch(_) => lines.push(
-            "How long a notification waited for its batch leaves no event: the wake-ups that are \
-             left are compared instead."
-                .to_owned(),
-        ),
-        Change::Pin(_) | Change::Mechanism(_) => {}
-    }
-    match &verified.lasted {
-        Some(([before, after], Within { value, low, high })) => {
-            let [before, after] = alike([before * 1e3, after * 1e3]);
-            lines.push(format!(
-                "A run took {before} without the change and {after} with it, {value:.3} times as \
-                 long [{low:.3}, {high:.3}]."
-            ));
-        }
-        None => lines.push(
-            "How fast the program's own work went is not seen: its runs did not end by themselves."
-                .to_owned(),
-        ),
-    }
-    lines.push(
-        "Runs without the change and with it came in turn; intervals are 95 %, from block to block."
-            .to_owned(),
-    );
-    table.render(style) + &style.wrap(&lines.join(" "), 0)
-}
-
-fn unverified(why: &Unverified) -> String {
-    match why {
-        Unverified::Several { name, threads } => format!(
-            "{} are called {name}, and which of them the edge's is cannot be known in another run; \
-             give threads names of their own",
-            counted(*threads, "thread")
-        ),
-        Unverified::Gone => {
-            "a run without the change has no such edge: is it the command that was recorded, and \
-             with the same flags (--children)?"
-                .to_owned()
-        }
-        Unverified::GoneWithChange => {
-            "a run with the change has no such edge: nobody was woken so".to_owned()
-        }
-    }
 }
 
 /// The best spin, and one CPU for both, at the worst edges: a table for the first screen.
@@ -226,7 +108,7 @@ pub fn first(result: &ResultFile) -> Subsection {
 }
 
 /// A change at the edge called `letter`.
-fn named(letter: &str, change: &Change) -> String {
+pub fn named(letter: &str, change: &Change) -> String {
     let told = |span: &Duration| time(span.as_nanos() as f64 * 1e3);
     match change {
         Change::Spin(spin) => format!("{letter} spins {}", told(spin)),
@@ -234,7 +116,17 @@ fn named(letter: &str, change: &Change) -> String {
         Change::Pin([one, other]) => format!("{letter} on CPUs {one} and {other}"),
         Change::Mechanism(mechanism) => format!("{letter} by {mechanism}"),
         Change::Batch(batch) => format!("{letter} in batches of {}", told(batch)),
+        Change::Nice(nice) => format!("{letter} at nice {nice}"),
+        Change::Scheduler(Policy::Other) => format!("{letter} under SCHED_OTHER"),
+        Change::Scheduler(Policy::Batch) => format!("{letter} under SCHED_BATCH"),
+        Change::Scheduler(Policy::Fifo(priority)) => format!("{letter} under SCHED_FIFO {priority}"),
+        Change::TimerSlack(slack) => format!("{letter} with timer slack {}", told(slack)),
     }
+}
+
+/// Why a change has no prediction, if nobody measured what it does.
+pub fn unpriced(change: &Change) -> String {
+    format!("nothing that was measured here says what {change} does to this edge")
 }
 
 fn cores(share: f64) -> String {
@@ -264,7 +156,8 @@ fn in_short(refusal: &Refusal) -> String {
         | Refusal::Apart
         | Refusal::NoCpu { .. }
         | Refusal::NotListed
-        | Refusal::SameMechanism { .. } => "not known".to_owned(),
+        | Refusal::SameMechanism { .. }
+        | Refusal::Unpriced { .. } => "not known".to_owned(),
     }
 }
 
@@ -350,6 +243,9 @@ pub(super) fn why(refusal: &Refusal) -> String {
             measure"
             .to_owned(),
         Refusal::SameMechanism { mechanism } => format!("it wakes by {mechanism} already"),
+        Refusal::Unpriced { change } => {
+            format!("{}; `--verify -- COMMAND` tries it", unpriced(change))
+        }
     }
 }
 
@@ -380,56 +276,6 @@ mod tests {
     }
 
     #[test]
-    fn what_came_stands_beside_what_was_predicted_with_whether_it_held() {
-        let within = |value: f64| Within { value, low: value * 0.9, high: value * 1.1 };
-        let of = |figure, now, value, held| {
-            let (predicted, came) = (within(value), within(value * 1.05));
-            Compared { figure, now, predicted, came, error: within(0.05), held }
-        };
-        let mut verified = Verified {
-            blocks: 5,
-            compared: vec![
-                of(Figure::P50, 33_000.0, 2000.0, Held::Yes),
-                of(Figure::Cpu, 0.5, 0.4, Held::Unsure),
-            ],
-            stale: None,
-            lasted: Some(([2e9, 1e9], within(0.5))),
-        };
-        let style = Style { width: 80, color: false, unicode: true };
-        let told = |change: &Change, found: &Result<Verified, Unverified>| {
-            let text = super::verified(change, found, &style);
-            assert!(text.lines().all(|line| crate::style::width(line) <= 80), "{text}");
-            text.split_whitespace().collect::<Vec<_>>().join(" ")
-        };
-        let text = told(&Change::Pin([0, 0]), &Ok(verified.clone()));
-        for part in [
-            "Real, 10 runs",
-            "p50, µs 33.0 2.00 [1.80, 2.20] 2.10 [1.89, 2.31] +5 % yes",
-            "CPU, cores 0.500 0.400 [0.360, 0.440]",
-            "+5 % ?",
-            "held is not known",
-            "--blocks",
-            "0.500 times as long",
-        ] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        verified.compared[1].figure = Figure::Wakes;
-        verified.lasted = None;
-        verified.stale = Some([33_000.0, 5000.0]);
-        let text = told(&Change::Spin(Duration::from_micros(18)), &Ok(verified));
-        for part in ["wake-ups/s", "record it again", "leaves no event", "did not end"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        for (why, part) in [
-            (Unverified::Several { name: "worker".to_owned(), threads: 4 }, "4 threads are called worker"),
-            (Unverified::Gone, "--children"),
-            (Unverified::GoneWithChange, "with the change"),
-        ] {
-            assert!(told(&Change::Pin([0, 0]), &Err(why)).contains(part));
-        }
-    }
-
-    #[test]
     fn every_refusal_says_why_and_what_to_do_or_what_the_limit_is() {
         for (refusal, part) in [
             (Refusal::NoProgram, "doorbell trace"),
@@ -450,6 +296,7 @@ mod tests {
             (Refusal::TooBusyTogether { share: 1.1 }, "110 % of one CPU"),
             (Refusal::NotListed, "doorbell list"),
             (Refusal::SameMechanism { mechanism: "futex".to_owned() }, "by futex already"),
+            (Refusal::Unpriced { change: Change::Nice(-10) }, "what nice=-10 does to this edge; `--verify"),
         ] {
             let short = in_short(&refusal);
             assert!(short.chars().count() <= 24, "a column has no room for it: {short}");

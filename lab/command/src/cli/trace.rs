@@ -3,6 +3,7 @@
 
 pub mod costs;
 pub mod export;
+pub mod outside;
 pub mod show;
 pub mod stacks;
 pub mod starter;
@@ -186,7 +187,12 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         program.machine_costs = costs::kept(&machine);
     }
     let result = result(&args, machine, begun, recorded.anatomy);
-    run_args(&args).deliver(&result, terminal)
+    let flags = RunArgs {
+        details: args.details,
+        save_baseline: args.save_baseline.clone(),
+        ..run_args(&args.output, args.json)
+    };
+    flags.deliver(&result, terminal)
 }
 
 /// Why nothing was recorded.
@@ -264,8 +270,6 @@ fn name(anatomy: &mut Anatomy, name: &str, processes: usize) {
 
 /// The result of a run that is one recording.
 fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) -> ResultFile {
-    let unix_ns =
-        |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
     let nothing = Program::default();
     let program = anatomy.program.as_ref().unwrap_or(&nothing);
     let configuration = Configuration::new(
@@ -274,16 +278,41 @@ fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) ->
         Pattern::OneWay { gap_ns: 0 },
         Until::time(Duration::from_nanos(program.recorded_ns)),
     );
+    let record = recorded_as(&configuration, 0, &machine, begun, anatomy);
+    let plan = Plan {
+        sections: vec![WAKE_GRAPH.to_owned()],
+        repeat_on_interference: false,
+        ..Plan::new("trace", vec![configuration], 1, 0)
+    };
+    // A signal that ends the recording is the usual way to end it.
+    let mut result = file(args.name.clone(), machine, begun, plan, vec![record], false);
+    result.verdict = Some(screen::verdict(&result));
+    result
+}
+
+fn unix_ns(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// What one recording leaves.
+fn recorded_as(
+    configuration: &Configuration,
+    block: u32,
+    machine: &Machine,
+    begun: SystemTime,
+    anatomy: Anatomy,
+) -> Record {
+    let nothing = Program::default();
+    let program = anatomy.program.as_ref().unwrap_or(&nothing);
     let took = took(program);
     let mut series = BTreeMap::new();
     if took.count > 0 {
         series.insert(Quantity::Wake, took);
     }
-    let started_at_unix_ns = unix_ns(begun);
-    let record = Record {
+    Record {
         configuration: configuration.clone(),
         subject: Subject::Unknown,
-        block: 0,
+        block,
         attempts: 1,
         outcome: Outcome::Done,
         series,
@@ -295,52 +324,57 @@ fn result(args: &Args, machine: Machine, begun: SystemTime, anatomy: Anatomy) ->
         sides: Vec::new(),
         load: None,
         environment: Environment {
-            started_at_unix_ns,
+            started_at_unix_ns: unix_ns(begun),
             wall_ns: program.wall_ns(),
             cpus: machine.topology.online.clone(),
             ..Environment::default()
         },
         anatomy: Some(anatomy),
         warnings: Vec::new(),
-    };
-    let mut result = ResultFile {
+    }
+}
+
+/// The file of a run that began then and ends now.
+fn file(
+    name: Option<String>,
+    machine: Machine,
+    begun: SystemTime,
+    plan: Plan,
+    records: Vec<Record>,
+    partial: bool,
+) -> ResultFile {
+    let started_at_unix_ns = unix_ns(begun);
+    ResultFile {
         verdict: None,
         schema_version: SCHEMA_VERSION,
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         command_line: command_line(),
-        name: args.name.clone(),
+        name,
         started_at_unix_ns,
         finished_at_unix_ns: unix_ns(SystemTime::now()).max(started_at_unix_ns),
-        // A signal that ends the recording is the usual way to end it.
-        partial: false,
+        partial,
         machine,
-        plan: Plan {
-            sections: vec![WAKE_GRAPH.to_owned()],
-            repeat_on_interference: false,
-            ..Plan::new("trace", vec![configuration], 1, 0)
-        },
+        plan,
         primitives: Vec::new(),
-        records: vec![record],
+        records,
         beside: Vec::new(),
         warnings: Vec::new(),
-    };
-    result.verdict = Some(screen::verdict(&result));
-    result
+    }
 }
 
 /// The flags of a run that a recording has too.
-fn run_args(args: &Args) -> RunArgs {
+fn run_args(output: &Option<PathBuf>, json: bool) -> RunArgs {
     RunArgs {
-        output: args.output.clone(),
-        name: args.name.clone(),
+        output: output.clone(),
+        name: None,
         load: Vec::new(),
         blocks: None,
         seed: None,
         plan: None,
         save_plan: None,
         dry_run: false,
-        json: args.json,
-        details: args.details,
-        save_baseline: args.save_baseline.clone(),
+        json,
+        details: false,
+        save_baseline: None,
     }
 }

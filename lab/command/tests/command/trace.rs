@@ -19,6 +19,7 @@ use doorbell_results::anatomy::program::{
 use doorbell_results::anatomy::{Mark, Wake};
 use doorbell_results::record::read;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use crate::stage::{Stage, copy_of_doorbell, wait_until};
 
@@ -440,9 +441,7 @@ fn the_result_is_an_ordinary_one_and_answers_what_if() {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let (status, text) = said(&recording, &["report", "FILE", "-o", "-"]);
         assert!(status == Some(0) && text.contains("waker"), "{text}");
-        let right = |edge: &Edge| called(edge, Wait::Futex, |_| true) && edge.waiter == "waiter";
-        let place = recording.program.edges.iter().position(right).unwrap();
-        let letter = Edge::letter(place);
+        let letter = planted_edge(&recording);
         let costs = ["--hand-over", "240ns", "--sleep-cost", "5us"];
         let asked = |change| [&["trace", "whatif", "FILE", "--edge", &letter, change][..], &costs].concat();
         let (status, text) = said(&recording, &asked("spin=1s"));
@@ -477,22 +476,30 @@ fn every_change_is_answered_or_refused_by_what_was_measured_here_once() {
     });
 }
 
-/// What `whatif` is asked of the planted waiter's edge of a recording, its command behind.
-fn verify(recording: &Recording, words: &[&str], kind: &str) -> Output {
+/// The letter of the planted waiter's edge.
+fn planted_edge(recording: &Recording) -> String {
     let right = |edge: &Edge| called(edge, Wait::Futex, |_| true) && edge.waiter == "waiter";
-    let letter = Edge::letter(recording.program.edges.iter().position(right).unwrap());
-    let file = Recording::file(&recording.stage);
-    let player = player();
+    Edge::letter(recording.program.edges.iter().position(right).unwrap())
+}
+
+/// What `whatif` is asked of the planted waiter's edge of a recording, `run` behind.
+fn asked_of(recording: &Recording, words: &[&str], run: &[String]) -> Command {
+    let (letter, file) = (planted_edge(recording), Recording::file(&recording.stage));
     let words: Vec<&str> = ["trace", "whatif", file.to_str().unwrap(), "--edge", &letter]
         .into_iter()
         .chain(words.iter().copied())
         .chain(["--verify", "--blocks", "2", "--"])
-        .chain(player.iter().map(String::as_str))
+        .chain(run.iter().map(String::as_str))
         .collect();
-    let counted = recording.stage.path().join("counts");
     let mut command = recording.stage.doorbell(&words);
-    command.env(PLANTED, kind).env(COUNTS, counted).env("COLUMNS", "80").env("LC_ALL", "C.UTF-8");
-    command.output().unwrap()
+    command.env(COUNTS, recording.stage.path().join("counts"));
+    command.env("COLUMNS", "80").env("LC_ALL", "C.UTF-8");
+    command
+}
+
+/// The same, of the planted program.
+fn verify(recording: &Recording, words: &[&str], kind: &str) -> Output {
+    asked_of(recording, words, &player()).env(PLANTED, kind).output().unwrap()
 }
 
 /// Whether a recording of a machine that did other things meanwhile told too little to predict.
@@ -505,30 +512,118 @@ fn refused(output: &Output) -> bool {
     refused
 }
 
+/// That of two blocks each has a run with the change, whose two threads alone have become `wanted`.
+fn made_to_half(recording: &Recording, wanted: &str) {
+    let file = recording.stage.path().join("counts.runs");
+    let runs = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(file).unwrap();
+    let changed: Vec<bool> = runs.lines().map(|line| line.starts_with("true")).collect();
+    assert_eq!(changed.len(), 4, "{runs}");
+    assert!(changed[0] != changed[1] && changed[2] != changed[3], "a block has both: {runs}");
+    for line in runs.lines() {
+        let has = |thread: &str| thread.split(' ').any(|part| part == wanted);
+        let [kind, waiter, waker, main] = line.split(',').collect::<Vec<_>>()[..] else { panic!("{runs}") };
+        let is_changed = kind == "true";
+        let right = [has(waiter), has(waker), has(main)] == [is_changed, is_changed, false];
+        assert!(right, "{wanted} have those that are changed: {runs}");
+    }
+}
+
 #[test]
 fn a_prediction_is_held_against_runs_in_turn_and_the_change_is_made_to_half_of_them() {
     with_each_engine(|engine| {
         let recording = Recording::by(engine, "futex");
-        let with = format!("{}=1", planted::CHANGED);
+        let with = format!("{}=cpus:1", planted::CHANGED);
+        let result = recording.stage.path().join("verified.json");
+        let result = result.to_str().unwrap();
         // A changed run goes on until somebody has pinned it.
-        let words = ["pin=0,0", "--time", "60s", "--engine", engine, "--with", &with];
+        let words = ["pin=0,0", "--time", "60s", "--engine", engine, "--with", &with, "-o", result];
         let output = verify(&recording, &words, "changed");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let said = format!("{text}{}", complaint(&output));
+        let told = format!("{text}{}", complaint(&output));
         if refused(&output) {
             return;
         }
-        assert!(matches!(output.status.code(), Some(0 | 3 | 4)), "{said}");
-        assert!(text.contains("Real, 4 runs") && text.contains("A run took"), "{said}");
+        assert!(matches!(output.status.code(), Some(0 | 3 | 4)), "{told}");
+        assert!(text.contains("Real, 4 runs") && text.contains("A run took"), "{told}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        let runs = std::fs::read_to_string(recording.stage.path().join("counts.runs")).unwrap();
-        let changed: Vec<bool> = runs.lines().map(|line| line.starts_with("true")).collect();
-        assert_eq!(changed.iter().filter(|changed| **changed).count(), 2, "{runs}");
-        assert_eq!(changed.len(), 4, "{runs}");
-        assert!(changed[0] != changed[1] && changed[2] != changed[3], "a block has both: {runs}");
-        let one_cpu = std::thread::available_parallelism().unwrap().get() == 1;
-        let right = |line: &str| one_cpu || line == "true true" || line == "false false";
-        assert!(runs.lines().all(right), "pinned are those that are changed: {runs}");
+        if std::thread::available_parallelism().unwrap().get() > 1 {
+            made_to_half(&recording, "cpus:1");
+        }
+        let (status, shown) = said(&recording, &["show", result]);
+        assert!(status == Some(0) && shown.contains("predicted"), "{shown}");
+        assert!(text.ends_with(&shown), "what is shown again is what was said: {text}\n{shown}");
+    });
+}
+
+#[test]
+fn scheduler_nice_value_and_timer_slack_are_tried_where_nothing_predicts_what_they_do() {
+    with_events(|_| {
+        let recording = Recording::by("tracefs", "futex");
+        let letter = planted_edge(&recording);
+        let result = recording.stage.path().join("verified.json");
+        let result = result.to_str().unwrap();
+        for (change, wanted) in
+            [("nice=5", "nice:5"), ("scheduler=batch", "policy:3"), ("timer_slack=1ms", "slack:1000000")]
+        {
+            let (status, text) = said(&recording, &["trace", "whatif", "FILE", "--edge", &letter, change]);
+            assert!(status == Some(4) && text.contains("`--verify -- COMMAND`"), "{text}");
+            let with = format!("{}={wanted}", planted::CHANGED);
+            let output =
+                verify(&recording, &[change, "--time", "60s", "--with", &with, "-o", result], "changed");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            if complaint(&output).contains("was refused for thread") {
+                doorbell_skipped::skip(complaint(&output));
+                continue;
+            }
+            assert_eq!(output.status.code(), Some(0), "{text}{}", complaint(&output));
+            assert!(text.contains("Tried, and not predicted") && text.contains("Real, 4 runs"), "{text}");
+            made_to_half(&recording, wanted);
+            assert_eq!(said(&recording, &["show", result]), (Some(0), text));
+        }
+        for words in [&["report", result, "-o", "-"][..], &["compare", result, result]] {
+            let (_, text) = said(&recording, words);
+            assert!(text.contains("timer_slack=1ms"), "{words:?}: {text}");
+        }
+        let with = format!("{}=nice:5", planted::CHANGED);
+        let json = verify(&recording, &["nice=5", "--json", "--time", "60s", "--with", &with], "changed");
+        let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        assert_eq!(value["plan"]["question"]["change"], "nice=5", "{}", complaint(&json));
+    });
+}
+
+#[test]
+fn a_change_that_is_refused_or_made_to_nobody_ends_the_command_and_says_whom() {
+    with_events(|_| {
+        let recording = Recording::by("tracefs", "futex");
+        let result = recording.stage.path().join("verified.json");
+        for change in ["nice=-10", "scheduler=fifo:10", "timer_slack=1us"] {
+            // A changed run goes on until it is ended.
+            let with = format!("{}=never", planted::CHANGED);
+            let words = [change, "--time", "60s", "--with", &with, "-o", result.to_str().unwrap()];
+            let mut command = asked_of(&recording, &words, &player());
+            command.env(PLANTED, "changed");
+            let without_rights = || {
+                use rustix::process::{Resource, Rlimit, setrlimit};
+                // Whoever may not give it up has not got it.
+                let _ = remove_capability_from_bounding_set(CapabilitySet::SYS_NICE);
+                for resource in [Resource::Nice, Resource::Rtprio] {
+                    setrlimit(resource, Rlimit { current: Some(0), maximum: Some(0) })?;
+                }
+                Ok(())
+            };
+            // SAFETY: between fork and exec; it makes system calls alone.
+            let output = unsafe { command.pre_exec(without_rights) }.output().unwrap();
+            let complaint = complaint(&output);
+            assert_eq!(output.status.code(), Some(4), "{complaint}");
+            let named = ["'waiter'", "'waker'"].iter().any(|name| complaint.contains(name));
+            assert!(complaint.contains(&format!("{change} was refused for thread")) && named, "{complaint}");
+            assert!(complaint.contains("CAP_SYS_NICE") && !result.exists(), "{complaint}");
+        }
+        let run = ["sleep", "0.1"].map(str::to_owned);
+        let output = asked_of(&recording, &["nice=5", "--time", "60s"], &run).output().unwrap();
+        let complaint = complaint(&output);
+        assert!(output.status.code() == Some(4) && complaint.contains("no thread called 'wa"), "{complaint}");
     });
 }
 
@@ -758,6 +853,7 @@ fn what_cannot_be_recorded_is_said_by_name() {
             (&["trace", "whatif", "/dev/null", "--edge", "A", "spin=1us"], "/dev/null"),
             (&["trace", "whatif", "x", "--edge", "A", "swim=1us"], "spin=18us"),
             (&["trace", "whatif", "x", "--edge", "A", "pin=0"], "pin=0,0"),
+            (&["trace", "whatif", "x", "--edge", "A", "busy_poll=50us"], "SO_BUSY_POLL"),
             (&["trace", "whatif", "x", "--edge", "A", "pin=0,0", "--verify"], "COMMAND"),
             (&["trace", "whatif", "x", "--edge", "A", "mechanism=spin"], "does not sleep"),
         ] {

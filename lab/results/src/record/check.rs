@@ -145,6 +145,9 @@ fn check_question(question: Option<&Question>) -> Result<(), Nonsense> {
                 Limited::Longest(_) | Limited::Count(..) => None,
             }));
         }
+        Some(Question::Verify(verify)) => {
+            numbers.extend(verify.predicted.map(|found| ("a share", 0.0..1.0 + f64::EPSILON, found.spared)));
+        }
         Some(Question::Pick(_) | Question::Unknown(_)) | None => {}
     }
     match numbers.into_iter().find(|(_, bounds, number)| !bounds.contains(number)) {

@@ -13,6 +13,7 @@ use crate::anatomy::Anatomy;
 use crate::configuration::Configuration;
 use crate::machine::cpu_list::CpuList;
 
+pub mod change;
 mod check;
 mod cpu;
 mod encoded;

@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::change::Change;
+use crate::anatomy::program::{Mechanism, Waker};
 use crate::configuration::Configuration;
 use crate::quantity::{duration, percent, percentile, refused};
 use crate::schedule::Schedule;
@@ -23,6 +25,8 @@ pub enum Question {
     Gate(Gate),
     /// Did it get worse than a baseline?
     Check(Check),
+    /// Does a program with a change do as was predicted?
+    Verify(Verify),
     /// A question of another build, kept as it is.
     #[serde(untagged)]
     Unknown(serde_json::Value),
@@ -36,6 +40,7 @@ impl Question {
             Self::Spin(_) => "spin",
             Self::Gate(_) => "gate",
             Self::Check(_) => "check",
+            Self::Verify(_) => "verify",
             Self::Unknown(unknown) => Self::name_of(unknown),
         }
     }
@@ -227,6 +232,57 @@ pub enum Missed {
     Lost,
     /// Seen only because a timed wait ran out.
     Late,
+}
+
+/// Does a program with a change do as was predicted? Asked of runs as it is, which are those of the
+/// plan's first configuration, and with the change, which are those of the second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Verify {
+    /// What the edge was called in the recording.
+    pub letter: String,
+    /// Who wakes there.
+    pub waker: Waker,
+    /// Who is woken.
+    pub waiter: String,
+    /// By what.
+    pub mechanism: Mechanism,
+    /// The change, as it is typed.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub change: Change,
+    /// What it was said to do; none where nothing that was measured said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted: Option<WhatIf>,
+}
+
+/// What a change would make of an edge's waits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct WhatIf {
+    /// Wake-ups that were gone through.
+    pub wakes: u64,
+    /// The share of them for which nobody would sleep any more.
+    pub spared: f64,
+    /// The median from waking to running as recorded, nanoseconds.
+    pub p50_now_ns: f64,
+    /// The median that is predicted, with its 95 % interval.
+    pub p50_ns: Within,
+    /// CPU time more, as a share of one CPU, with its 95 % interval.
+    pub cpu: Within,
+    /// The share of the time for which the thread was awake.
+    pub busy: f64,
+}
+
+/// A value within two bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Within {
+    /// The value.
+    pub value: f64,
+    /// The lower bound.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
 }
 
 impl Condition {

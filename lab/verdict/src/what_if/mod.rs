@@ -19,6 +19,8 @@ use doorbell_results::anatomy::program::{By, Edge, MachineCosts, Program, Wait, 
 use doorbell_results::record::ResultFile;
 
 pub use self::costs::{costs, listed};
+pub use doorbell_results::record::change::Change;
+pub use doorbell_results::record::question::{WhatIf, Within};
 
 /// A thread that is awake for more than this share of the time has a
 /// queue that the record does not show.
@@ -30,19 +32,6 @@ pub const STEADY: f64 = 1.5;
 
 /// Edges of which the first screen says what would be cheaper.
 const FIRST: usize = 2;
-
-/// What would be changed at an edge.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// The waiter spins for so long before it sleeps.
-    Spin(Duration),
-    /// Waker and waiter are pinned to these CPUs.
-    Pin([u32; 2]),
-    /// The waiter waits, and is woken, by this mechanism of `doorbell list`.
-    Mechanism(String),
-    /// The waker gathers notifications for so long, and wakes once for all of them.
-    Batch(Duration),
-}
 
 /// Why nothing can be said.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +76,8 @@ pub enum Refusal {
     NotListed,
     /// It wakes by that already.
     SameMechanism { mechanism: String },
+    /// What the change does to a wake-up was measured nowhere.
+    Unpriced { change: Change },
 }
 
 impl Refusal {
@@ -96,31 +87,6 @@ impl Refusal {
             || matches!(self, Self::NoPrice { .. } | Self::NoGain { .. } | Self::WakerGoesOn { .. });
         !by_costs
     }
-}
-
-/// What the change would make of the edge's waits.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WhatIf {
-    /// Wake-ups that were gone through.
-    pub wakes: usize,
-    /// The share of them for which nobody would sleep any more.
-    pub spared: f64,
-    /// The median from waking to running as recorded, nanoseconds.
-    pub p50_now_ns: f64,
-    /// The median that is predicted, with its 95 % interval.
-    pub p50_ns: Within,
-    /// CPU time more, as a share of one CPU, with its 95 % interval.
-    pub cpu: Within,
-    /// The share of the time for which the thread was awake.
-    pub busy: f64,
-}
-
-/// A value within two bounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Within {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
 }
 
 /// A change that was tried at the edge in a place; without one where
@@ -188,6 +154,9 @@ fn changed(
             let waits = waits(program, place, Which::Edge)?;
             found(&waits, |some| batch::replay(some, ns(batch), costs))
         }
+        Change::Nice(_) | Change::Scheduler(_) | Change::TimerSlack(_) => {
+            Err(Refusal::Unpriced { change: change.clone() })
+        }
     }
 }
 
@@ -214,9 +183,14 @@ pub fn first(result: &ResultFile) -> Vec<Tried> {
     worst.take(FIRST).flat_map(tried).collect()
 }
 
-/// The program in `result`, if it is of one.
+/// The program in `result`, if it is of one; of runs with a change and without it, as it is.
 pub fn program(result: &ResultFile) -> Option<&Program> {
-    result.records.iter().find_map(|record| record.anatomy.as_ref()?.program.as_ref())
+    let as_it_is = result.plan.configurations.first();
+    let mut records = result.records.iter();
+    records.find_map(|record| {
+        as_it_is.filter(|first| **first == record.configuration)?;
+        record.anatomy.as_ref()?.program.as_ref()
+    })
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ pub(super) fn found(waits: &[Waited], change: impl Fn(&[Waited]) -> Replay) -> R
     };
     let cpu = all.cpu / all.lasted.max(1.0);
     Ok(WhatIf {
-        wakes,
+        wakes: wakes as u64,
         spared: all.spared as f64 / wakes as f64,
         p50_now_ns: middle(p50_now),
         p50_ns: within(0, middle(all.took)),

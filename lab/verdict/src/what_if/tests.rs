@@ -143,6 +143,15 @@ fn pinning_is_refused_where_the_record_cannot_tell_when_the_waiter_comes() {
 }
 
 #[test]
+fn what_a_change_does_that_was_measured_nowhere_is_not_predicted() {
+    let result = recorded(by_thread(), futex(), 2000);
+    for text in ["nice=-10", "scheduler=fifo:10", "timer_slack=1us"] {
+        let change: Change = text.parse().unwrap();
+        assert_eq!(refused(&result, "A", &change), Some(Refusal::Unpriced { change }), "{text}");
+    }
+}
+
+#[test]
 fn another_mechanism_moves_a_wake_up_by_what_the_two_cost_after_so_long_a_sleep() {
     let eventfd = Object::File { file: File::Eventfd, fd: Some(3) };
     let result = recorded(by_thread(), Mechanism { wait: Wait::Read, object: eventfd, by: By::Call }, 2000);

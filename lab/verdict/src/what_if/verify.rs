@@ -6,11 +6,15 @@
 //! over the blocks; a prediction holds where the error cannot be greater than what is allowed, with
 //! the prediction's own interval in it.
 
+use std::collections::BTreeMap;
+
 use super::costs::listed;
 use super::{Change, WhatIf, Within};
 use crate::statistics::reach;
-use doorbell_results::anatomy::program::{By, Edge, File, Object, Program, Threads, Wait, Waker};
-use doorbell_results::record::{Histogram, Series};
+use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Threads, Wait, Waker};
+use doorbell_results::configuration::Configuration;
+use doorbell_results::record::question::Verify;
+use doorbell_results::record::{Histogram, ResultFile, Series};
 
 /// Errors that do not matter: of a median as a share of it, of CPU time as a share of what both
 /// threads take, and of wake-ups as a share of those that there were. Chosen: what is off by less
@@ -61,6 +65,8 @@ pub enum Held {
     No,
     /// What came differs too much from run to run to say so.
     Unsure,
+    /// Nothing was predicted.
+    Unpredicted,
 }
 
 /// One figure.
@@ -69,10 +75,11 @@ pub struct Compared {
     pub figure: Figure,
     /// In the runs without the change.
     pub now: f64,
-    pub predicted: Within,
+    pub predicted: Option<Within>,
     /// With the change.
     pub came: Within,
-    /// By what share the prediction is too low.
+    /// By what share the prediction is too low; without one, by what share more came than without
+    /// the change.
     pub error: Within,
     pub held: Held,
 }
@@ -92,6 +99,8 @@ pub struct Verified {
 /// Why nothing can be held against the prediction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unverified {
+    /// No block came to its end.
+    NoBlock,
     /// A name is that of so many threads: which of them is meant is not known in another run.
     Several { name: String, threads: u64 },
     /// Some runs without the change have no such edge.
@@ -102,15 +111,18 @@ pub enum Unverified {
 
 impl Across {
     pub fn of(edge: &Edge) -> Self {
-        let file = match &edge.mechanism.object {
+        Self::called(&edge.waker, &edge.waiter, &edge.mechanism)
+    }
+
+    fn called(waker: &Waker, waiter: &str, mechanism: &Mechanism) -> Self {
+        let file = match &mechanism.object {
             Object::File { file: File::Socket { family, .. }, .. } => {
                 Some(File::Socket { family: family.clone(), address: None })
             }
             Object::File { file, .. } => Some(file.clone()),
             Object::Futex { .. } | Object::None => None,
         };
-        let (waker, waiter) = (edge.waker.clone(), edge.waiter.clone());
-        Self { waker, waiter, wait: edge.mechanism.wait, by: edge.mechanism.by, file }
+        Self { waker: waker.clone(), waiter: waiter.to_owned(), wait: mechanism.wait, by: mechanism.by, file }
     }
 
     /// Whether each of its names is that of one thread of `program`, and else of how many.
@@ -177,36 +189,71 @@ impl Run {
     }
 }
 
+/// What the runs in `result` say of what was asked of them.
+pub fn asked(question: &Verify, result: &ResultFile) -> Result<Verified, Unverified> {
+    let [as_it_is, changed] = &result.plan.configurations[..] else { return Err(Unverified::NoBlock) };
+    let edge = Across::called(&question.waker, &question.waiter, &question.mechanism);
+    let mut blocks: BTreeMap<u32, [Option<Run>; 2]> = BTreeMap::new();
+    for record in &result.records {
+        let Configuration { until, .. } = &record.configuration;
+        let change = match &record.configuration {
+            configuration if configuration == as_it_is => None,
+            configuration if configuration == changed => Some(&question.change),
+            _ => continue,
+        };
+        let Some(program) = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref()) else {
+            continue;
+        };
+        // What was recorded for less than it might have been ended by itself.
+        let ended = program.cut_short.is_none()
+            && until.time_ns.is_some_and(|limit_ns| program.recorded_ns < limit_ns);
+        let run = Run::of(program, &edge, change, ended);
+        blocks.entry(record.block).or_default()[usize::from(change.is_some())] = Some(run);
+    }
+    let blocks = blocks.into_values().filter_map(|[before, after]| Some([before?, after?]));
+    verify(question.predicted.as_ref(), &question.change, &blocks.collect::<Vec<_>>())
+}
+
 /// Holds `predicted` of `change` against blocks of a run without it and a run with it.
-pub fn verify(predicted: &WhatIf, change: &Change, blocks: &[[Run; 2]]) -> Result<Verified, Unverified> {
+fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> Result<Verified, Unverified> {
+    if blocks.is_empty() {
+        return Err(Unverified::NoBlock);
+    }
     let before = || blocks.iter().map(|[before, _]| before);
     let medians: Option<Vec<f64>> = before().map(|run| run.p50_ns).collect();
     let medians = medians.ok_or(Unverified::Gone)?;
-    let then = predicted.p50_now_ns;
-    let drift = over(&shares(&medians, |_| then));
-    let stale = held(drift, allowed(Figure::P50)) == Held::No;
+    let stale = predicted.map(|predicted| predicted.p50_now_ns).filter(|then| {
+        let drift = over(&shares(&medians, |_| *then));
+        held(drift, allowed(Figure::P50)) == Held::No
+    });
     let mut compared = Vec::new();
     // What a spinning waiter is handed leaves no event, and of a batch only its end does.
-    let is_seen = matches!(change, Change::Pin(_) | Change::Mechanism(_));
+    let is_seen = !matches!(change, Change::Spin(_) | Change::Batch(_));
     if is_seen {
         let came: Option<Vec<f64>> = blocks.iter().map(|[_, after]| after.p50_ns).collect();
         let came = came.ok_or(Unverified::GoneWithChange)?;
-        let errors = |median: f64| shares(&came, |_| median);
-        compared.push(figure(Figure::P50, &medians, predicted.p50_ns, &came, errors));
+        let errors = |median: f64| match predicted {
+            Some(_) => shares(&came, |_| median),
+            None => shares(&came, |block| medians[block]),
+        };
+        compared.push(figure(Figure::P50, &medians, predicted.map(|found| found.p50_ns), &came, errors));
     } else {
         let came: Vec<f64> = blocks.iter().map(|[_, after]| after.wakes).collect();
         let now: Vec<f64> = before().map(|run| run.wakes).collect();
-        let left = 1.0 - predicted.spared;
+        let left = 1.0 - predicted.map_or(0.0, |predicted| predicted.spared);
         let per_s = mean(&now) * left;
         let errors = |_: f64| came.iter().zip(&now).map(|(came, now)| came / now.max(1.0) - left).collect();
-        let per_s = Within { value: per_s, low: per_s, high: per_s };
+        let per_s = predicted.map(|_| Within { value: per_s, low: per_s, high: per_s });
         compared.push(figure(Figure::Wakes, &now, per_s, &came, errors));
     }
     let now: Vec<f64> = before().map(|run| run.cpu).collect();
     let came: Vec<f64> = blocks.iter().map(|[_, after]| after.cpu).collect();
     let plus = |more: f64| (mean(&now) + more).max(0.0);
-    let Within { value, low, high } = predicted.cpu;
-    let expected = Within { value: plus(value), low: plus(low), high: plus(high) };
+    let expected = predicted.map(|WhatIf { cpu: Within { value, low, high }, .. }| Within {
+        value: plus(*value),
+        low: plus(*low),
+        high: plus(*high),
+    });
     let errors = |cores: f64| {
         // Within its block: what both runs of it had beside them is in neither.
         let more = cores - mean(&now);
@@ -220,7 +267,7 @@ pub fn verify(predicted: &WhatIf, change: &Change, blocks: &[[Run; 2]]) -> Resul
         let side = |side: usize| mean(&all.iter().map(|both| both[side]).collect::<Vec<_>>());
         ([side(0), side(1)], over(&ratios))
     });
-    let stale = stale.then(|| [then, mean(&medians)]);
+    let stale = stale.map(|then| [then, mean(&medians)]);
     Ok(Verified { blocks: blocks.len(), compared, stale, lasted })
 }
 
@@ -228,6 +275,9 @@ impl Verified {
     /// Whether all of the prediction held.
     pub fn held(&self) -> Held {
         let any = |held| self.compared.iter().any(|compared| compared.held == held);
+        if any(Held::Unpredicted) {
+            return Held::Unpredicted;
+        }
         match (self.stale, any(Held::No), any(Held::Unsure)) {
             (Some(_), ..) => Held::Unsure,
             (None, true, _) => Held::No,
@@ -250,13 +300,17 @@ fn shares(values: &[f64], expected: impl Fn(usize) -> f64) -> Vec<f64> {
 fn figure(
     figure: Figure,
     now: &[f64],
-    predicted: Within,
+    predicted: Option<Within>,
     came: &[f64],
     errors: impl Fn(f64) -> Vec<f64>,
 ) -> Compared {
-    let [value, least, most] = [predicted.value, predicted.high, predicted.low].map(|of| over(&errors(of)));
+    let Within { value, low, high } = predicted.unwrap_or_else(|| {
+        let value = mean(now);
+        Within { value, low: value, high: value }
+    });
+    let [value, least, most] = [value, high, low].map(|of| over(&errors(of)));
     let error = Within { value: value.value, low: value.low.min(least.low), high: value.high.max(most.high) };
-    let held = held(error, allowed(figure));
+    let held = if predicted.is_some() { held(error, allowed(figure)) } else { Held::Unpredicted };
     Compared { figure, now: mean(now), predicted, came: over(came), error, held }
 }
 
@@ -293,7 +347,6 @@ fn over(values: &[f64]) -> Within {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::anatomy::program::Mechanism;
     use doorbell_results::record::sample;
 
     fn run(p50_us: f64, wakes: f64, cpu: f64) -> Run {
@@ -321,7 +374,7 @@ mod tests {
     const PIN: Change = Change::Pin([0, 0]);
 
     fn found(after: [f64; 2]) -> Verified {
-        verify(&pinned(), &PIN, &blocks([30.0, 0.5], after)).unwrap()
+        verify(Some(&pinned()), &PIN, &blocks([30.0, 0.5], after)).unwrap()
     }
 
     #[test]
@@ -334,7 +387,7 @@ mod tests {
             (Figure::P50, Held::Yes, Figure::Cpu, Held::Yes)
         );
         assert!((p50.error.value - 0.05).abs() < 0.01 && p50.error.high < 0.15, "{p50:?}");
-        assert!((cpu.predicted.value - 0.4).abs() < 1e-9 && (cpu.came.value - 0.41).abs() < 1e-9);
+        assert!((cpu.predicted.unwrap().value - 0.4).abs() < 1e-9 && (cpu.came.value - 0.41).abs() < 1e-9);
         assert_eq!((verified.stale, verified.lasted), (None, None));
     }
 
@@ -344,14 +397,32 @@ mod tests {
         assert_eq!(found([2.0, 0.5]).held(), Held::No, "a tenth of a core was to be saved");
         let mut wide = blocks([30.0, 0.5], [2.0, 0.4]);
         wide[0][1] = run(5.0, 1000.0, 0.4);
-        assert_eq!(verify(&pinned(), &PIN, &wide).unwrap().held(), Held::Unsure);
+        assert_eq!(verify(Some(&pinned()), &PIN, &wide).unwrap().held(), Held::Unsure);
         let one = &blocks([30.0, 0.5], [2.0, 0.4])[..1];
-        assert_eq!(verify(&pinned(), &PIN, one).unwrap().held(), Held::Unsure, "one block says nothing");
+        assert_eq!(
+            verify(Some(&pinned()), &PIN, one).unwrap().held(),
+            Held::Unsure,
+            "one block says nothing"
+        );
+    }
+
+    #[test]
+    fn what_was_not_predicted_is_told_by_how_much_it_changed_within_its_block() {
+        let mut drifting = blocks([30.0, 0.5], [27.0, 0.5]);
+        for (place, run) in drifting.iter_mut().flatten().enumerate() {
+            run.p50_ns = run.p50_ns.map(|p50| p50 * (1.0 + (place / 2) as f64));
+        }
+        let verified = verify(None, &Change::Nice(-10), &drifting).unwrap();
+        let [p50, cpu] = &verified.compared[..] else { panic!("{verified:?}") };
+        assert_eq!((verified.held(), p50.predicted, verified.stale), (Held::Unpredicted, None, None));
+        assert!((p50.error.value + 0.1).abs() < 1e-9 && p50.error.high < -0.09, "{p50:?}");
+        assert!(cpu.error.value.abs() < 1e-9, "{cpu:?}");
+        assert_eq!(verify(None, &Change::Nice(-10), &[]), Err(Unverified::NoBlock));
     }
 
     #[test]
     fn a_record_of_another_state_of_the_program_is_not_held_against_it() {
-        let verified = verify(&pinned(), &PIN, &blocks([10.0, 0.5], [6.0, 0.4])).unwrap();
+        let verified = verify(Some(&pinned()), &PIN, &blocks([10.0, 0.5], [6.0, 0.4])).unwrap();
         assert!(verified.stale.is_some_and(|[then, now]| then == 30_000.0 && now < 10_100.0));
         assert_eq!(verified.held(), Held::Unsure, "{verified:?}");
     }
@@ -362,11 +433,11 @@ mod tests {
         let spun = |wakes: f64| {
             let mut blocks = blocks([30.0, 0.5], [30.0, 0.4]);
             blocks.iter_mut().for_each(|[_, after]| *after = Run { wakes, p50_ns: None, ..*after });
-            verify(&predicted, &Change::Spin(std::time::Duration::from_micros(18)), &blocks).unwrap()
+            verify(Some(&predicted), &Change::Spin(std::time::Duration::from_micros(18)), &blocks).unwrap()
         };
         let verified = spun(120.0);
         assert_eq!(verified.compared[0].figure, Figure::Wakes);
-        assert!((verified.compared[0].predicted.value - 100.0).abs() < 1e-6, "{verified:?}");
+        assert!((verified.compared[0].predicted.unwrap().value - 100.0).abs() < 1e-6, "{verified:?}");
         assert_eq!(verified.held(), Held::Yes);
         assert_eq!(spun(500.0).held(), Held::No);
     }
@@ -377,10 +448,10 @@ mod tests {
         for [before, after] in &mut ended {
             (before.lasted_ns, after.lasted_ns) = (Some(2e9), Some(1e9));
         }
-        let (both, ratio) = verify(&pinned(), &PIN, &ended).unwrap().lasted.unwrap();
+        let (both, ratio) = verify(Some(&pinned()), &PIN, &ended).unwrap().lasted.unwrap();
         assert_eq!((both, ratio.value, ratio.high), ([2e9, 1e9], 0.5, 0.5));
         ended[1][0].p50_ns = None;
-        assert_eq!(verify(&pinned(), &PIN, &ended), Err(Unverified::Gone));
+        assert_eq!(verify(Some(&pinned()), &PIN, &ended), Err(Unverified::Gone));
     }
 
     fn edge(waiter: &str, wait: Wait, object: Object) -> Edge {

@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `doorbell trace whatif --verify`: runs the program as it is and with the change, in turn.
 //!
-//! HOW: each run is recorded from its first instruction on. Pinning is done from outside, to the
-//! threads of the edge's two names as they appear; whatever else is changed the program is told by
-//! its environment, as the user says. What has not ended when its time is over is ended.
+//! HOW: each run is recorded from its first instruction on. What can be changed from outside is, in
+//! the threads of the edge's two names as they appear; whatever else is changed the program is told
+//! by its environment, as the user says. What has not ended when its time is over is ended.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::outside::Outside;
 use super::starter::Starter;
+use super::{file, name, recorded_as};
 use crate::cli::out::aside;
 use crate::cli::usage::Usage;
-use doorbell_harness::trace::program::{Recorder, processes_of};
-use doorbell_results::anatomy::program::{Engine, Program};
+use doorbell_harness::trace::program::Recorder;
+use doorbell_results::anatomy::Anatomy;
+use doorbell_results::anatomy::program::Engine;
+use doorbell_results::configuration::{Configuration, Pattern, Until};
 use doorbell_results::machine::Machine;
+use doorbell_results::plan::{FEWEST_BLOCKS, Plan};
+use doorbell_results::record::ResultFile;
+use doorbell_results::record::question::{Question, Verify};
 use doorbell_verdict::what_if::Change;
-use doorbell_verdict::what_if::verify::{Across, Run};
+use doorbell_verdict::what_if::verify::Across;
 
 /// How long a program may take to end once it is told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,7 +55,7 @@ pub struct Verification {
     )]
     time: Duration,
     /// Blocks, each of a run without the change and one with it, in random order
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "verify",
+    #[arg(long, value_name = "N", default_value_t = FEWEST_BLOCKS, requires = "verify",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     blocks: u32,
     /// Record the processes too that the command starts
@@ -59,6 +64,13 @@ pub struct Verification {
     /// What records: bpf or tracefs [default: bpf where it can be had]
     #[arg(long, value_name = "ENGINE", value_parser = super::engine(&super::ENGINES[..2]), requires = "verify")]
     engine: Option<Engine>,
+    /// Where the result file of the runs goes (`-` for standard output) [default:
+    /// a new file in the user's state folder]
+    #[arg(long, short, value_name = "FILE", requires = "verify")]
+    pub output: Option<PathBuf>,
+    /// Print the result file of the runs to standard output instead of tables
+    #[arg(long, requires = "verify")]
+    pub json: bool,
     /// The command that was recorded
     #[arg(last = true, value_name = "COMMAND", requires = "verify")]
     command: Vec<OsString>,
@@ -75,26 +87,33 @@ fn variable(text: &str) -> Result<(String, String), String> {
 impl Verification {
     /// That the change can be made.
     pub fn check(&self, change: &Change) -> Result<(), Usage> {
-        if matches!(change, Change::Pin(_)) || !self.with.is_empty() {
+        if change.is_from_outside() || !self.with.is_empty() {
             return Ok(());
         }
         Err(Usage(
-            "only pinning can be done to a program from outside: say how it is told to make the \
-             change, with `--with 'SPIN_US=18'`, a variable of the environment of the changed runs"
+            "that cannot be done to a program from outside, as pin, nice, scheduler and timer_slack \
+             can: say how it is told to make the change, with `--with 'SPIN_US=18'`, a variable of \
+             the environment of the changed runs"
                 .to_owned(),
         ))
     }
+
+    /// Whether standard output is for the result alone.
+    pub fn is_piped(&self) -> bool {
+        self.json || self.output.as_deref().is_some_and(|file| file.as_os_str() == "-")
+    }
 }
 
-/// Blocks of runs without `change` at `edge` and with it; none where `stop` ended them early.
-pub fn blocks(
+/// Runs the command without the change and with it, in blocks, and returns the result that has both
+/// and what was asked of it; partial where `stop` ended it early.
+pub fn runs(
     args: &Verification,
-    change: &Change,
+    question: Verify,
     edge: &Across,
-    machine: &Machine,
+    machine: Machine,
     quiet: bool,
     stop: impl Fn() -> bool + Sync,
-) -> anyhow::Result<Option<Vec<[Run; 2]>>> {
+) -> anyhow::Result<ResultFile> {
     let program = args.command[0].to_string_lossy();
     if !quiet {
         aside!(
@@ -103,27 +122,38 @@ pub fn blocks(
             args.time.as_secs_f64()
         );
     }
-    let mut blocks = Vec::new();
-    for _ in 0..args.blocks {
+    let begun = SystemTime::now();
+    let called =
+        Path::new(&args.command[0]).file_name().map_or(program.clone(), |name| name.to_string_lossy());
+    let configuration =
+        |called: &str| Configuration::new(called, Pattern::OneWay { gap_ns: 0 }, Until::time(args.time));
+    let change = &question.change;
+    let both = [configuration(&called), configuration(&format!("{called} {change}"))];
+    let (mut records, mut partial) = (Vec::new(), false);
+    'blocks: for block in 0..args.blocks {
         let first = fastrand::bool();
-        let mut both = [None, None];
         for changed in [first, !first] {
-            let change = Some(change).filter(|_| changed);
+            let (change, begun) = (Some(change).filter(|_| changed), SystemTime::now());
             // In a thread of its own: where the kernel's trace files have to be mounted that is
             // done for the thread alone, and the next run of the program is to have its own mounts.
             let run =
-                std::thread::scope(|scope| scope.spawn(|| one(args, change, edge, machine, &stop)).join());
-            let run = run.map_err(|_| anyhow::anyhow!("a run of {program} was not recorded"))??;
-            both[usize::from(changed)] = Some(run);
-            if stop() {
-                return Ok(None);
+                std::thread::scope(|scope| scope.spawn(|| one(args, change, edge, &machine, &stop)).join());
+            let run = run.map_err(|_| anyhow::anyhow!("a run of {program} was not recorded"))?;
+            partial = stop();
+            if partial {
+                break 'blocks;
             }
-        }
-        if let [Some(before), Some(after)] = both {
-            blocks.push([before, after]);
+            let mut anatomy = run?;
+            name(&mut anatomy, &called, 1);
+            records.push(recorded_as(&both[usize::from(changed)], block, &machine, begun, anatomy));
         }
     }
-    Ok(Some(blocks))
+    let plan = Plan {
+        repeat_on_interference: false,
+        question: Some(Question::Verify(question)),
+        ..Plan::new("trace-verify", both.to_vec(), args.blocks, 0)
+    };
+    Ok(file(None, machine, begun, plan, records, partial))
 }
 
 /// One run.
@@ -133,7 +163,7 @@ fn one(
     edge: &Across,
     machine: &Machine,
     stop: impl Fn() -> bool,
-) -> anyhow::Result<Run> {
+) -> anyhow::Result<Anatomy> {
     let starter = Starter::new()?;
     let online = &machine.topology.online;
     let mut recorder = Recorder::new(args.engine, machine.clock, online, args.children)?;
@@ -147,52 +177,19 @@ fn one(
     let shown = || Usage(format!("cannot start '{}'", args.command[0].to_string_lossy()));
     let started = Started(starter.start(command).with_context(shown)?);
     let process = started.process();
-    let mut pinning = Pinning { names: edge.threads(), cpus: None, done: HashSet::new() };
-    if let Some(Change::Pin(cpus)) = change {
-        let mut set = CpuSet::new();
-        cpus.iter().for_each(|cpu| set.set(*cpu as usize));
-        pinning.cpus = Some(set);
-    }
+    let mut outside = Outside::new(edge.threads(), change);
+    let mut looked = Ok(());
     let ended = || {
-        pinning.look(process, args.children);
-        started.has_ended()
+        looked = outside.look(process, args.children);
+        looked.is_err() || started.has_ended()
     };
-    let recorded = recorder.record(&[(process, process)], Some(args.time), ended, stop)?;
+    let recorded = recorder.record(&[(process, process)], Some(args.time), ended, &stop)?;
     started.end();
-    let nothing = Program::default();
-    let program = recorded.anatomy.program.as_ref().unwrap_or(&nothing);
-    Ok(Run::of(program, edge, change, recorded.ended))
-}
-
-/// Threads that are to run on some CPUs.
-struct Pinning<'edge> {
-    names: Vec<&'edge str>,
-    /// None where all is looked at alike and nothing done.
-    cpus: Option<CpuSet>,
-    done: HashSet<i32>,
-}
-
-impl Pinning<'_> {
-    fn look(&mut self, process: i32, children: bool) {
-        let processes = if children { processes_of(process) } else { vec![process] };
-        for process in processes {
-            let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
-            let tasks = tasks.into_iter().flatten().flatten();
-            let tasks = tasks.filter_map(|task| task.file_name().to_str()?.parse::<i32>().ok());
-            for task in tasks.filter(|task| !self.done.contains(task)).collect::<Vec<_>>() {
-                let path = format!("/proc/{process}/task/{task}/comm");
-                let name = doorbell_files::kernel(Path::new(&path)).unwrap_or_default();
-                if !self.names.contains(&name.trim_end()) {
-                    continue;
-                }
-                // One that has ended meanwhile needs no CPU.
-                if let Some((cpus, task)) = self.cpus.as_ref().zip(Pid::from_raw(task)) {
-                    let _ = sched_setaffinity(Some(task), cpus);
-                }
-                self.done.insert(task);
-            }
-        }
+    looked?;
+    if !stop() {
+        outside.made()?;
     }
+    Ok(recorded.anatomy)
 }
 
 /// A program, the first of a process group, that ends with this.

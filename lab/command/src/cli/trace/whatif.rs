@@ -4,22 +4,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{costs, verify};
+use super::outside::NotMade;
+use super::{costs, run_args, verify};
 use crate::cli::common::{Exit, Terminal, machine_here};
 use crate::cli::kept;
 use crate::cli::out::{self, aside};
 use crate::cli::signals;
 use crate::cli::usage::Usage;
 use doorbell_harness::trace::program::RecordError;
+use doorbell_report::judgement::answer;
+use doorbell_report::result_text::{Detail, judged};
 use doorbell_report::style::Style;
-use doorbell_report::what_if;
+use doorbell_report::{verified, what_if};
 use doorbell_results::anatomy::program::{Edge, MachineCosts};
-use doorbell_results::quantity::{refused as not_one_of, span};
+use doorbell_results::quantity::span;
+use doorbell_results::record::question::{Question, Verify};
 use doorbell_results::record::{ResultFile, read};
 use doorbell_subjects::mechanism::{self, Waits};
 use doorbell_verdict::identity::alike;
-use doorbell_verdict::what_if::verify::{Across, Held};
-use doorbell_verdict::what_if::{Change, WhatIf, listed, program, refused, what_if};
+use doorbell_verdict::what_if::verify::Across;
+use doorbell_verdict::what_if::{Change, Refusal, WhatIf, listed, program, refused, what_if};
 
 /// Arguments of `doorbell trace whatif`.
 #[derive(Debug, clap::Args)]
@@ -27,16 +31,21 @@ use doorbell_verdict::what_if::{Change, WhatIf, listed, program, refused, what_i
     spin=18us          the waiter spins for so long before it sleeps\n  \
     pin=0,0            waker and waiter run on this CPU\n  \
     mechanism=futex    another mechanism of `doorbell list` wakes\n  \
-    batch=200us        the waker gathers notifications for so long, and wakes once for all of them\n\n\
+    batch=200us        the waker gathers notifications for so long, and wakes once for all of them\n  \
+    nice=-10           the nice value of both threads (-20 to 19); with --verify alone, as the next two\n  \
+    scheduler=fifo:10  their policy: other, batch, or fifo with a priority from 1 to 99\n  \
+    timer_slack=1us    their timers fire no later than so much after they are due\n\n\
     EXAMPLES\n  \
     doorbell trace whatif t.json --edge A spin=18us\n  \
     doorbell trace whatif t.json --edge A pin=0,0 --costs pairs.json\n  \
     doorbell trace whatif t.json --edge B spin=50us --hand-over 240ns --sleep-cost 5us\n  \
     doorbell trace whatif t.json --edge A pin=0,0 --verify -- ./server\n  \
-    doorbell trace whatif t.json --edge A spin=18us --verify --with SPIN_US=18 -- ./server\n\n\
+    doorbell trace whatif t.json --edge A spin=18us --verify --with SPIN_US=18 -- ./server\n  \
+    doorbell trace whatif t.json --edge A scheduler=fifo:10 --verify -o fifo.json -- ./server\n\n\
     What a wake-up costs on this machine is measured once, in some ten seconds, unless it is given. Where the record cannot\n  \
     know, no figure is given and the reason is; exit status 4.\n\n\
-    With --verify the exit status is 0 where the prediction held, 3 where it did not, and 4 where the runs do not tell.")]
+    With --verify the exit status is 0 where the prediction held, or none was made, 3 where it did not, and 4 where the runs do \
+    not tell. The runs are a result file: `doorbell show`, `report` and `compare` read it.")]
 pub struct Args {
     /// The result of `doorbell trace`: a file, a baseline, or - for standard input
     #[arg(value_name = "RESULT")]
@@ -44,7 +53,8 @@ pub struct Args {
     /// The edge, by its letter
     #[arg(long, value_name = "LETTER")]
     edge: String,
-    /// What would be changed: spin=TIME, pin=CPU,CPU, mechanism=NAME or batch=TIME
+    /// What would be changed: spin=TIME, pin=CPU,CPU, mechanism=NAME, batch=TIME, nice=VALUE,
+    /// scheduler=POLICY or timer_slack=TIME
     #[arg(value_name = "CHANGE", value_parser = change)]
     change: Change,
     /// What spinning and sleeping cost there: a result of `doorbell
@@ -61,27 +71,16 @@ pub struct Args {
     verify: verify::Verification,
 }
 
-/// `spin=18us`, `pin=0,0`, `mechanism=futex`, `batch=200us`.
+/// A change, and no mechanism in it that nobody sleeps in.
 fn change(text: &str) -> Result<Change, String> {
-    let forms = ["spin=18us", "pin=0,0", "mechanism=futex", "batch=200us"];
-    let unknown = || not_one_of(format_args!("'{text}' is no change that can be answered for"), &forms);
-    match text.split_once('=').ok_or_else(unknown)? {
-        ("spin", time) => Ok(Change::Spin(span(time)?)),
-        ("batch", time) => Ok(Change::Batch(span(time)?)),
-        ("pin", cpus) => {
-            let (one, other) = cpus.split_once(',').ok_or_else(unknown)?;
-            let cpu = |text: &str| text.trim().parse().map_err(|_| unknown());
-            Ok(Change::Pin([cpu(one)?, cpu(other)?]))
+    let change: Change = text.parse()?;
+    if let Change::Mechanism(name) = &change {
+        let entry = mechanism::find(name).map_err(|unknown| unknown.to_string())?;
+        if entry.notification().waits != Waits::Blocks {
+            return Err(format!("{name}: its waiter does not sleep; for spinning ask spin=18us"));
         }
-        ("mechanism", name) => {
-            let entry = mechanism::find(name).map_err(|unknown| unknown.to_string())?;
-            if entry.notification().waits != Waits::Blocks {
-                return Err(format!("{name}: its waiter does not sleep; for spinning ask spin=18us"));
-            }
-            Ok(Change::Mechanism(name.to_owned()))
-        }
-        _ => Err(unknown()),
     }
+    Ok(change)
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
@@ -101,24 +100,34 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Exit> {
         },
     };
     let found = costs.and_then(|costs| what_if(&result, &args.edge, &args.change, &costs));
-    out::say(&what_if::told(&args.edge, &args.change, &found, &Style::of_stdout()));
+    let verify = args.verify.verify;
+    if !(verify && matches!(found, Err(Refusal::Unpriced { .. }))) {
+        let told = what_if::told(&args.edge, &args.change, &found, &Style::of_stdout());
+        match (&found, args.verify.is_piped()) {
+            (_, false) => out::say(&told),
+            (Ok(_), true) => {}
+            (Err(_), true) => aside!("doorbell: {}", told.trim_end()),
+        }
+    }
     match found {
+        Ok(_) if !verify => Ok(Exit::Done),
+        Ok(predicted) => tried(args, &result, Some(predicted), terminal),
+        Err(Refusal::Unpriced { .. }) if verify => tried(args, &result, None, terminal),
         Err(_) => Ok(Exit::Unfit),
-        Ok(_) if !args.verify.verify => Ok(Exit::Done),
-        Ok(predicted) => verified(args, &result, &predicted, terminal),
     }
 }
 
-/// Holds the prediction against runs of the command.
-fn verified(
+/// Holds the prediction, if there is one, against runs of the command.
+fn tried(
     args: &Args,
     result: &ResultFile,
-    predicted: &WhatIf,
+    predicted: Option<WhatIf>,
     terminal: &Terminal,
 ) -> anyhow::Result<Exit> {
     let place = |edges: usize| (0..edges).find(|place| is_called(*place, &args.edge));
     let found = program(result).and_then(|program| Some((program, place(program.edges.len())?)));
     let Some((program, place)) = found else { return Ok(Exit::Unfit) };
+    let Edge { waker, waiter, mechanism, .. } = &program.edges[place];
     let edge = Across::of(&program.edges[place]);
     let machine = machine_here();
     if !alike(&machine, &result.machine) {
@@ -126,29 +135,34 @@ fn verified(
             what was predicted for that one";
         return Err(Usage(message.to_owned()).into());
     }
-    let found = match edge.single(program) {
-        Err(several) => Err(several),
-        Ok(()) => {
-            let stop = signals::listen()?;
-            let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
-            let blocks = verify::blocks(&args.verify, &args.change, &edge, &machine, terminal.quiet, stop);
-            let blocks = match blocks {
-                Err(error) if error.is::<RecordError>() => {
-                    aside!("doorbell: {error}");
-                    return Ok(Exit::Unfit);
-                }
-                blocks => blocks?,
-            };
-            let Some(blocks) = blocks else { return Ok(Exit::Interrupted) };
-            doorbell_verdict::what_if::verify::verify(predicted, &args.change, &blocks)
-        }
+    let question = Verify {
+        letter: Edge::letter(place),
+        waker: waker.clone(),
+        waiter: waiter.clone(),
+        mechanism: mechanism.clone(),
+        change: args.change.clone(),
+        predicted,
     };
-    out::say(&what_if::verified(&args.change, &found, &Style::of_stdout()));
-    Ok(match found.map(|verified| verified.held()) {
-        Ok(Held::Yes) => Exit::Done,
-        Ok(Held::No) => Exit::Regression,
-        Ok(Held::Unsure) | Err(_) => Exit::Unfit,
-    })
+    if let Err(several) = edge.single(program) {
+        let told = verified::verified(&question, &Err(several));
+        aside!("doorbell: {}", told.first().map_or("", |told| &told.title));
+        return Ok(Exit::Unfit);
+    }
+    let stop = signals::listen()?;
+    let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let asked = Question::Verify(question.clone());
+    let mut result = match verify::runs(&args.verify, question, &edge, machine, terminal.quiet, stop) {
+        Err(error) if error.is::<RecordError>() || error.is::<NotMade>() => {
+            aside!("doorbell: {error}");
+            return Ok(Exit::Unfit);
+        }
+        result => result?,
+    };
+    let answer = answer(&asked, &result, &[])?;
+    result.verdict = Some(answer.verdict(&result));
+    let flags = run_args(&args.verify.output, args.verify.json);
+    let text = || judged(&answer, &result, Detail::Brief, &Style::of_stdout());
+    Ok(flags.deliver_as(&result, terminal, text)?.and_verdict(Exit::from(answer.status)))
 }
 
 fn is_called(place: usize, letter: &str) -> bool {
@@ -161,7 +175,7 @@ fn known(
     args: &Args,
     result: &ResultFile,
     terminal: &Terminal,
-) -> anyhow::Result<Result<MachineCosts, doorbell_verdict::what_if::Refusal>> {
+) -> anyhow::Result<Result<MachineCosts, Refusal>> {
     let place = |edges: usize| (0..edges).find(|place| is_called(*place, &args.edge));
     let Some(program) = program(result) else { return Ok(Ok(MachineCosts::default())) };
     let mut needed = vec!["futex"];

@@ -130,40 +130,49 @@ fn futex(rounds: u32) -> Vec<(String, u64)> {
     pair(waits, notifies, rounds)
 }
 
-/// What a changed run's environment has more.
+/// What a changed run's environment has more: a part of what its threads come to be.
 pub(super) const CHANGED: &str = "DOORBELL_PLANTED_CHANGED";
 
-/// As `futex`, and of a changed run first until the waiter may run on one CPU alone. Says of each
-/// run by itself which kind it was, and on how many CPUs its waiter might run in the end.
+/// How the calling thread is scheduled.
+fn state() -> String {
+    use rustix::thread::{CpuSet, current_timer_slack, gettid, sched_getaffinity};
+    let set = sched_getaffinity(None).unwrap();
+    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).count();
+    // SAFETY: it takes a number, of which 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    let nice = rustix::process::getpriority_process(Some(gettid())).unwrap();
+    format!("cpus:{cpus} policy:{policy} nice:{nice} slack:{}", current_timer_slack().unwrap())
+}
+
+/// As `futex`, and of a changed run until both threads have become what it says. Says of each run by
+/// itself which kind it was, and what waiter, waker and the thread that made them were in the end.
 fn changed() -> Vec<(String, u64)> {
-    let is_changed = std::env::var(CHANGED).is_ok();
-    let allowed = || {
-        let set = rustix::thread::sched_getaffinity(None).unwrap();
-        (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).count()
-    };
+    let wanted = std::env::var(CHANGED).ok();
+    let is_changed = wanted.is_some();
+    let came = move || wanted.as_ref().is_none_or(|wanted| state().split(' ').any(|part| part == wanted));
     let (word, over) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
-    let (other, ends) = (Arc::clone(&word), Arc::clone(&over));
+    let (other, ends, both_came) = (Arc::clone(&word), Arc::clone(&over), came.clone());
     let waiter = named_thread("waiter", move || {
         let mut rounds = 0;
         while rounds < ROUNDS {
             futex_wait(&other, other.load(SeqCst), None);
-            rounds += u32::from(!is_changed || allowed() == 1);
+            rounds += u32::from(both_came());
         }
         ends.store(true, SeqCst);
-        allowed()
+        state()
     });
     let waker = named_thread("waker", move || {
-        while !over.load(SeqCst) {
+        while !over.load(SeqCst) || !came() {
             nap();
             word.fetch_add(1, SeqCst);
             futex_wake(&word, 1);
         }
+        state()
     });
-    let cpus = waiter.join().unwrap();
-    waker.join().unwrap();
+    let threads = [waiter.join().unwrap(), waker.join().unwrap(), state()];
     let runs = std::path::PathBuf::from(std::env::var(super::COUNTS).unwrap()).with_extension("runs");
     let mut runs = std::fs::File::options().append(true).create(true).open(runs).unwrap();
-    writeln!(runs, "{is_changed} {}", cpus == 1).unwrap();
+    writeln!(runs, "{is_changed},{}", threads.join(",")).unwrap();
     Vec::new()
 }
 

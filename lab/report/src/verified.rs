@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came of a change at an edge of a program, beside what was predicted, in words.
+
+use super::program::{mechanism, waker};
+use super::style::Role;
+use super::subsection::Subsection;
+use super::table::{Table, number, word};
+use super::unit::{Scale, alike, count};
+use super::what_if::{named, unpriced};
+use crate::wording::counted;
+use doorbell_results::record::change::Change;
+use doorbell_results::record::question::{Verify, Within};
+use doorbell_results::record::verdict::{Finding, Status};
+use doorbell_verdict::what_if::verify::{Compared, Figure, Held, Unverified, Verified};
+
+/// What came of a prediction, or why nothing can be held against it.
+pub fn verified(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<Subsection> {
+    let Verify { letter, change, .. } = question;
+    let verified = match found {
+        Ok(verified) => verified,
+        Err(why) => {
+            let title = format!("What came cannot be told: {}.", unverified(why));
+            return vec![Subsection { title, role: Role::Error, ..Subsection::default() }];
+        }
+    };
+    let title = match verified.held() {
+        Held::Yes => "The prediction held.".to_owned(),
+        Held::No => "The prediction did not hold.".to_owned(),
+        Held::Unsure => "Whether the prediction held is not known.".to_owned(),
+        Held::Unpredicted => format!("Tried, and not predicted: {}.", unpriced(change)),
+    };
+    let role = if verified.held() == Held::No { Role::Error } else { Role::Heading };
+    let edge = format!(
+        "{}. Edge {letter}: {} wakes {} by {}.",
+        named(letter, change),
+        waker(&question.waker),
+        question.waiter,
+        mechanism(&question.mechanism)
+    );
+    let table = Some(compared(verified));
+    let told = Subsection { title, role, lead: vec![edge], table, ..Subsection::default() };
+    let lead = vec![notes(change, verified).join(" ")];
+    vec![told, Subsection { lead, ..Subsection::default() }]
+}
+
+fn compared(verified: &Verified) -> Table {
+    let predicted = verified.held() != Held::Unpredicted;
+    let head = format!("Real, {}", counted(2 * verified.blocks as u64, "run"));
+    let mut columns = vec![word(head), number("now")];
+    columns.extend(predicted.then(|| word("predicted")));
+    columns.push(word("came"));
+    columns.extend(if predicted { vec![word("off by"), word("held")] } else { vec![word("change")] });
+    let mut table = Table::new(columns);
+    for Compared { figure, now, predicted, came, error, held } in &verified.compared {
+        let scale = Scale::for_ps([now * 1e3]);
+        let show = |value: f64| match figure {
+            Figure::P50 => scale.show(value * 1e3),
+            Figure::Cpu => format!("{value:.3}"),
+            Figure::Wakes => count(value.max(0.0).round() as u64),
+        };
+        let within = |Within { value, low, high }: &Within, show: &dyn Fn(f64) -> String| {
+            if low.is_finite() && high > low {
+                format!("{} [{}, {}]", show(*value), show(*low), show(*high))
+            } else {
+                show(*value)
+            }
+        };
+        let percent = |share: f64| format!("{:+.0} %", 100.0 * share);
+        let mut row = vec![figure_name(*figure, scale), show(*now)];
+        row.extend(predicted.as_ref().map(|predicted| within(predicted, &show)));
+        row.push(within(came, &show));
+        row.extend(match held {
+            Held::Unpredicted => vec![within(error, &percent)],
+            held => vec![percent(error.value), in_a_word(*held).to_owned()],
+        });
+        table.row(row);
+    }
+    table
+}
+
+fn figure_name(figure: Figure, scale: Scale) -> String {
+    match figure {
+        Figure::P50 => format!("p50, {}", scale.unit.sign()),
+        Figure::Cpu => "CPU, cores".to_owned(),
+        Figure::Wakes => "wake-ups/s".to_owned(),
+    }
+}
+
+fn in_a_word(held: Held) -> &'static str {
+    match held {
+        Held::Yes => "yes",
+        Held::No => "no",
+        Held::Unsure => "?",
+        Held::Unpredicted => "-",
+    }
+}
+
+/// How that stands for programs.
+pub fn status(found: &Result<Verified, Unverified>) -> Status {
+    found.as_ref().map_or(Status::Inconclusive, |verified| stands(verified.held()))
+}
+
+fn stands(held: Held) -> Status {
+    match held {
+        Held::Yes => Status::Passed,
+        Held::No => Status::Failed,
+        Held::Unsure => Status::Inconclusive,
+        Held::Unpredicted => Status::Answered,
+    }
+}
+
+/// Each figure, for programs: what came with the change.
+pub fn findings(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<Finding> {
+    let compared = found.iter().flat_map(|verified| &verified.compared);
+    let told = compared.map(|Compared { figure, came, held, .. }| {
+        let (name, unit) = match figure {
+            Figure::P50 => ("p50", "ns"),
+            Figure::Cpu => ("cpu", "ratio"),
+            Figure::Wakes => ("wake-ups per second", "count"),
+        };
+        let configuration = named(&question.letter, &question.change);
+        Finding::new(configuration, name, stands(*held), unit).valued(came.value, Some([came.low, came.high]))
+    });
+    told.collect()
+}
+
+fn notes(change: &Change, verified: &Verified) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(both) = verified.stale {
+        let [then, now] = alike(both.map(|ns| ns * 1e3));
+        lines.push(format!(
+            "The program is not what it was when it was recorded: without the change p50 was \
+             {then} then and is {now} now; record it again."
+        ));
+    }
+    if verified.compared.iter().any(|compared| compared.held == Held::Unsure) {
+        lines.push(
+            "Where there is a question mark the runs differ too much; more blocks (--blocks) and \
+             longer runs (--time) tell more."
+                .to_owned(),
+        );
+    }
+    match change {
+        Change::Spin(_) => lines.push(
+            "What a spinning waiter is handed is no wake-up any more and leaves no event: its p50 \
+             is not seen, and the wake-ups that are left are compared instead."
+                .to_owned(),
+        ),
+        Change::Batch(_) => lines.push(
+            "How long a notification waited for its batch leaves no event: the wake-ups that are \
+             left are compared instead."
+                .to_owned(),
+        ),
+        _ => {}
+    }
+    match &verified.lasted {
+        Some(([before, after], Within { value, low, high })) => {
+            let [before, after] = alike([before * 1e3, after * 1e3]);
+            lines.push(format!(
+                "A run took {before} without the change and {after} with it, {value:.3} times as \
+                 long [{low:.3}, {high:.3}]."
+            ));
+        }
+        None => lines.push(
+            "How fast the program's own work went is not seen: its runs did not end by themselves."
+                .to_owned(),
+        ),
+    }
+    lines.push(
+        "Runs without the change and with it came in turn; intervals are 95 %, from block to block."
+            .to_owned(),
+    );
+    lines
+}
+
+fn unverified(why: &Unverified) -> String {
+    match why {
+        Unverified::NoBlock => "no two runs, with the change and without it, came to their end".to_owned(),
+        Unverified::Several { name, threads } => format!(
+            "{} are called {name}, and which of them the edge's is cannot be known in another run; \
+             give threads names of their own",
+            counted(*threads, "thread")
+        ),
+        Unverified::Gone => {
+            "a run without the change has no such edge: is it the command that was recorded, and \
+             with the same flags (--children)?"
+                .to_owned()
+        }
+        Unverified::GoneWithChange => {
+            "a run with the change has no such edge: nobody was woken so".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Style;
+    use crate::subsection::fitted;
+    use doorbell_results::anatomy::program::{By, Mechanism, Object, Wait, Waker};
+    use std::time::Duration;
+
+    #[test]
+    fn what_came_stands_beside_what_was_predicted_with_whether_it_held() {
+        let within = |value: f64| Within { value, low: value * 0.9, high: value * 1.1 };
+        let of = |figure, now, value, held| {
+            let (predicted, came) = (Some(within(value)), within(value * 1.05));
+            Compared { figure, now, predicted, came, error: within(0.05), held }
+        };
+        let mut came = Verified {
+            blocks: 5,
+            compared: vec![
+                of(Figure::P50, 33_000.0, 2000.0, Held::Yes),
+                of(Figure::Cpu, 0.5, 0.4, Held::Unsure),
+            ],
+            stale: None,
+            lasted: Some(([2e9, 1e9], within(0.5))),
+        };
+        let style = Style { width: 80, color: false, unicode: true };
+        let told = |change: &Change, found: &Result<Verified, Unverified>| {
+            let question = Verify {
+                letter: "A".to_owned(),
+                waker: Waker::Thread { name: "waker".to_owned() },
+                waiter: "waiter".to_owned(),
+                mechanism: Mechanism { wait: Wait::Child, object: Object::None, by: By::End },
+                change: change.clone(),
+                predicted: None,
+            };
+            let text = fitted(&verified(&question, found), 1..=9, 20, &style);
+            assert!(text.lines().all(|line| crate::style::width(line) <= 80), "{text}");
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let text = told(&Change::Pin([0, 0]), &Ok(came.clone()));
+        for part in [
+            "Real, 10 runs",
+            "p50, µs 33.0 2.00 [1.80, 2.20] 2.10 [1.89, 2.31] +5 % yes",
+            "CPU, cores 0.500 0.400 [0.360, 0.440]",
+            "+5 % ?",
+            "A on CPU 0. Edge A: waker wakes waiter by",
+            "held is not known",
+            "--blocks",
+            "0.500 times as long",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let mut tried = came.clone();
+        for compared in &mut tried.compared {
+            (compared.predicted, compared.held) = (None, Held::Unpredicted);
+        }
+        let text = told(&Change::Nice(-10), &Ok(tried));
+        for part in ["says what nice=-10 does to", "A at nice -10", "came change", "+5 % [+5 %, +6 %]"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        came.compared[1].figure = Figure::Wakes;
+        came.lasted = None;
+        came.stale = Some([33_000.0, 5000.0]);
+        let text = told(&Change::Spin(Duration::from_micros(18)), &Ok(came));
+        for part in ["wake-ups/s", "record it again", "leaves no event", "did not end"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for (why, part) in [
+            (Unverified::NoBlock, "came to their end"),
+            (Unverified::Several { name: "worker".to_owned(), threads: 4 }, "4 threads are called worker"),
+            (Unverified::Gone, "--children"),
+            (Unverified::GoneWithChange, "with the change"),
+        ] {
+            assert!(told(&Change::Pin([0, 0]), &Err(why)).contains(part));
+        }
+    }
+}
