@@ -17,13 +17,17 @@ const MOST: u64 = 1 << 29;
 /// Bytes of a name that are shown at the most.
 const LONGEST: usize = 120;
 
+type Tables = ExplicitModuleSectionInfo<Arc<[u8]>>;
+/// Where a part is in its file, and where it is meant to be in memory.
+type Segment = (Range<u64>, u64);
+
 /// What is known of a file.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     name: String,
-    /// Its code: where that is in the file, and where it is meant to be in memory.
-    segments: Vec<(Range<u64>, u64)>,
-    tables: ExplicitModuleSectionInfo<Arc<[u8]>>,
+    /// Its code.
+    segments: Vec<Segment>,
+    tables: Tables,
     /// For the names of its functions, which are read when the first is asked for: those of a large
     /// program take seconds.
     file: Option<File>,
@@ -87,10 +91,8 @@ impl Module {
     }
 }
 
-type Tables = ExplicitModuleSectionInfo<Arc<[u8]>>;
-
 /// Where the code of a program is, and its tables.
-fn code<'data>(data: impl ReadRef<'data>) -> Option<(Vec<(Range<u64>, u64)>, Tables)> {
+fn code<'data>(data: impl ReadRef<'data>) -> Option<(Vec<Segment>, Tables)> {
     let head = FileHeader64::<Endianness>::parse(data).ok()?;
     let order = head.endian().ok()?;
     let sections = head.sections(order, data).ok()?;
