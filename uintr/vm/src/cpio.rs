@@ -99,12 +99,8 @@ impl<W: Write> Archive<W> {
 
 /// The name an absolute path has in an archive.
 fn name(path: &Path) -> io::Result<String> {
-    let unfit = || {
-        let path = path.display();
-        io::Error::other(format!(
-            "{path} has no place in an archive: name it by an absolute path in UTF-8, without '..'"
-        ))
-    };
+    let unfit =
+        || io::Error::other(format!("{} has no place in an archive: not an absolute path", path.display()));
     let mut parts = path.components();
     if parts.next() != Some(Component::RootDir) {
         return Err(unfit());
