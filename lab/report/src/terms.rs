@@ -272,6 +272,7 @@ const COLUMNS: &[(&str, &str)] = &[
     ("now", "What it took in the runs without the change."),
     ("predicted", "What it takes with the change, as `doorbell trace whatif` foretells."),
     ("came", "What it took in the runs with the change."),
+    ("change", "By how much what came differs from what it took without the change."),
     (
         "off by",
         "How far the prediction was from what came: of what came for times, of what was for CPU and counts.",
