@@ -16,15 +16,17 @@ mod kernel;
 mod module;
 mod space;
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 pub use self::kernel::Kernel;
 use self::module::Module;
 use self::space::Space;
 
 /// Processes whose files are remembered.
-const SPACES: usize = 1024;
+const SPACES: usize = 128;
+/// Bytes that tables, and names of functions, take together at the most.
+const ROOM: u64 = 1 << 28;
 
 /// Registers of user mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +68,21 @@ pub struct Place {
 }
 
 /// Files of code.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Modules {
-    all: Vec<Arc<Module>>,
+    all: Vec<Module>,
     /// Their places, by device and inode.
     places: HashMap<(u64, u64), u32>,
+    left_for_tables: Cell<u64>,
+    left_for_names: Cell<u64>,
+}
+
+impl Default for Modules {
+    fn default() -> Self {
+        let left = || Cell::new(ROOM);
+        let (left_for_tables, left_for_names) = (left(), left());
+        Self { all: Vec::new(), places: HashMap::new(), left_for_tables, left_for_names }
+    }
 }
 
 impl Spaces {
@@ -84,10 +96,16 @@ impl Spaces {
         space.places(process, registers, bytes, &mut self.modules)
     }
 
+    /// That the process is another program now, or called by another name.
+    pub fn changed(&mut self, process: i32) {
+        self.spaces.remove(&process);
+    }
+
     /// The function at a place that this has found: its name, or its file and where it is meant to
     /// be there, or its address.
     pub fn name(&self, place: Place) -> String {
         let module = place.file.and_then(|file| self.modules.all.get(file as usize));
-        module.map_or_else(|| format!("0x{:x}", place.address), |module| module.function(place.address))
+        let left = &self.modules.left_for_names;
+        module.map_or_else(|| format!("0x{:x}", place.address), |module| module.function(place.address, left))
     }
 }

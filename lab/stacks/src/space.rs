@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a process has mapped, and where in it a stack leads.
 
+use std::cell::Cell;
 use std::fmt;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,8 +19,14 @@ use super::{Modules, Place, Registers};
 /// Functions of one stack that are told: below those of a recursion is nothing new.
 const DEEPEST: usize = 64;
 
-/// When to look again at what a process has mapped, which some programs' own code never is.
+/// When to look again at what a process has mapped, where some of its code is unknown, as what it
+/// compiles itself stays; and where all is known, which it may have unmapped.
 const AGAIN: Duration = Duration::from_millis(10);
+const MEANWHILE: Duration = Duration::from_secs(1);
+/// But the process waits for whoever looks, where it maps something: of its time so much is spent.
+const SPENT: u32 = 50;
+/// Parts of files that a process has mapped which are looked at.
+const PARTS: usize = 4096;
 /// Files that are kept open at the most.
 const FILES: usize = 500;
 
@@ -46,7 +55,15 @@ pub(super) struct Space {
     unwinder: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
     cache: CacheNative<MayAllocateDuringUnwind>,
     mapped: Vec<Mapped>,
-    looked: Option<Instant>,
+    looked: Option<Looked>,
+}
+
+/// When it was looked at, how long not to do that again, and what was there.
+#[derive(Debug, Clone, Copy)]
+struct Looked {
+    at: Instant,
+    pause: Duration,
+    maps: u64,
 }
 
 impl fmt::Debug for Space {
@@ -63,10 +80,23 @@ impl Space {
         bytes: &[u8],
         modules: &mut Modules,
     ) -> Vec<Place> {
-        // Where it runs in what was not there before it has mapped that since, or is another program.
-        if self.at(registers.code).is_none() && self.looked.is_none_or(|at| at.elapsed() >= AGAIN) {
+        let due = |this: &Self, after: Duration| {
+            this.looked.is_none_or(|looked| looked.at.elapsed() >= looked.pause.max(after))
+        };
+        if due(self, MEANWHILE) {
             self.look(process, modules);
         }
+        let mut places = self.known(registers, bytes);
+        // What was not there before it has mapped since.
+        if places.iter().any(|place| place.file.is_none()) && due(self, AGAIN) && self.look(process, modules)
+        {
+            places = self.known(registers, bytes);
+        }
+        places
+    }
+
+    /// The places of a stack, by what is known to be mapped.
+    fn known(&mut self, registers: Registers, bytes: &[u8]) -> Vec<Place> {
         let addresses = self.addresses(registers, bytes);
         let place = |address: u64| match self.at(address) {
             Some(Mapped { moved, file, .. }) => {
@@ -104,20 +134,29 @@ impl Space {
         addresses
     }
 
-    /// Looks at what the process has mapped now.
-    fn look(&mut self, process: i32, modules: &mut Modules) {
+    /// Looks at what the process has mapped now; whether that has changed.
+    fn look(&mut self, process: i32, modules: &mut Modules) -> bool {
+        let begun = Instant::now();
         let maps = doorbell_files::kernel(format!("/proc/{process}/maps")).unwrap_or_default();
         if maps.is_empty() {
             // It has ended: what was seen of it stays.
-            return;
+            return false;
         }
-        *self = Self { looked: Some(Instant::now()), ..Self::default() };
-        for line in maps.lines().filter_map(line) {
+        let mut hasher = DefaultHasher::new();
+        maps.hash(&mut hasher);
+        let before = self.looked;
+        let looked = Looked { at: Instant::now(), pause: begun.elapsed() * SPENT, maps: hasher.finish() };
+        if before.is_some_and(|before| before.maps == looked.maps) {
+            self.looked = Some(looked);
+            return false;
+        }
+        *self = Self { looked: Some(looked), ..Self::default() };
+        for line in maps.lines().filter_map(line).take(PARTS) {
             let file = modules.places.get(&line.file).copied().or_else(|| {
                 if modules.all.len() >= FILES {
                     return None;
                 }
-                modules.all.push(opened(process, &line)?);
+                modules.all.push(opened(process, &line, &modules.left_for_tables)?);
                 let file = modules.all.len() as u32 - 1;
                 modules.places.insert(line.file, file);
                 Some(file)
@@ -128,22 +167,36 @@ impl Space {
             self.unwinder.add_module(module.mapped(line.range.clone(), moved));
             self.mapped.push(Mapped { range: line.range, moved, file });
         }
+        true
     }
 }
 
 /// The file of a line, if it is still what is mapped there.
-fn opened(process: i32, line: &Line<'_>) -> Option<Arc<Module>> {
-    // As the process itself sees it, which may have another root.
-    let file = doorbell_files::open(Path::new(&format!("/proc/{process}/root{}", line.path))).ok()?;
-    let there = file.metadata().ok()?;
+fn opened(process: i32, line: &Line<'_>, left: &Cell<u64>) -> Option<Module> {
+    let Range { start, end } = line.range;
+    // What is mapped, which needs rights and may have no name any more; or by its name, as the process
+    // sees it, or this one: each may have another root.
+    let paths = [
+        format!("/proc/{process}/map_files/{start:x}-{end:x}"),
+        format!("/proc/{process}/root{}", line.path),
+        line.path.to_owned(),
+    ];
+    let file = paths.iter().find_map(|path| {
+        let file = doorbell_files::open(Path::new(path)).ok()?;
+        is_of(&file, line).then_some(file)
+    })?;
+    let name = Path::new(line.path).file_name().map_or("?".into(), |name| name.to_string_lossy());
+    Some(Module::read(&name, file, left))
+}
+
+fn is_of(file: &File, line: &Line<'_>) -> bool {
+    let Ok(there) = file.metadata() else { return false };
     let (major, minor) = (line.file.0 >> 32, line.file.0 & 0xffff_ffff);
     let device = there.dev();
     // As makedev(3) puts a device's number together.
     let of_device =
         [(device >> 8 & 0xfff) | (device >> 32 & !0xfff), (device & 0xff) | (device >> 12 & !0xff)];
-    let same = there.ino() == line.file.1 && of_device == [major, minor & 0xffff_ffff];
-    let name = Path::new(line.path).file_name().map_or("?".into(), |name| name.to_string_lossy());
-    same.then(|| Arc::new(Module::read(&name, file)))
+    there.ino() == line.file.1 && of_device == [major, minor]
 }
 
 /// A line that is code of a file; none of others.

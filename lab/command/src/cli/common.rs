@@ -221,7 +221,7 @@ impl RunArgs {
     }
 
     /// The error that the result would meet after minutes of measuring, met before them.
-    fn writable(&self) -> anyhow::Result<()> {
+    pub fn writable(&self) -> anyhow::Result<()> {
         match &self.output {
             Some(target) => try_out(target)?,
             // What is printed whole needs no file.

@@ -161,6 +161,7 @@ pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<Exit> {
             "name what is recorded: `doorbell trace -- COMMAND`, or `doorbell trace -p 4711` by its number";
         return Err(Usage(message.to_owned()).into());
     }
+    run_args(&args.output, args.json).writable()?;
     let stop = signals::listen()?;
     let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let begun = SystemTime::now();

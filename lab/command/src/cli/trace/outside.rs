@@ -22,8 +22,8 @@ pub enum NotMade {
     /// Nobody of a name was there to be changed.
     #[error(
         "no thread called '{name}' was seen in a run with {change}, which was not made, then: is it \
-         the command that was recorded, with the same flags (--children)? Threads are looked for \
-         every 20 ms"
+         the command that was recorded, with the same flags (--children), and does it run longer \
+         than 20 ms, which is how often threads are looked for?"
     )]
     NoThread { change: Change, name: String },
 }

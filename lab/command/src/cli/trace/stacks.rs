@@ -23,7 +23,7 @@ pub(super) fn recorder(
     children: bool,
 ) -> Result<Recorder, Failure> {
     if !matches!(engine, None | Some(Engine::Bpf)) {
-        let message = "stacks are recorded by --engine bpf alone";
+        let message = "stacks are recorded by bpf alone: leave --engine out";
         return Err(Failure::Asked(Usage(message.to_owned()).into()));
     }
     named(one_in, children)
@@ -64,6 +64,10 @@ fn named(one_in: NonZero<u32>, children: bool) -> Result<Recorder, Failure> {
             places.into_iter().map(place).collect()
         }
 
+        fn changed(&mut self, process: i32) {
+            self.spaces.changed(process);
+        }
+
         fn name(&self, place: Place) -> Option<String> {
             let (file, address) = match place {
                 Place::Kernel(address) => return self.kernel.name(address).map(str::to_owned),
@@ -75,14 +79,16 @@ fn named(one_in: NonZero<u32>, children: bool) -> Result<Recorder, Failure> {
     }
 
     let kernel = Kernel::here();
-    if kernel.is_empty() {
+    let nameless = kernel.is_empty();
+    let names = Box::new(Names { spaces: Spaces::default(), kernel });
+    let recorder = Recorder::with_stacks(one_in, names, children)?;
+    if nameless {
         aside!(
-            "doorbell: the kernel keeps the addresses of its functions from this user \
-             (kernel.kptr_restrict): stacks are without them"
+            "doorbell: the kernel keeps the addresses of its functions from this user, and stacks \
+             are without them; CAP_SYSLOG shows them, where kernel.kptr_restrict is not 2"
         );
     }
-    let names = Box::new(Names { spaces: Spaces::default(), kernel });
-    Ok(Recorder::with_stacks(one_in, names, children)?)
+    Ok(recorder)
 }
 
 #[cfg(test)]

@@ -148,6 +148,8 @@ fn tried(
         aside!("doorbell: {}", told.first().map_or("", |told| &told.title));
         return Ok(Exit::Unfit);
     }
+    let flags = run_args(&args.verify.output, args.verify.json);
+    flags.writable()?;
     let stop = signals::listen()?;
     let stop = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let asked = Question::Verify(question.clone());
@@ -160,7 +162,6 @@ fn tried(
     };
     let answer = answer(&asked, &result, &[])?;
     result.verdict = Some(answer.verdict(&result));
-    let flags = run_args(&args.verify.output, args.verify.json);
     let text = || judged(&answer, &result, Detail::Brief, &Style::of_stdout());
     Ok(flags.deliver_as(&result, terminal, text)?.and_verdict(Exit::from(answer.status)))
 }

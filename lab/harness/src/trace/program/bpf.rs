@@ -173,7 +173,12 @@ impl ByBpf {
                         known.processes.insert(*process);
                     }
                 }
-                Told::Renamed { task, name } => drop(known.names.insert(*task, name.clone())),
+                Told::Renamed { task, name } => {
+                    known.names.insert(*task, name.clone());
+                    if let Some(stacks) = stacks {
+                        stacks.renamed(*task);
+                    }
+                }
                 Told::Left { .. } | Told::Ended { .. } | Told::Stack(_) => {}
             }
             records.enter(told);

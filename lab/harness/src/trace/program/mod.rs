@@ -74,6 +74,9 @@ pub enum RecordError {
     /// Programs of ours cannot run in the kernel, which alone were asked for.
     #[error("cannot record by BPF: {0}; --engine tracefs needs no BPF")]
     Bpf(#[from] BpfError),
+    /// The same, where stacks were asked for.
+    #[error("cannot record stacks, which BPF alone does: {0}")]
+    Stacks(BpfError),
     /// Neither can be had, and nobody asked for less.
     #[error("{0}; or, of your own processes and without who wakes them: doorbell trace --engine own")]
     Neither(TraceError),
@@ -231,7 +234,7 @@ impl Recorder {
             return Err(RecordError::Namespace);
         }
         let pair = Pair::new().map_err(RecordError::Price)?;
-        Ok(Self::by_bpf(&pair, children, Some(ByStacks::new(one_in, unwind)))?)
+        Self::by_bpf(&pair, children, Some(ByStacks::new(one_in, unwind))).map_err(RecordError::Stacks)
     }
 
     fn by_bpf(pair: &Pair, children: bool, stacks: Option<ByStacks>) -> Result<Self, BpfError> {

@@ -31,6 +31,8 @@ pub enum Place {
 pub trait Unwind: std::fmt::Debug {
     /// Those in user mode, the innermost first; soon after the stack was recorded.
     fn user(&mut self, stack: &Stack) -> Vec<Place>;
+    /// That a process may be another program now.
+    fn changed(&mut self, process: i32);
     /// The function at a place; none where the kernel keeps it from this user.
     fn name(&self, place: Place) -> Option<String>;
 }
@@ -80,6 +82,11 @@ impl ByStacks {
         let number = self.stacks.number((stack.of, kernel, user));
         let sample = self.samples.entry((stack.task, stack.slept)).or_default();
         sample[usize::from(stack.of != Of::Sleeper)] = Some(number);
+    }
+
+    /// That a thread has another name, as it has once its process is another program.
+    pub(super) fn renamed(&mut self, task: i32) {
+        self.unwind.changed(task);
     }
 
     pub(super) fn has(&self, task: i32, slept: u64) -> bool {
@@ -158,6 +165,8 @@ mod tests {
         fn user(&mut self, stack: &Stack) -> Vec<Place> {
             vec![Place::Memory(stack.at[0])]
         }
+
+        fn changed(&mut self, _: i32) {}
 
         fn name(&self, place: Place) -> Option<String> {
             let Place::Kernel(address) = place else { return Some(format!("{place:?}")) };
