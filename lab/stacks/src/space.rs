@@ -22,7 +22,7 @@ const DEEPEST: usize = 64;
 /// When to look again at what a process has mapped, where some of its code is unknown, as what it
 /// compiles itself stays; and where all is known, which it may have unmapped.
 const AGAIN: Duration = Duration::from_millis(10);
-const MEANWHILE: Duration = Duration::from_secs(1);
+const MEANWHILE: Duration = Duration::from_millis(100);
 /// But the process waits for whoever looks, where it maps something: of its time so much is spent.
 const SPENT: u32 = 50;
 /// Parts of files that a process has mapped which are looked at.
