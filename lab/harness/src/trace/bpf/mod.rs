@@ -143,8 +143,9 @@ impl Bpf {
         let places = place::places(&types, children, one_in.map_or(0, NonZero::get))?;
         let page = rustix::param::page_size() as u32;
         let maps = object.maps.iter().map(|(name, shape)| match (name.as_str(), one_in) {
-            // Nobody writes there; a buffer has a page at least.
-            ("numbered", None) => kernel::map(Shape { entries: 1, ..*shape }),
+            // Nobody writes there; a buffer has a page at least, and stacks may be limited to fewer
+            // addresses (kernel.perf_event_max_stack).
+            ("numbered", None) => kernel::map(Shape { value: 8, entries: 1, ..*shape }),
             ("stacks", None) => kernel::map(Shape { entries: page, ..*shape }),
             _ => kernel::map(*shape),
         });
