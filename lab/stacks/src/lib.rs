@@ -96,9 +96,11 @@ impl Spaces {
         space.places(process, registers, bytes, &mut self.modules)
     }
 
-    /// That the process is another program now, or called by another name.
+    /// That the process is another program now, called by another name, or about to end.
     pub fn changed(&mut self, process: i32) {
-        self.spaces.remove(&process);
+        if let Some(space) = self.spaces.get_mut(&process) {
+            space.changed();
+        }
     }
 
     /// The function at a place that this has found: its name, or its file and where it is meant to

@@ -95,6 +95,11 @@ impl Space {
         places
     }
 
+    /// That what was seen may not be there any more; of a process that has ended it stays.
+    pub(super) fn changed(&mut self) {
+        self.looked = None;
+    }
+
     /// The places of a stack, by what is known to be mapped.
     fn known(&mut self, registers: Registers, bytes: &[u8]) -> Vec<Place> {
         let addresses = self.addresses(registers, bytes);
@@ -220,6 +225,16 @@ fn line(text: &str) -> Option<Line<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_seen_of_a_process_that_has_ended_stays() {
+        let mut space = Space { mapped: vec![Mapped { range: 1..9, moved: 0, file: 0 }], ..Space::default() };
+        space.changed();
+        let registers = Registers { code: 5, stack: 0, frame: 0, back: 0 };
+        // No process has this number.
+        let places = space.places(i32::MAX, registers, &[], &mut Modules::default());
+        assert_eq!(places[0], Place { file: Some(0), address: 5 });
+    }
 
     #[test]
     fn of_what_is_mapped_the_code_of_files_counts() {
