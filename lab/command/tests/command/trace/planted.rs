@@ -295,19 +295,20 @@ fn chain() -> Vec<(String, u64)> {
     let (mut readers, mut writers): (Vec<_>, Vec<_>) =
         pipes.into_iter().map(|(reader, writer)| (Some(reader), Some(writer))).unzip();
     let mut first = writers[0].take().unwrap();
+    // Each message goes alone: where stages wait for a CPU, none finds several, and sleeps for each.
+    let (mut arrived, last) = std::io::pipe().unwrap();
+    writers.push(Some(last));
     let stages: Vec<_> = (0..STAGES)
         .map(|stage| {
             let mut reader = readers[stage].take().unwrap();
-            let mut writer = writers.get_mut(stage + 1).map(|writer| writer.take().unwrap());
+            let mut writer = writers[stage + 1].take().unwrap();
             named_thread(&format!("stage{stage}"), move || {
                 counted(|| {
                     let (mut bytes, mut seen) = ([0; 64], 0);
                     while seen < ROUNDS as usize {
                         let some = reader.read(&mut bytes).unwrap();
                         seen += some;
-                        if let Some(writer) = &mut writer {
-                            writer.write_all(&bytes[..some]).unwrap();
-                        }
+                        writer.write_all(&bytes[..some]).unwrap();
                     }
                 })
             })
@@ -316,6 +317,7 @@ fn chain() -> Vec<(String, u64)> {
     for _ in 0..ROUNDS {
         nap();
         first.write_all(&[1]).unwrap();
+        arrived.read_exact(&mut [0]).unwrap();
     }
     stages.into_iter().map(named).collect()
 }
