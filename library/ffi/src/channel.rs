@@ -98,12 +98,18 @@ struct Receiving<T: Trust> {
 
 impl<T: Trust> Sending<T> {
     fn free(&mut self) -> Result<&'static mut Sender<T>, Failure> {
-        self.0.free("a reserved message is still to be committed or abandoned; do that before the next")
+        self.0.free().ok_or_else(|| {
+            Failure::invalid(
+                "a reserved message is still to be committed or abandoned; do that before the next",
+            )
+        })
     }
 }
 
 /// Why an end whose message C still has is not used.
-pub(crate) const STILL_HELD: &str = "a message is still held; release it first";
+pub(crate) fn still_held() -> Failure {
+    Failure::invalid("a message is still held; release it first")
+}
 
 pub(crate) fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
     match result {
@@ -180,9 +186,9 @@ impl<T: Trust> Deliver for Sending<T> {
 impl<T: Trust> Receiving<T> {
     fn free(&mut self) -> Result<&'static mut Receiver<T>, Failure> {
         if self.holds_batch {
-            return Err(Failure::invalid(STILL_HELD));
+            return Err(still_held());
         }
-        self.held.free(STILL_HELD)
+        self.held.free().ok_or_else(still_held)
     }
 }
 

@@ -2,7 +2,7 @@
 //! Many senders, one receiver.
 
 use crate::bell::at;
-use crate::channel::{STILL_HELD, copy};
+use crate::channel::{copy, still_held};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::held::Held;
 use crate::lock::{Locked, lock};
@@ -62,7 +62,7 @@ impl<T: Trust> Gathering<T> {
     }
 
     fn free(&mut self) -> Result<&'static mut Gather<T>, Failure> {
-        self.held.free(STILL_HELD)
+        self.held.free().ok_or_else(still_held)
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An end of a channel, and what was taken from it, which C holds across calls.
 
-use crate::error::Failure;
 use std::ptr::NonNull;
 
 /// Invariant: `end` came from a box and is freed by the drop. While `taken` is there, it alone
@@ -22,16 +21,16 @@ impl<E, T> Held<E, T> {
         Self { taken: None, end: NonNull::from(Box::leak(Box::new(end))) }
     }
 
-    /// The end, as long as nothing of it is held; else `why` not.
-    pub(crate) fn free(&mut self, why: &'static str) -> Result<&'static mut E, Failure> {
+    /// The end, as long as nothing of it is held.
+    pub(crate) fn free(&mut self) -> Option<&'static mut E> {
         if self.taken.is_some() {
-            return Err(Failure::invalid(why));
+            return None;
         }
         // SAFETY: nothing is taken, so nobody else touches the end (invariant). 'static stands for
         // "until the drop of `self`": the result is used up within the call, or becomes what is
         // taken, which the drop takes first. JUSTIFICATION: the borrow lives in C between two
         // calls, where the compiler cannot follow it.
-        Ok(unsafe { self.end.as_mut() })
+        Some(unsafe { self.end.as_mut() })
     }
 
     /// For what may be read while something is taken.
