@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/alone.rs"]
+mod alone;
+
 use doorbell::Deadline;
 use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users, socket};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -63,6 +66,12 @@ fn child() {
     assert_eq!(refused, RendezvousError::Refused(Reason::OtherUser { uid: ours }));
 }
 
+/// Somebody who joins, however long that takes.
+fn join(path: &Path) -> thread::JoinHandle<Result<(), RendezvousError>> {
+    let path = path.to_owned();
+    thread::spawn(move || Join::default().patience(FOREVER).at(path).map(drop))
+}
+
 /// Serves `host` until `met` of its callers were met. Errors are about callers who are gone then.
 fn serve(host: &socket::Host, met: usize) -> Vec<doorbell::rendezvous::Connection> {
     let until = Deadline::after(FOREVER);
@@ -84,10 +93,7 @@ fn a_caller_that_says_nothing_keeps_nobody_out() {
     let path = scratch("silent");
     let host = socket::Host::bind(&path).unwrap();
     let _silent = silent(&path);
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     // With one segment for whoever comes, as well.
     let shared = segment();
     assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some(), "locked out");
@@ -144,10 +150,7 @@ fn callers_that_never_say_whether_they_take_what_they_are_offered_keep_nobody_ou
             })
         })
         .collect();
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     serve(&host, 1);
     joining.join().unwrap().unwrap();
     undecided.into_iter().for_each(|caller| drop(caller.join().unwrap()));
@@ -185,10 +188,7 @@ fn accepting_ends_at_its_deadline_and_the_file_tells_when_somebody_comes() {
     let soon = Deadline::after(Duration::from_millis(1));
     assert!(host.accept_until(&segment(), Some(soon)).unwrap().is_none());
     assert!(host.try_accept(&segment()).unwrap().is_none());
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     let (shared, begun) = (segment(), Instant::now());
     while host.try_accept(&shared).unwrap().is_none() {
         assert!(begun.elapsed() < FOREVER, "hung");
@@ -200,14 +200,12 @@ fn accepting_ends_at_its_deadline_and_the_file_tells_when_somebody_comes() {
 /// The listener stayed readable, and each `accept` came back at once.
 #[test]
 fn a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some() {
-    if env::var(ROLE).is_err() {
-        // In a process of its own: others would run out too.
-        let me = env::current_exe().unwrap();
-        let name = "a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some";
-        let status = Command::new(me).args(["--exact", name]).env(ROLE, "-").status().unwrap();
-        assert!(status.success());
-        return;
-    }
+    // Others would run out too.
+    let name = "a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some";
+    alone::alone(name, run_out_of_descriptors);
+}
+
+fn run_out_of_descriptors() {
     let path = scratch("descriptors");
     let host = socket::Host::bind(&path).unwrap();
     // The caller's end, which is open already.
@@ -227,7 +225,7 @@ fn a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some() 
     let soon = Deadline::after(Duration::from_millis(1));
     assert!(host.accept_until(&shared, Some(soon)).unwrap().is_none());
     all.clear();
-    let joining = thread::spawn(move || Join::default().patience(FOREVER).at(path).map(drop));
+    let joining = join(&path);
     assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some());
     joining.join().unwrap().unwrap();
 }

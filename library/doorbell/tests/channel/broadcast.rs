@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One sender, many receivers.
 
+use crate::meet::meet;
 use crate::other::{FOREVER, message, number, segment, start};
 use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
@@ -377,11 +378,7 @@ fn a_subscriber_maps_the_log_without_the_right_to_write() {
 #[test]
 fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing() {
     let segments = [segment(1, 1, 64)];
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let connection: doorbell::rendezvous::Connection =
-        doorbell::rendezvous::socket::host_over(ours, &segments[0]).unwrap();
-    let hostile: doorbell::rendezvous::Connection = joining.join().unwrap();
+    let (connection, hostile) = meet(&segments[0]);
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
     let _liar: Subscriber<_, Futex> =
@@ -407,18 +404,10 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     assert_eq!(bytes, b"to the honest");
 }
 
-/// A segment of ours, and the connections of both sides.
-fn meet() -> [doorbell::rendezvous::Connection; 2] {
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let connection = doorbell::rendezvous::socket::host_over(ours, &segment(1, 1, 64)).unwrap();
-    [connection, joining.join().unwrap()]
-}
-
 /// What the subscriber before it left in the lane was taken for its own end.
 #[test]
 fn whoever_has_left_or_was_dropped_can_subscribe_again() {
-    let [connection, theirs] = meet();
+    let (connection, theirs) = meet(&segment(1, 1, 64));
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let mut bytes = Vec::new();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
@@ -452,7 +441,7 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
 /// It stayed, held everybody back, and its number was known to nobody.
 #[test]
 fn a_subscriber_that_hung_up_before_it_got_the_log_has_no_place() {
-    let [connection, theirs] = meet();
+    let (connection, theirs) = meet(&segment(1, 1, 64));
     drop(theirs);
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap_err();

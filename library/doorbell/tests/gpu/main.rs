@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for a GPU, on a driver made for tests (`driver.c`), which is none.
 
+#[path = "../common/alone.rs"]
+mod alone;
+
+use alone::alone;
 use doorbell::Deadline;
 use doorbell::gpu::driver::{Driver, Handle};
 use doorbell::gpu::{AsyncWaiter, Event, Events, GpuError, Spin, Waiter};
@@ -366,16 +370,6 @@ fn calls_for(times: impl IntoIterator<Item = Duration>) -> i32 {
         bench.memory[1] = 0;
     }
     calls() - before
-}
-
-/// Runs `test` in a process of its own, for other tests have functions called too.
-fn alone(name: &str, test: impl FnOnce()) {
-    if std::env::var_os("DOORBELL_TEST_ALONE").is_some() {
-        return test();
-    }
-    let mut alone = Command::new(std::env::current_exe().unwrap());
-    let status = alone.args([name, "--exact"]).env("DOORBELL_TEST_ALONE", "1").status().unwrap();
-    assert!(status.success());
 }
 
 #[test]
