@@ -497,7 +497,6 @@ fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
 /// what a client had sent that nobody received.
 #[test]
 fn the_file_of_callers_says_nothing_of_messages_and_tells_of_who_comes() {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let path = scratch("callers");
     let mut service = doorbell::listen(&path).unwrap();
     let mut client = thread::scope(|scope| {

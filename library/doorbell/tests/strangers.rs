@@ -11,7 +11,7 @@ use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users,
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -64,6 +64,16 @@ fn child() {
     let refused = Join::default().host(Users::Anyone).at(path).unwrap_err();
     let ours = rustix::process::geteuid().as_raw();
     assert_eq!(refused, RendezvousError::Refused(Reason::OtherUser { uid: ours }));
+}
+
+/// This program, in a part that `user` plays, to whom the folder it lies in may be closed; and the
+/// file by which it is found, until then.
+fn as_user(user: u32, part: &str, role: &Path) -> (Command, OwnedFd) {
+    let (path, mode) = (rustix::fs::OFlags::PATH, rustix::fs::Mode::empty());
+    let program = rustix::fs::open("/proc/self/exe", path, mode).unwrap();
+    let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.args(["--exact", part]).env(ROLE, role).stdout(Stdio::null()).uid(user).gid(user);
+    (command, program)
 }
 
 /// Somebody who joins, however long that takes.
@@ -247,10 +257,7 @@ fn a_process_of_a_user_who_is_not_asked_for_is_sent_nothing_and_joined_by_nobody
     let ours = rustix::process::geteuid().as_raw();
     let path = scratch("listed");
     let host = socket::Host::bind_for(&path, others(), 0o600).unwrap();
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().at(path).map(drop)
-    });
+    let joining = join(&path);
     let refused = host.accept(&segment()).unwrap_err();
     assert_eq!(refused, RendezvousError::OtherUser { uid: ours });
     let told = RendezvousError::Refused(Reason::OtherUser { uid: ours });
@@ -262,7 +269,7 @@ fn a_process_of_a_user_who_is_not_asked_for_is_sent_nothing_and_joined_by_nobody
     drop(host);
     let chosen = Users::Chosen(Arc::new(|peer| peer.id().pid == std::process::id()));
     let host = socket::Host::bind_for(&path, chosen, 0o600).unwrap();
-    let joining = thread::spawn(move || Join::default().at(path).map(drop));
+    let joining = join(&path);
     host.accept(&segment()).unwrap();
     joining.join().unwrap().unwrap();
 }
@@ -275,12 +282,7 @@ fn another_users_process_is_hung_up_on_though_the_path_lets_it_through() {
     }
     let path = PathBuf::from(format!("/tmp/doorbell-strangers-nobody-{}", std::process::id()));
     let host = socket::Host::bind_for(&path, Users::Same, 0o666).unwrap();
-    let program =
-        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
-    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
-    let mut command = Command::new(program);
-    command.args(["--exact", "child"]).env(ROLE, &path).stdout(Stdio::null()).uid(NOBODY).gid(NOBODY);
-    let mut stranger = command.spawn().unwrap();
+    let mut stranger = as_user(NOBODY, "child", &path).0.spawn().unwrap();
     let refused = host.accept(&segment()).unwrap_err();
     assert_eq!(refused, RendezvousError::OtherUser { uid: NOBODY });
     assert!(stranger.wait().unwrap().success());
@@ -358,13 +360,9 @@ fn a_folder_that_a_stranger_made_keeps_nobodys_services_from_their_clients() {
         fs::DirBuilder::new().mode(0o700).create(folder).unwrap();
         chown(folder, Some(owner), Some(owner)).unwrap();
     }
-    let program =
-        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
-    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
-    let mut command = Command::new(program);
-    command.args(["--exact", "child_whose_folder_is_taken", "--test-threads", "1"]);
-    command.env(ROLE, &taken).env("HOME", &home).env_remove("DOORBELL_RUNTIME_DIR").stdout(Stdio::null());
-    let served = command.uid(user).gid(user).status().unwrap();
+    let (mut command, _program) = as_user(user, "child_whose_folder_is_taken", &taken);
+    command.args(["--test-threads", "1"]).env("HOME", &home).env_remove("DOORBELL_RUNTIME_DIR");
+    let served = command.status().unwrap();
     for folder in [&taken, &home] {
         fs::remove_dir_all(folder).unwrap();
     }

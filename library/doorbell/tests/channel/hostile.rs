@@ -61,8 +61,8 @@ impl Raw {
         self.payload(CONTROL + 256)
     }
 
-    /// The word at `offset` of the payload of a segment with four bells.
-    fn payload(&self, offset: usize) -> &AtomicU64 {
+    /// The word at `offset` of the payload of a segment with at most four bells.
+    pub(crate) fn payload(&self, offset: usize) -> &AtomicU64 {
         &self.words()[(4096 + offset) / 8]
     }
 }
@@ -300,7 +300,7 @@ fn lie_to_receiver(lie: impl Fn(&Raw, &mut Sender)) -> RecvError {
 /// Where the first ring begins, in the payload of a segment with four bells.
 const RING: usize = 4096;
 /// Where the first lane's control lies.
-const CONTROL: usize = 128;
+pub(crate) const CONTROL: usize = 128;
 
 #[test]
 fn a_record_that_cannot_be_is_a_violation() {
