@@ -75,34 +75,28 @@ pub enum PeerViolation {
 
 impl fmt::Display for PeerViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the peer broke the protocol: ")?;
         match *self {
-            Self::IndexOutOfRange { theirs, ours, capacity } => write!(
-                f,
-                "the peer broke the protocol: its index {theirs:#x} is further than {capacity:#x} \
-                 from ours, {ours:#x}"
-            ),
+            Self::IndexOutOfRange { theirs, ours, capacity } => {
+                write!(f, "its index {theirs:#x} is further than {capacity:#x} from ours, {ours:#x}")
+            }
             Self::IndexWentBack { now, before } => {
-                write!(f, "the peer broke the protocol: its index went from {before:#x} back to {now:#x}")
+                write!(f, "its index went from {before:#x} back to {now:#x}")
             }
             Self::LengthOutOfRange { length, available } => {
-                write!(f, "the peer broke the protocol: length {length:#x} where {available:#x} bytes are")
+                write!(f, "length {length:#x} where {available:#x} bytes are")
             }
-            Self::Misaligned { value, unit } => {
-                write!(f, "the peer broke the protocol: {value:#x} is not a multiple of {unit:#x}")
-            }
-            Self::BadValue { field, value } => {
-                write!(f, "the peer broke the protocol: {field} is {value:#x}, which means nothing")
-            }
+            Self::Misaligned { value, unit } => write!(f, "{value:#x} is not a multiple of {unit:#x}"),
+            Self::BadValue { field, value } => write!(f, "{field} is {value:#x}, which means nothing"),
             Self::NotSealed { seals, required } => write!(
                 f,
-                "the peer broke the protocol: its memory has seals {seals:#x} and needs \
-                 {required:#x}, so it could be resized under us"
+                "its memory has seals {seals:#x} and needs {required:#x}, so it could be resized under us"
             ),
             Self::TooSmall { size, needed } => {
-                write!(f, "the peer broke the protocol: its memory has {size:#x} bytes and needs {needed:#x}")
+                write!(f, "its memory has {size:#x} bytes and needs {needed:#x}")
             }
             Self::Descriptors { got, announced } => {
-                write!(f, "the peer broke the protocol: it announced {announced} descriptors and sent {got}")
+                write!(f, "it announced {announced} descriptors and sent {got}")
             }
         }?;
         f.write_str("; drop the connection")

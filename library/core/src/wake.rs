@@ -251,7 +251,7 @@ impl WakeWords {
     }
 
     #[inline(always)]
-    fn announce_if_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
+    pub(crate) fn announce_if_with<S: Steps>(&self, enough: impl FnOnce() -> bool) -> Woken {
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence(Ordering::SeqCst);
@@ -276,7 +276,7 @@ impl WakeWords {
     }
 
     #[inline(always)]
-    fn announce_with<S: Steps>(&self) -> Woken {
+    pub(crate) fn announce_with<S: Steps>(&self) -> Woken {
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
             fence(Ordering::SeqCst);
@@ -285,7 +285,7 @@ impl WakeWords {
     }
 
     #[inline(always)]
-    fn count_and_announce_with<S: Steps>(&self, count: &AtomicU32) -> Woken {
+    pub(crate) fn count_and_announce_with<S: Steps>(&self, count: &AtomicU32) -> Woken {
         count.fetch_add(1, Ordering::SeqCst);
         if S::FENCE_IN_ANNOUNCE {
             // N2. Pairs with W4 in `listen_with`.
@@ -453,7 +453,7 @@ pub fn wait_until<S: Sleep>(
     wait_until_with::<Complete, S>(waiters, sleeper, ready)
 }
 
-fn wait_until_with<T: Steps, S: Sleep>(
+pub(crate) fn wait_until_with<T: Steps, S: Sleep>(
     waiters: &mut [Waiter<'_>],
     sleeper: &mut S,
     mut ready: impl FnMut() -> bool,
@@ -493,7 +493,7 @@ pub fn listen<S: Sleep>(
 }
 
 #[inline(always)]
-fn listen_with<T: Steps, S: Sleep>(
+pub(crate) fn listen_with<T: Steps, S: Sleep>(
     waiters: &mut [Waiter<'_>],
     sleeper: &mut S,
     mut ready: impl FnMut() -> bool,
@@ -556,41 +556,8 @@ impl Steps for Complete {}
 
 #[cfg(all(test, loom))]
 pub(crate) mod broken {
-    //! The protocol with the steps of `S`, for the model checker.
-    use super::{Sleep, Steps, Waited, Waiter, WakeWords, Woken};
-    use crate::sync::AtomicU32;
-
-    pub(crate) fn announce<S: Steps>(words: &WakeWords) -> Woken {
-        words.announce_with::<S>()
-    }
-
-    pub(crate) fn count_and_announce<S: Steps>(words: &WakeWords, count: &AtomicU32) -> Woken {
-        words.count_and_announce_with::<S>(count)
-    }
-
-    pub(crate) fn announce_if<S: Steps>(words: &WakeWords, enough: impl FnOnce() -> bool) -> Woken {
-        words.announce_if_with::<S>(enough)
-    }
-
-    pub(crate) fn wait_until<T: Steps, S: Sleep>(
-        waiters: &mut [Waiter<'_>],
-        sleeper: &mut S,
-        ready: impl FnMut() -> bool,
-    ) -> Result<Waited, S::Error> {
-        super::wait_until_with::<T, S>(waiters, sleeper, ready)
-    }
-
-    pub(crate) fn listen<T: Steps, S: Sleep>(
-        waiters: &mut [Waiter<'_>],
-        sleeper: &mut S,
-        ready: impl FnMut() -> bool,
-    ) -> Result<bool, S::Error> {
-        super::listen_with::<T, S>(waiters, sleeper, ready)
-    }
-
-    pub(crate) fn begin_unfenced<S: Steps>(words: &WakeWords) {
-        words.begin_unfenced_with::<S>();
-    }
+    //! Mistakes that no left out step makes, for the model checker.
+    use super::{WakeWords, Woken};
 
     /// Clears the shared futex bit on the way out.
     pub(crate) fn clear_shared_bit(words: &WakeWords) {

@@ -13,6 +13,7 @@
 
 use crate::atfork_lock::ForkMutex;
 use crate::descriptor;
+use crate::errno::checked;
 use crate::error::Unmade;
 use crate::process::Process;
 use rustix::event::{EventfdFlags, eventfd};
@@ -88,7 +89,7 @@ impl Signaller {
         let nothing = nothing.map_err(|errno| ("memfd_create", errno))?;
         let mut context: c_ulong = 0;
         // SAFETY: `context` is zero, as demanded, and valid for the call.
-        result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })
+        checked(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) })
             .map_err(|errno| ("io_setup", errno))?;
         let signaller = Arc::new(Self { process, context, nothing });
         signaller.prove()?;
@@ -127,7 +128,7 @@ impl Signaller {
         // SAFETY: one request, valid for the call; it reads zero bytes,
         // so that nothing is written anywhere. It is complete when the
         // call returns: a read at the end of a memfd does not wait.
-        unsafe { result(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())) }
+        unsafe { checked(libc::syscall(libc::SYS_io_submit, self.context, c_long::from(1), list.as_ptr())) }
     }
 
     fn discard_completions(&self) {
@@ -204,16 +205,9 @@ fn submit_with_room(mut submit: impl FnMut() -> Result<c_long, Errno>, mut make_
     false
 }
 
-fn result(value: c_long) -> Result<c_long, Errno> {
-    if value >= 0 {
-        return Ok(value);
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{AsyncIo, DEPTH, Errno, result, submit_with_room};
+    use super::{AsyncIo, DEPTH, Errno, checked, submit_with_room};
     use std::ffi::c_ulong;
 
     /// Each took 64, so that a machine as it comes (65,536) had room for a thousand processes.
@@ -228,7 +222,7 @@ mod tests {
             let mut context: c_ulong = 0;
             // SAFETY: `context` is zero, as demanded, and valid for
             // the call. The kernel destroys it with the process.
-            result(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) }).unwrap();
+            checked(unsafe { libc::syscall(libc::SYS_io_setup, DEPTH, &raw mut context) }).unwrap();
         }
         let taken = AsyncIo::now().unwrap().taken.saturating_sub(before.taken);
         // Others come and go meanwhile.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vector of user interrupts that wakes a waiter, and the right of each process to send it.
 
+use crate::errno::errno;
 use crate::error::Unmade;
 use crate::process::Process;
 use rustix::fd::OwnedFd;
@@ -22,7 +23,7 @@ struct Connection {
 pub(crate) struct Connected(AtomicPtr<Connection>);
 
 fn unmade(call: &'static str) -> impl Fn(io::Error) -> Unmade {
-    move |error| (call, Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    move |error| (call, errno(&error))
 }
 
 impl Connected {

@@ -72,6 +72,7 @@ mod deadline;
 mod descriptor;
 mod directory;
 mod environment;
+mod errno;
 mod error;
 mod fd;
 mod folder;

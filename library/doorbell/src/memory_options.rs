@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wishes about the memory of a mapping, and which of them the machine refused.
 
+use crate::errno::checked;
 use crate::mapping::Mapping;
 use rustix::io::Errno;
 use rustix::mm::mlock;
@@ -64,7 +65,7 @@ pub(crate) fn apply(mapping: &Mapping, wishes: &MemoryOptions) -> Vec<Refusal> {
     if wishes.populated {
         // SAFETY: the range is the mapping; populating changes no content.
         let result = unsafe { libc::madvise(base, length, libc::MADV_POPULATE_WRITE) };
-        note("populated", of_libc(result.into()));
+        note("populated", checked(result).map(drop));
     }
     if wishes.locked {
         // SAFETY: the range is the mapping; locking changes no content.
@@ -84,12 +85,5 @@ fn bind(base: *mut std::ffi::c_void, length: usize, node: u32) -> Result<(), Err
     let most = WORDS * BITS as usize + 1;
     // SAFETY: the range is the mapping, and `nodes` has the bits that `most` says.
     let result = unsafe { libc::syscall(libc::SYS_mbind, base, length, MPOL_BIND, nodes.as_ptr(), most, 0) };
-    of_libc(result)
-}
-
-fn of_libc(result: libc::c_long) -> Result<(), Errno> {
-    if result == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    checked(result).map(drop)
 }

@@ -290,28 +290,12 @@ mod any {
     }
 
     #[test]
-    fn any_of_five_bells_wakes_a_futex_waiter() {
+    fn any_of_five_bells_wakes_a_waiter_of_every_kind() {
         any_bell_wakes::<Futex>();
-    }
-
-    #[test]
-    fn any_of_five_bells_wakes_an_eventfd_waiter() {
         any_bell_wakes::<Eventfd>();
-    }
-
-    #[test]
-    fn any_of_five_bells_wakes_an_adaptive_waiter() {
         any_bell_wakes::<Adaptive>();
-    }
-
-    #[test]
-    fn any_of_five_bells_wakes_a_yielding_waiter() {
         any_bell_wakes::<Yield>();
-    }
-
-    #[cfg(feature = "io_uring")]
-    #[test]
-    fn any_of_five_bells_wakes_an_io_uring_waiter() {
+        #[cfg(feature = "io_uring")]
         any_bell_wakes::<doorbell::wait::IoUring>();
     }
 
@@ -368,32 +352,42 @@ mod signals {
         }
     }
 
-    fn a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others<W: Wait + Default + 'static>() {
-        const FOREVER: Duration = Duration::from_secs(60);
-        let_a_handler_run_for(libc::SIGUSR1, 0);
-        let mut bell: Bell<W> = Bell::new().unwrap().waiting_by();
-        let ringer = bell.clone();
-        let asked = &AtomicBool::new(true);
+    /// Has `wait` wait in a thread of its own and say when it has been interrupted, sends that thread
+    /// `signal` again and again, also a while after, and rings `bell` then.
+    fn interrupt_and_ring<W: Wait + Default + 'static>(
+        signal: libc::c_int,
+        bell: Bell<W>,
+        wait: impl FnOnce(Bell<W>, &AtomicBool) + Send,
+    ) {
+        let (ringer, was_interrupted) = (bell.clone(), &AtomicBool::new(false));
         thread::scope(|scope| {
             let (send, number) = std::sync::mpsc::channel();
             let waiter = scope.spawn(move || {
                 // SAFETY: no arguments.
                 send.send(unsafe { libc::pthread_self() } as usize).unwrap();
-                bell.set_interruptible(true);
-                assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::Interrupted));
-                bell.set_interruptible(false);
-                asked.store(false, Ordering::SeqCst);
-                assert_eq!(count(bell.wait_timeout(FOREVER).unwrap()), 1);
+                wait(bell, was_interrupted);
             });
             let number = number.recv().unwrap();
             let mut signals_after = 0;
             while signals_after < 20 && !waiter.is_finished() {
                 // SAFETY: the thread is not joined yet.
-                unsafe { libc::pthread_kill(number as libc::pthread_t, libc::SIGUSR1) };
-                signals_after += u32::from(!asked.load(Ordering::SeqCst));
+                unsafe { libc::pthread_kill(number as libc::pthread_t, signal) };
+                signals_after += u32::from(was_interrupted.load(Ordering::SeqCst));
                 thread::sleep(Duration::from_millis(1));
             }
             ringer.ring();
+        });
+    }
+
+    const FOREVER: Duration = Duration::from_secs(60);
+
+    fn ends_the_wait_of_one_who_asked<W: Wait + Default + 'static>() {
+        interrupt_and_ring(libc::SIGUSR1, Bell::new().unwrap().waiting_by::<W>(), |mut bell, interrupted| {
+            bell.set_interruptible(true);
+            assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::Interrupted), "{}", W::NAME);
+            bell.set_interruptible(false);
+            interrupted.store(true, Ordering::SeqCst);
+            assert_eq!(count(bell.wait_timeout(FOREVER).unwrap()), 1, "{}", W::NAME);
         });
     }
 
@@ -401,50 +395,26 @@ mod signals {
     #[test]
     fn a_handler_with_sa_restart_ends_a_wait_with_a_deadline_and_no_other() {
         let_a_handler_run_for(libc::SIGUSR2, libc::SA_RESTART);
-        let mut bell: Bell<Futex> = Bell::new().unwrap().waiting_by();
-        let ringer = bell.clone();
-        bell.set_interruptible(true);
-        let asked = &AtomicBool::new(true);
-        thread::scope(|scope| {
-            let (send, number) = std::sync::mpsc::channel();
-            let waiter = scope.spawn(move || {
-                // SAFETY: no arguments.
-                send.send(unsafe { libc::pthread_self() } as usize).unwrap();
-                assert_eq!(bell.wait_timeout(Duration::from_secs(60)), Err(WaitError::Interrupted));
-                asked.store(false, Ordering::SeqCst);
+        interrupt_and_ring(
+            libc::SIGUSR2,
+            Bell::new().unwrap().waiting_by::<Futex>(),
+            |mut bell, interrupted| {
+                bell.set_interruptible(true);
+                assert_eq!(bell.wait_timeout(FOREVER), Err(WaitError::Interrupted));
+                interrupted.store(true, Ordering::SeqCst);
                 assert_eq!(bell.wait().unwrap().get(), 1);
-            });
-            let number = number.recv().unwrap();
-            let mut signals_after = 0;
-            while signals_after < 20 && !waiter.is_finished() {
-                // SAFETY: the thread is not joined yet.
-                unsafe { libc::pthread_kill(number as libc::pthread_t, libc::SIGUSR2) };
-                signals_after += u32::from(!asked.load(Ordering::SeqCst));
-                thread::sleep(Duration::from_millis(1));
-            }
-            ringer.ring();
-        });
+            },
+        );
     }
 
     #[test]
-    fn to_an_adaptive_waiter() {
-        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Adaptive>();
-    }
-
-    #[test]
-    fn to_a_futex_waiter() {
-        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Futex>();
-    }
-
-    #[test]
-    fn to_an_eventfd_waiter() {
-        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<Eventfd>();
-    }
-
-    #[cfg(feature = "io_uring")]
-    #[test]
-    fn to_an_io_uring_waiter() {
-        a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others::<doorbell::wait::IoUring>();
+    fn a_signal_ends_the_wait_of_one_who_asked_for_it_and_no_others() {
+        let_a_handler_run_for(libc::SIGUSR1, 0);
+        ends_the_wait_of_one_who_asked::<Adaptive>();
+        ends_the_wait_of_one_who_asked::<Futex>();
+        ends_the_wait_of_one_who_asked::<Eventfd>();
+        #[cfg(feature = "io_uring")]
+        ends_the_wait_of_one_who_asked::<doorbell::wait::IoUring>();
     }
 }
 

@@ -4,10 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/child.rs"]
+mod child;
+#[path = "common/meet.rs"]
+mod meet;
+
+use child::{Make, by_fork, came_to_true, child, in_a_child};
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Gather, Lanes, Receiver, RecvError, SendError, Sender, many};
 use doorbell::raw::{Offer, Segment};
-use doorbell::rendezvous::{Reason, RendezvousError, socket};
+use doorbell::rendezvous::{Reason, RendezvousError};
 use doorbell::service::{ClientId, Service, ServiceError};
 use doorbell::wait::{Futex, Wait, WaitEntry};
 use doorbell::{Deadline, WaitError};
@@ -19,17 +25,9 @@ use std::time::Duration;
 /// Longer than anything takes.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Makes a child, in which it returns 0.
-type Make = fn() -> libc::pid_t;
-
 /// With the handlers of `pthread_atfork`, and without: the ways to
 /// make a child that has a copy of its parent's memory.
 const WAYS: [Make; 2] = [by_fork, by_clone];
-
-fn by_fork() -> libc::pid_t {
-    // SAFETY: the child takes no locks but the library's, which a fork waits for, and exits.
-    unsafe { libc::fork() }
-}
 
 /// As `_Fork` does, and whoever makes the system call by hand: no handler runs.
 fn by_clone() -> libc::pid_t {
@@ -38,31 +36,9 @@ fn by_clone() -> libc::pid_t {
     libc::pid_t::try_from(child).unwrap()
 }
 
-/// Runs `run` in a child that `make` makes, and says whether it came
-/// to true. A hang ends after a minute.
-fn in_a_child(make: Make, run: impl FnOnce() -> bool) -> bool {
-    came_to_true(child(make, run))
-}
-
-/// A child, which runs `run`.
-fn child(make: Make, run: impl FnOnce() -> bool) -> libc::pid_t {
-    let child = make();
-    if child == 0 {
-        // SAFETY: no precondition.
-        unsafe { libc::alarm(60) };
-        let status = i32::from(!run());
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(status) };
-    }
-    child
-}
-
-/// Waits for `child`, and says whether what it ran came to true.
-fn came_to_true(child: libc::pid_t) -> bool {
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status == 0
+/// Lanes of as many senders and one receiver.
+fn for_children(lanes: u32) -> Segment {
+    Segment::for_children(&Offer::of_lanes(Lanes::new(lanes, 1, 4096).unwrap())).unwrap()
 }
 
 /// `send` said Ok in the child, and two of four messages were gone.
@@ -108,7 +84,7 @@ fn a_child_sends_and_receives_nothing_by_ends_of_its_parents_threads() {
 fn a_child_sends_and_receives_nothing_by_ends_of_its_parent_in_memory_that_both_share() {
     let offer = Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap());
     for make in WAYS {
-        let segment = Segment::for_children(&offer).unwrap();
+        let segment = for_children(1);
         nothing_is_lost(make, Sender::at(&segment, 0).unwrap(), Receiver::at(&segment, 0).unwrap());
         let segment = Segment::new(&offer).unwrap();
         nothing_is_lost(make, Sender::at(&segment, 0).unwrap(), Receiver::at(&segment, 0).unwrap());
@@ -150,7 +126,7 @@ impl Wait for Named {
 /// A child that dropped its copy took its parent's waiter from among those whom others see.
 #[test]
 fn a_child_that_drops_its_copies_leaves_its_parent_among_the_counted() {
-    let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let segment = for_children(1);
     let mut receiver = Some(Receiver::<_, Named>::at_waiting_by(&segment, 0).unwrap());
     assert!(in_a_child(by_fork, || {
         drop(receiver.take());
@@ -184,8 +160,7 @@ fn a_child_publishes_nothing_and_hears_nothing_by_its_parents_ends() {
 /// What is meant for a child is taken in the child.
 #[test]
 fn a_child_takes_an_end_of_its_own_in_memory_that_its_parent_made() {
-    let offer = Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap());
-    let segment = Segment::for_children(&offer).unwrap();
+    let segment = for_children(1);
     let mut receiver = Receiver::at(&segment, 0).unwrap();
     assert!(in_a_child(by_fork, || {
         Sender::at(&segment, 0).is_ok_and(|mut sender| sender.send(b"the child's") == Ok(()))
@@ -287,7 +262,7 @@ fn a_sleeping_parent_is_woken<E>(
 #[test]
 fn a_child_that_listens_at_its_parents_receiver_leaves_the_parent_its_wake_up() {
     for make in WAYS {
-        let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+        let segment = for_children(1);
         let mut sender = Sender::at(&segment, 0).unwrap();
         let receiver: Receiver<_, Futex> = Receiver::at_waiting_by(&segment, 0).unwrap();
         a_sleeping_parent_is_woken(
@@ -303,7 +278,7 @@ fn a_child_that_listens_at_its_parents_receiver_leaves_the_parent_its_wake_up() 
 #[test]
 fn a_child_that_listens_at_its_parents_gather_leaves_the_parent_its_wake_up() {
     for make in WAYS {
-        let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(2, 1, 4096).unwrap())).unwrap();
+        let segment = for_children(2);
         let mut sender = Sender::at(&segment, 1).unwrap();
         let gather: Gather<_, Futex> = Gather::at_waiting_by(&segment, 0).unwrap();
         a_sleeping_parent_is_woken(
@@ -319,13 +294,10 @@ fn a_child_that_listens_at_its_parents_gather_leaves_the_parent_its_wake_up() {
 #[test]
 fn a_child_that_listens_at_its_parents_subscriber_leaves_the_parent_its_wake_up() {
     for make in WAYS {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = std::thread::spawn(move || socket::join_over(theirs).unwrap());
         let segment = Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 64).unwrap())).unwrap();
-        let connection = socket::host_over(ours, &std::sync::Arc::new(segment)).unwrap();
+        let (connection, joined) = meet::meet(&std::sync::Arc::new(segment));
         let mut publisher: Publisher = Publisher::new(4096).unwrap();
         publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
-        let joined = joining.join().unwrap();
         let mut subscriber: Subscriber<_, Futex> = Subscriber::join_within(&joined, 0, 1 << 20).unwrap();
         // With a waiter slot of its own: the child would get none.
         subscriber.file().unwrap();
@@ -367,7 +339,7 @@ fn a_child_gets_no_file_of_its_parents_ends() {
 #[cfg(feature = "tokio")]
 #[test]
 fn a_child_that_would_await_its_parents_end_takes_no_waiter_slot_for_it() {
-    let segment = Segment::for_children(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let segment = for_children(1);
     let mut receiver = Some(Receiver::at(&segment, 0).unwrap());
     assert!(in_a_child(by_fork, || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();

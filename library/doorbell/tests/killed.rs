@@ -5,7 +5,6 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use doorbell::channel::{Gather, GatherError, Lanes, Receiver, RecvError, SendError, Sender};
-use doorbell::peer::PeerId;
 use doorbell::raw::{Offer, Segment};
 use doorbell::wait::Futex;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -64,10 +63,6 @@ fn segment(lanes: u32, receivers: u32) -> Segment {
     Segment::for_children(&Offer::of_lanes(Lanes::new(lanes, receivers, 4096).unwrap())).unwrap()
 }
 
-fn is_of(peer: PeerId, child: u32) -> bool {
-    peer.pid == child
-}
-
 /// It waited for ever.
 #[test]
 fn a_receiver_gets_what_a_killed_child_sent_and_hears_of_its_death_and_of_its_successors() {
@@ -85,10 +80,8 @@ fn a_receiver_gets_what_a_killed_child_sent_and_hears_of_its_death_and_of_its_su
         assert!(receiver.try_recv().unwrap().is_none(), "it lives");
         let number = child.number();
         drop(child);
-        match receiver.recv_timeout(FOR_EVER) {
-            Err(RecvError::PeerGone(peer)) => assert!(is_of(peer, number), "{peer:?}"),
-            other => panic!("{other:?}"),
-        }
+        let told = receiver.recv_timeout(FOR_EVER);
+        assert!(matches!(told, Err(RecvError::PeerGone(peer)) if peer.pid == number), "{told:?}");
     }
 }
 
@@ -114,10 +107,8 @@ fn a_receiver_that_slept_before_its_sender_came_is_told_when_that_is_killed_with
         go.write_all(b".").unwrap();
         drop(child.ready());
     });
-    match receiver.recv_timeout(FOR_EVER) {
-        Err(RecvError::PeerGone(peer)) => assert!(is_of(peer, number), "{peer:?}"),
-        other => panic!("{other:?}"),
-    }
+    let told = receiver.recv_timeout(FOR_EVER);
+    assert!(matches!(told, Err(RecvError::PeerGone(peer)) if peer.pid == number), "{told:?}");
     killer.join().unwrap();
 }
 
@@ -129,10 +120,8 @@ fn a_sender_that_waits_for_room_is_told_when_its_receiver_is_killed() {
     let number = child.number();
     while sender.try_send(&[7; 500]) != Err(SendError::Full) {}
     let killer = thread::spawn(move || drop(child));
-    match sender.send_timeout(&[7; 500], FOR_EVER) {
-        Err(SendError::PeerGone(peer)) => assert!(is_of(peer, number), "{peer:?}"),
-        other => panic!("{other:?}"),
-    }
+    let told = sender.send_timeout(&[7; 500], FOR_EVER);
+    assert!(matches!(told, Err(SendError::PeerGone(peer)) if peer.pid == number), "{told:?}");
     killer.join().unwrap();
     // The next receiver finds what lies there, and room.
     let mut receiver = Receiver::at(&segment, 0).unwrap();

@@ -3,6 +3,10 @@
 //!
 //! The process in question is this test program again: what it reckons with is settled once.
 
+#[path = "common/child.rs"]
+mod child;
+
+use child::{by_fork, in_a_child};
 use doorbell::profile::{self, Profile, Standing};
 use doorbell::{Bell, CostSource, SleepCost, calibration, counters};
 use std::path::PathBuf;
@@ -73,56 +77,28 @@ fn of(machine: &str) -> Profile {
 }
 
 #[test]
-fn a_profile_of_this_machine_is_used() {
-    let file = File::with("ours", &of(&profile::machine()).to_string());
-    let said = expect(Standing::Used, file.name());
-    assert!(said.contains(file.name()), "{said}");
-}
-
-#[test]
-fn a_profile_of_another_machine_is_not_used_and_both_are_named() {
-    let file = File::with("theirs", &of("a toaster, 1 CPUs, Linux 2.6").to_string());
-    let said = expect(Standing::OtherMachine, file.name());
-    assert!(said.contains("toaster") && said.contains(&profile::machine()), "{said}");
-}
-
-#[test]
-fn a_profile_of_another_version_is_not_used() {
-    let text = of(&profile::machine()).to_string().replace("version = 1", "version = 2");
-    let file = File::with("version", &text);
-    expect(Standing::OtherVersion, file.name());
-}
-
-#[test]
-fn a_profile_that_is_not_understood_is_not_used_and_the_line_is_named() {
-    let file = File::with("garbage", "version = 1\nsleep\n");
-    let said = expect(Standing::Malformed, file.name());
-    assert!(said.contains("line 2"), "{said}");
-}
-
-#[test]
-fn a_price_that_cannot_be_is_not_used() {
-    let text = of(&profile::machine()).to_string().replace("7654", "4000000000");
-    let file = File::with("price", &text);
-    let said = expect(Standing::Malformed, file.name());
-    assert!(said.contains("line 4"), "{said}");
-}
-
-#[test]
-fn a_profile_that_lacks_a_key_is_not_used() {
-    let file = File::with("short", "version = 1\nmachine = \"here\"\n");
-    let said = expect(Standing::Missing, file.name());
-    assert!(said.contains("sleep_latency_ns"), "{said}");
-}
-
-#[test]
-fn a_profile_that_is_named_and_not_there_is_told_and_not_passed_over_for_another() {
-    let said = expect(Standing::Unreadable, "/nonexistent/profile.toml");
-    assert!(said.contains("/nonexistent/profile.toml"), "{said}");
-}
-
-#[test]
-fn an_empty_name_means_no_profile() {
+fn a_profile_is_used_or_it_is_said_why_not() {
+    let (ours, theirs) =
+        (of(&profile::machine()).to_string(), of("a toaster, 1 CPUs, Linux 2.6").to_string());
+    let machine = profile::machine();
+    let impossible = ours.replace("7654", "4000000000");
+    for (name, text, standing, said) in [
+        ("ours", &*ours, Standing::Used, ""),
+        ("of another machine", &theirs, Standing::OtherMachine, "toaster"),
+        ("of another machine than this", &theirs, Standing::OtherMachine, &machine),
+        ("version", &ours.replace("version = 1", "version = 2"), Standing::OtherVersion, ""),
+        ("not understood", "version = 1\nsleep\n", Standing::Malformed, "line 2"),
+        ("a price that cannot be", &impossible, Standing::Malformed, "line 4"),
+        ("lacks a key", "version = 1\nmachine = \"here\"\n", Standing::Missing, "sleep_latency_ns"),
+    ] {
+        let file = File::with(name, text);
+        let told = expect(standing, file.name());
+        assert!(told.contains(said), "{name}: {told}");
+        assert!(standing != Standing::Used || told.contains(file.name()), "{name}: {told}");
+    }
+    // One that is named is not passed over for another; an empty name means none.
+    let told = expect(Standing::Unreadable, "/nonexistent/profile.toml");
+    assert!(told.contains("/nonexistent/profile.toml"), "{told}");
     expect(Standing::NoFile, "");
 }
 
@@ -162,20 +138,10 @@ fn forking_child() {
     let fifo = PathBuf::from(std::env::var_os("DOORBELL_PROFILE").unwrap());
     // Opens only when the reader has: from here on the thread is in the middle of its calibration.
     let writer = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
-    // SAFETY: the child makes a bell, which takes the locks that a fork waits for, and exits.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: no precondition.
-        unsafe { libc::alarm(60) };
-        let bell = Bell::new().unwrap().waiting_by::<doorbell::wait::Futex>();
-        drop(bell);
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert!(in_a_child(by_fork, || {
+        drop(Bell::new().unwrap().waiting_by::<doorbell::wait::Futex>());
+        true
+    }));
     // An empty profile is no profile: the reader says so and measures.
     drop(writer);
     assert_eq!(reader.join().unwrap(), Standing::Missing);

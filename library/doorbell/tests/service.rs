@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/alone.rs"]
+mod alone;
 mod common;
 
 use common::{FOREVER, Other, ROLE, me_as};
@@ -495,7 +497,6 @@ fn a_task_accepts_clients_and_receives_from_them_without_a_thread() {
 /// what a client had sent that nobody received.
 #[test]
 fn the_file_of_callers_says_nothing_of_messages_and_tells_of_who_comes() {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let path = scratch("callers");
     let mut service = doorbell::listen(&path).unwrap();
     let mut client = thread::scope(|scope| {
@@ -691,12 +692,11 @@ fn a_service_without_descriptors_tells_its_callers_so_and_everybody_who_looks() 
 /// What did not fit was taken for a lie: "it announced 5 descriptors and sent 3".
 #[test]
 fn a_client_without_descriptors_is_told_that_it_is_its_own_fault() {
-    if env::var_os("DOORBELL_TEST_FEW").is_none() {
-        let mut alone = std::process::Command::new(env::current_exe().unwrap());
-        alone.args(["--exact", "a_client_without_descriptors_is_told_that_it_is_its_own_fault"]);
-        assert!(alone.env("DOORBELL_TEST_FEW", "-").status().unwrap().success(), "it says above why");
-        return;
-    }
+    let name = "a_client_without_descriptors_is_told_that_it_is_its_own_fault";
+    alone::alone(name, connect_with_ever_more_descriptors);
+}
+
+fn connect_with_ever_more_descriptors() {
     let path = scratch("few");
     let mut service = doorbell::listen(&path).unwrap();
     let mut kept = doorbell::connect(&path).unwrap();

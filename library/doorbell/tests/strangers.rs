@@ -3,12 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+#[path = "common/alone.rs"]
+mod alone;
+
 use doorbell::Deadline;
 use doorbell::rendezvous::{Join, Offer, Reason, RendezvousError, Segment, Users, socket};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,6 +66,22 @@ fn child() {
     assert_eq!(refused, RendezvousError::Refused(Reason::OtherUser { uid: ours }));
 }
 
+/// This program, in a part that `user` plays, to whom the folder it lies in may be closed; and the
+/// file by which it is found, until then.
+fn as_user(user: u32, part: &str, role: &Path) -> (Command, OwnedFd) {
+    let (path, mode) = (rustix::fs::OFlags::PATH, rustix::fs::Mode::empty());
+    let program = rustix::fs::open("/proc/self/exe", path, mode).unwrap();
+    let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.args(["--exact", part]).env(ROLE, role).stdout(Stdio::null()).uid(user).gid(user);
+    (command, program)
+}
+
+/// Somebody who joins, however long that takes.
+fn join(path: &Path) -> thread::JoinHandle<Result<(), RendezvousError>> {
+    let path = path.to_owned();
+    thread::spawn(move || Join::default().patience(FOREVER).at(path).map(drop))
+}
+
 /// Serves `host` until `met` of its callers were met. Errors are about callers who are gone then.
 fn serve(host: &socket::Host, met: usize) -> Vec<doorbell::rendezvous::Connection> {
     let until = Deadline::after(FOREVER);
@@ -84,10 +103,7 @@ fn a_caller_that_says_nothing_keeps_nobody_out() {
     let path = scratch("silent");
     let host = socket::Host::bind(&path).unwrap();
     let _silent = silent(&path);
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     // With one segment for whoever comes, as well.
     let shared = segment();
     assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some(), "locked out");
@@ -144,10 +160,7 @@ fn callers_that_never_say_whether_they_take_what_they_are_offered_keep_nobody_ou
             })
         })
         .collect();
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     serve(&host, 1);
     joining.join().unwrap().unwrap();
     undecided.into_iter().for_each(|caller| drop(caller.join().unwrap()));
@@ -185,10 +198,7 @@ fn accepting_ends_at_its_deadline_and_the_file_tells_when_somebody_comes() {
     let soon = Deadline::after(Duration::from_millis(1));
     assert!(host.accept_until(&segment(), Some(soon)).unwrap().is_none());
     assert!(host.try_accept(&segment()).unwrap().is_none());
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().patience(FOREVER).at(path).map(drop)
-    });
+    let joining = join(&path);
     let (shared, begun) = (segment(), Instant::now());
     while host.try_accept(&shared).unwrap().is_none() {
         assert!(begun.elapsed() < FOREVER, "hung");
@@ -200,14 +210,12 @@ fn accepting_ends_at_its_deadline_and_the_file_tells_when_somebody_comes() {
 /// The listener stayed readable, and each `accept` came back at once.
 #[test]
 fn a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some() {
-    if env::var(ROLE).is_err() {
-        // In a process of its own: others would run out too.
-        let me = env::current_exe().unwrap();
-        let name = "a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some";
-        let status = Command::new(me).args(["--exact", name]).env(ROLE, "-").status().unwrap();
-        assert!(status.success());
-        return;
-    }
+    // Others would run out too.
+    let name = "a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some";
+    alone::alone(name, run_out_of_descriptors);
+}
+
+fn run_out_of_descriptors() {
     let path = scratch("descriptors");
     let host = socket::Host::bind(&path).unwrap();
     // The caller's end, which is open already.
@@ -227,7 +235,7 @@ fn a_host_without_descriptors_turns_callers_away_and_goes_on_when_it_has_some() 
     let soon = Deadline::after(Duration::from_millis(1));
     assert!(host.accept_until(&shared, Some(soon)).unwrap().is_none());
     all.clear();
-    let joining = thread::spawn(move || Join::default().patience(FOREVER).at(path).map(drop));
+    let joining = join(&path);
     assert!(host.accept_until(&shared, Some(Deadline::after(FOREVER))).unwrap().is_some());
     joining.join().unwrap().unwrap();
 }
@@ -249,10 +257,7 @@ fn a_process_of_a_user_who_is_not_asked_for_is_sent_nothing_and_joined_by_nobody
     let ours = rustix::process::geteuid().as_raw();
     let path = scratch("listed");
     let host = socket::Host::bind_for(&path, others(), 0o600).unwrap();
-    let joining = thread::spawn({
-        let path = path.clone();
-        move || Join::default().at(path).map(drop)
-    });
+    let joining = join(&path);
     let refused = host.accept(&segment()).unwrap_err();
     assert_eq!(refused, RendezvousError::OtherUser { uid: ours });
     let told = RendezvousError::Refused(Reason::OtherUser { uid: ours });
@@ -264,7 +269,7 @@ fn a_process_of_a_user_who_is_not_asked_for_is_sent_nothing_and_joined_by_nobody
     drop(host);
     let chosen = Users::Chosen(Arc::new(|peer| peer.id().pid == std::process::id()));
     let host = socket::Host::bind_for(&path, chosen, 0o600).unwrap();
-    let joining = thread::spawn(move || Join::default().at(path).map(drop));
+    let joining = join(&path);
     host.accept(&segment()).unwrap();
     joining.join().unwrap().unwrap();
 }
@@ -277,12 +282,7 @@ fn another_users_process_is_hung_up_on_though_the_path_lets_it_through() {
     }
     let path = PathBuf::from(format!("/tmp/doorbell-strangers-nobody-{}", std::process::id()));
     let host = socket::Host::bind_for(&path, Users::Same, 0o666).unwrap();
-    let program =
-        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
-    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
-    let mut command = Command::new(program);
-    command.args(["--exact", "child"]).env(ROLE, &path).stdout(Stdio::null()).uid(NOBODY).gid(NOBODY);
-    let mut stranger = command.spawn().unwrap();
+    let mut stranger = as_user(NOBODY, "child", &path).0.spawn().unwrap();
     let refused = host.accept(&segment()).unwrap_err();
     assert_eq!(refused, RendezvousError::OtherUser { uid: NOBODY });
     assert!(stranger.wait().unwrap().success());
@@ -360,13 +360,9 @@ fn a_folder_that_a_stranger_made_keeps_nobodys_services_from_their_clients() {
         fs::DirBuilder::new().mode(0o700).create(folder).unwrap();
         chown(folder, Some(owner), Some(owner)).unwrap();
     }
-    let program =
-        rustix::fs::open("/proc/self/exe", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
-    let program = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&program));
-    let mut command = Command::new(program);
-    command.args(["--exact", "child_whose_folder_is_taken", "--test-threads", "1"]);
-    command.env(ROLE, &taken).env("HOME", &home).env_remove("DOORBELL_RUNTIME_DIR").stdout(Stdio::null());
-    let served = command.uid(user).gid(user).status().unwrap();
+    let (mut command, _program) = as_user(user, "child_whose_folder_is_taken", &taken);
+    command.args(["--test-threads", "1"]).env("HOME", &home).env_remove("DOORBELL_RUNTIME_DIR");
+    let served = command.status().unwrap();
     for folder in [&taken, &home] {
         fs::remove_dir_all(folder).unwrap();
     }

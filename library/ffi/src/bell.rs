@@ -3,7 +3,7 @@
 
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
-use crate::pointer::{Out, free, lent, put_if_wanted};
+use crate::pointer::{Out, free, guard_into, guard_new, lent, put_if_wanted};
 use doorbell::select::Selectable;
 use doorbell::wait::{Adaptive, Eventfd, Futex, Null, Spin, Yield};
 use doorbell::{Bell, BellFd, Deadline, WaitError, raw::BellState};
@@ -188,13 +188,10 @@ pub unsafe extern "C" fn doorbell_bell_new(
     eventfds: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(bell, "bell") }?;
-        let made = Bell::with_eventfds(eventfds as usize)?;
-        out.put_handle(doorbell_bell::at(made.state(), way)?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(bell, "bell", || doorbell_bell::at(Bell::with_eventfds(eventfds as usize)?.state(), way))
+    }
 }
 
 /// Makes a bell that this process shares with the children it forks from
@@ -206,13 +203,10 @@ pub unsafe extern "C" fn doorbell_bell_new_for_children(
     eventfds: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(bell, "bell") }?;
-        let made = Bell::for_children(eventfds as usize)?;
-        out.put_handle(doorbell_bell::at(made.state(), way)?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(bell, "bell", || doorbell_bell::at(Bell::for_children(eventfds as usize)?.state(), way))
+    }
 }
 
 /// Makes another handle of the same bell, which waits by `way` and
@@ -223,23 +217,21 @@ pub unsafe extern "C" fn doorbell_bell_clone(
     way: u32,
     clone: *mut *mut doorbell_bell,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (bell, out) = unsafe { (lent(bell, "bell")?, Out::new(clone, "clone")?) };
-        let waiter = bell.waiter()?.like(way)?;
-        out.put_handle(doorbell_bell { state: Arc::clone(&bell.state), waiter: Mutex::new(waiter) });
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(clone, "clone", || {
+            let bell = lent(bell, "bell")?;
+            let waiter = Mutex::new(bell.waiter()?.like(way)?);
+            Ok(doorbell_bell { state: Arc::clone(&bell.state), waiter })
+        })
+    }
 }
 
 /// Frees a handle. Nobody waits with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_free(bell: *mut doorbell_bell) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(bell) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(bell) };
 }
 
 /// Rings. Every handle of the bell hears it; those who sleep are woken. One locked addition and one
@@ -331,26 +323,23 @@ pub unsafe extern "C" fn doorbell_bell_wait_any(
 /// DOORBELL_NO_WAITER_SLOT if all are taken.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_fd(bell: *const doorbell_bell, fd: *mut i32) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (bell, out) = unsafe { (lent(bell, "bell")?, Out::new(fd, "fd")?) };
-        let mut waiter = bell.waiter()?;
-        let file = match &*waiter {
-            Waiter::File(file) => file.as_raw_fd(),
-            // The handle stays what it is if there is no waiter slot.
-            other => match other.like(DOORBELL_EVENTFD)? {
-                Waiter::Eventfd(bell) => {
-                    let file = bell.into_fd()?;
-                    let fd = file.as_raw_fd();
-                    *waiter = Waiter::File(file);
-                    fd
-                }
-                _ => return Err(WaitError::NoWaiterSlot { slots: 0 }.into()),
-            },
-        };
-        out.put(file);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(fd, "fd", || {
+            let mut waiter = lent(bell, "bell")?.waiter()?;
+            let file = match &*waiter {
+                Waiter::File(file) => return Ok(file.as_raw_fd()),
+                // The handle stays what it is if there is no waiter slot.
+                other => match other.like(DOORBELL_EVENTFD)? {
+                    Waiter::Eventfd(bell) => bell.into_fd()?,
+                    _ => return Err(WaitError::NoWaiterSlot { slots: 0 }.into()),
+                },
+            };
+            let fd = file.as_raw_fd();
+            *waiter = Waiter::File(file);
+            Ok(fd)
+        })
+    }
 }
 
 /// Says that whoever rings `bell` waits at `partner` otherwise: an
@@ -405,13 +394,14 @@ pub unsafe extern "C" fn doorbell_bell_counts(
     bell: *const doorbell_bell,
     counts: *mut doorbell_counts,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (bell, out) = unsafe { (lent(bell, "bell")?, Out::new(counts, "counts")?) };
-        let doorbell::counters::Counts { spun_and_hit, spun_in_vain, slept, woken } = bell.waiter()?.counts();
-        out.put(doorbell_counts { spun_and_hit, spun_in_vain, slept, woken });
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(counts, "counts", || {
+            let counts = lent(bell, "bell")?.waiter()?.counts();
+            let doorbell::counters::Counts { spun_and_hit, spun_in_vain, slept, woken } = counts;
+            Ok(doorbell_counts { spun_and_hit, spun_in_vain, slept, woken })
+        })
+    }
 }
 
 /// The deadline `nanoseconds` from now; DOORBELL_FOREVER if that is beyond the clock.

@@ -4,7 +4,7 @@
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
-use crate::pointer::{Out, bytes, free, lent};
+use crate::pointer::{Out, bytes, free, guard_into, guard_new, guard_or, lent};
 use crate::rendezvous::doorbell_connection;
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
@@ -121,23 +121,20 @@ pub unsafe extern "C" fn doorbell_publisher_new(
     capacity: u64,
     publisher: *mut *mut doorbell_publisher,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(publisher, "publisher") }?;
-        let publisher = Publisher::new(capacity)?;
-        out.put_handle(doorbell_publisher(Mutex::new(Publishing { publisher, ended: VecDeque::new() })));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(publisher, "publisher", || {
+            let publisher = Publisher::new(capacity)?;
+            Ok(doorbell_publisher(Mutex::new(Publishing { publisher, ended: VecDeque::new() })))
+        })
+    }
 }
 
 /// Ends all subscriptions. Each subscriber gets what was published, and is then told.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_free(publisher: *mut doorbell_publisher) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(publisher) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(publisher) };
 }
 
 /// Admits the peer, which calls doorbell_connection_subscribe() with the same `lane` of the segment
@@ -152,15 +149,14 @@ pub unsafe extern "C" fn doorbell_publisher_admit(
     slow: u32,
     number: *mut u64,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (publisher, connection, out) = unsafe {
-            (lent(publisher, "publisher")?, lent(connection, "connection")?, Out::new(number, "number")?)
-        };
-        let connection = connection.connection();
-        out.put(lock(&publisher.0)?.publisher.admit(connection, lane, when_slow(slow)?)?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(number, "number", || {
+            let (publisher, connection) = (lent(publisher, "publisher")?, lent(connection, "connection")?);
+            let slow = when_slow(slow)?;
+            Ok(lock(&publisher.0)?.publisher.admit(connection.connection(), lane, slow)?)
+        })
+    }
 }
 
 /// Makes a subscriber of this process, which may be given to another thread. It receives what is
@@ -171,26 +167,20 @@ pub unsafe extern "C" fn doorbell_publisher_subscribe(
     slow: u32,
     subscriber: *mut *mut doorbell_subscriber,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (publisher, out) =
-            unsafe { (lent(publisher, "publisher")?, Out::new(subscriber, "subscriber")?) };
-        let made = lock(&publisher.0)?.publisher.subscribe(when_slow(slow)?)?;
-        out.put_handle(doorbell_subscriber::of(made));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(subscriber, "subscriber", || {
+            let mut publishing = lock(&lent(publisher, "publisher")?.0)?;
+            Ok(doorbell_subscriber::of(publishing.publisher.subscribe(when_slow(slow)?)?))
+        })
+    }
 }
 
 /// How many subscribers there are; 0 for NULL or while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_subscribers(publisher: *const doorbell_publisher) -> usize {
-    let mut subscribers = 0;
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        subscribers = lock(&unsafe { lent(publisher, "publisher") }?.0)?.publisher.subscribers();
-        Ok(())
-    });
-    subscribers
+    // SAFETY: the header's contract.
+    guard_or(0, || Ok(lock(&unsafe { lent(publisher, "publisher") }?.0)?.publisher.subscribers()))
 }
 
 /// Gives whoever subscribes from now on the last `most` messages first, or as many of them as the
@@ -210,13 +200,8 @@ pub unsafe extern "C" fn doorbell_publisher_set_history(
 /// The longest message; 0 for NULL or while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_publisher_longest(publisher: *const doorbell_publisher) -> u64 {
-    let mut longest = 0;
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        longest = lock(&unsafe { lent(publisher, "publisher") }?.0)?.publisher.longest();
-        Ok(())
-    });
-    longest
+    // SAFETY: the header's contract.
+    guard_or(0, || Ok(lock(&unsafe { lent(publisher, "publisher") }?.0)?.publisher.longest()))
 }
 
 /// Publishes `length` bytes as one message. Waits while a subscriber that may do so holds it back,
@@ -279,24 +264,20 @@ pub unsafe extern "C" fn doorbell_connection_subscribe(
     lane: u32,
     subscriber: *mut *mut doorbell_subscriber,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) =
-            unsafe { (lent(connection, "connection")?, Out::new(subscriber, "subscriber")?) };
-        let connection = connection.connection();
-        out.put_handle(doorbell_subscriber::of(Subscriber::join(connection, lane)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(subscriber, "subscriber", || {
+            let connection = lent(connection, "connection")?.connection();
+            Ok(doorbell_subscriber::of(Subscriber::join(connection, lane)?))
+        })
+    }
 }
 
 /// Ends the subscription.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_subscriber_free(subscriber: *mut doorbell_subscriber) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(subscriber) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(subscriber) };
 }
 
 /// Copies the next message to `to`, where `size` bytes are. Waits while there is none, until
@@ -348,12 +329,8 @@ pub unsafe extern "C" fn doorbell_subscriber_fd(
     subscriber: *const doorbell_subscriber,
     fd: *mut i32,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (subscriber, out) = unsafe { (lent(subscriber, "subscriber")?, Out::new(fd, "fd")?) };
-        out.put(lock(&subscriber.0)?.subscriber.fd()?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(fd, "fd", || Ok(lock(&lent(subscriber, "subscriber")?.0)?.subscriber.fd()?)) }
 }
 
 /// Before going back to the event loop: is there something to receive after all? If not, the file
@@ -364,13 +341,11 @@ pub unsafe extern "C" fn doorbell_subscriber_listen(
     subscriber: *const doorbell_subscriber,
     something: *mut bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (subscriber, out) =
-            unsafe { (lent(subscriber, "subscriber")?, Out::new(something, "something")?) };
-        let mut subscribing = lock(&subscriber.0)?;
-        let something = subscribing.subscriber.listen()?;
-        out.put(something || subscribing.kept.is_some());
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(something, "something", || {
+            let mut subscribing = lock(&lent(subscriber, "subscriber")?.0)?;
+            Ok(subscribing.subscriber.listen()? || subscribing.kept.is_some())
+        })
+    }
 }

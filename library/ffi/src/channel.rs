@@ -3,8 +3,9 @@
 
 use crate::bell::at;
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::held::Held;
 use crate::lock::{Locked, lock};
-use crate::pointer::{Out, bytes, free, lent};
+use crate::pointer::{Out, bytes, free, guard_into, guard_new, guard_or, lent};
 use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
 use doorbell::channel::{Message, Receiver, SendError, Sender, Slot};
@@ -13,7 +14,6 @@ use doorbell::select::Selectable;
 use doorbell::wait::Adaptive;
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::sync::Mutex;
 
 /// One of several messages, where it lies.
@@ -36,13 +36,13 @@ pub struct doorbell_receiver(pub(crate) Mutex<Box<dyn Receive>>);
 
 impl doorbell_sender {
     pub(crate) fn of<T: Trust>(sender: Sender<T>) -> Self {
-        Self(Mutex::new(Sending::of(sender)))
+        Self(Mutex::new(Box::new(Sending(Held::of(sender)))))
     }
 }
 
 impl doorbell_receiver {
     pub(crate) fn of<T: Trust>(receiver: Receiver<T>) -> Self {
-        Self(Mutex::new(Receiving::of(receiver)))
+        Self(Mutex::new(Box::new(Receiving { held: Held::of(receiver), holds_batch: false })))
     }
 }
 
@@ -59,7 +59,7 @@ trait Deliver: Send + std::fmt::Debug {
     fn ring(&mut self) -> Result<(), Failure>;
     fn reserve(&mut self, most: usize, deadline: Option<Deadline>) -> Result<Option<*mut u8>, Failure>;
     fn commit(&mut self, length: usize) -> Result<(), Failure>;
-    fn abandon(&mut self);
+    fn abandon(&mut self) -> Result<(), Failure>;
     fn longest(&mut self) -> u64;
     fn fd(&mut self) -> Result<i32, Failure>;
     fn listen(&mut self, length: usize) -> Result<bool, Failure>;
@@ -76,75 +76,39 @@ pub(crate) trait Receive: Send + std::fmt::Debug {
     ) -> Result<bool, Failure>;
     fn wait_for_bytes(&mut self, bytes: u64, deadline: Deadline) -> Result<bool, Failure>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
-    fn release(&mut self);
+    fn release(&mut self) -> Result<(), Failure>;
     fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure>;
     fn fd(&mut self) -> Result<i32, Failure>;
     fn listen(&mut self) -> Result<bool, Failure>;
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
 }
 
-/// A sender and the slot that was reserved in it, which C holds across calls.
-///
-/// Invariant: `sender` came from a box and is freed by the drop.
-/// While `slot` is there, it alone touches the sender.
+/// A sender and the slot that was reserved in it.
 #[derive(Debug)]
-struct Sending<T: Trust> {
-    slot: Option<Slot<'static, T, Adaptive>>,
-    sender: NonNull<Sender<T>>,
-}
+struct Sending<T: Trust>(Held<Sender<T>, Slot<'static, T, Adaptive>>);
 
-/// A receiver and the message that was received from it, which C holds across calls.
-///
-/// Invariant: `receiver` came from a box and is freed by the drop. While `message` is there, it
-/// alone touches the receiver; while a batch is held, nobody does.
+/// A receiver and the message that was received from it. While a batch is held, nobody touches the
+/// receiver.
 #[derive(Debug)]
 struct Receiving<T: Trust> {
-    message: Option<Message<'static, T>>,
+    held: Held<Receiver<T>, Message<'static, T>>,
     /// Are messages of a batch held?
     holds_batch: bool,
-    receiver: NonNull<Receiver<T>>,
 }
-
-// SAFETY: it owns a sender, which may go from thread to thread, and a borrow of it that goes along.
-unsafe impl<T: Trust> Send for Sending<T> {}
-// SAFETY: it owns a receiver, which may go from thread to thread, and
-// a borrow of it that goes along.
-unsafe impl<T: Trust> Send for Receiving<T> {}
-
-const _: () = {
-    const fn from_thread_to_thread<T: Send>() {}
-    from_thread_to_thread::<Sender<doorbell::peer::Untrusted>>();
-    from_thread_to_thread::<Sender<doorbell::peer::Trusted>>();
-    from_thread_to_thread::<Receiver<doorbell::peer::Untrusted>>();
-    from_thread_to_thread::<Receiver<doorbell::peer::Trusted>>();
-};
 
 impl<T: Trust> Sending<T> {
-    fn of(sender: Sender<T>) -> Box<dyn Deliver> {
-        Box::new(Self { slot: None, sender: NonNull::from(Box::leak(Box::new(sender))) })
-    }
-
-    /// The sender, as long as no slot of it is held.
     fn free(&mut self) -> Result<&'static mut Sender<T>, Failure> {
-        if self.slot.is_some() {
-            return Err(Failure::invalid(
+        self.0.free().ok_or_else(|| {
+            Failure::invalid(
                 "a reserved message is still to be committed or abandoned; do that before the next",
-            ));
-        }
-        // SAFETY: there is no slot, so nobody else touches the sender (invariant). 'static stands for
-        // "until the drop of `self`": the result is used up within the call, or becomes the slot,
-        // which the drop takes first. JUSTIFICATION: the borrow lives in C between two calls, where
-        // the compiler cannot follow it.
-        Ok(unsafe { self.sender.as_mut() })
+            )
+        })
     }
 }
 
-impl<T: Trust> Drop for Sending<T> {
-    fn drop(&mut self) {
-        self.slot = None;
-        // SAFETY: it came from a box, and with the slot gone nobody else touches it (invariant).
-        drop(unsafe { Box::from_raw(self.sender.as_ptr()) });
-    }
+/// Why an end whose message C still has is not used.
+pub(crate) fn still_held() -> Failure {
+    Failure::invalid("a message is still held; release it first")
 }
 
 pub(crate) fn unless_full<T>(result: Result<T, SendError>) -> Result<Option<T>, Failure> {
@@ -177,28 +141,32 @@ impl<T: Trust> Deliver for Sending<T> {
         };
         let Some(mut slot) = unless_full(slot)? else { return Ok(None) };
         let at = slot.as_mut_ptr();
-        self.slot = Some(slot);
+        self.0.taken = Some(slot);
         Ok(Some(at))
     }
 
     fn commit(&mut self, length: usize) -> Result<(), Failure> {
-        let slot =
-            self.slot.take().ok_or_else(|| Failure::invalid("no message is reserved; reserve it first"))?;
+        let slot = self
+            .0
+            .taken
+            .take()
+            .ok_or_else(|| Failure::invalid("no message is reserved; reserve it first"))?;
         let size = slot.size();
         if length > size {
-            self.slot = Some(slot);
+            self.0.taken = Some(slot);
             return Err(Failure::invalid(format!("{length} bytes were not reserved, but {size}")));
         }
         Ok(slot.commit_first(length)?)
     }
 
-    fn abandon(&mut self) {
-        self.slot = None;
+    fn abandon(&mut self) -> Result<(), Failure> {
+        self.0.taken = None;
+        Ok(())
     }
 
     fn longest(&mut self) -> u64 {
-        // SAFETY: a shared borrow of what only this value reaches; it reads what never changes.
-        unsafe { self.sender.as_ref() }.longest()
+        // SAFETY: it never changes.
+        unsafe { self.0.constant() }.longest()
     }
 
     fn fd(&mut self) -> Result<i32, Failure> {
@@ -216,43 +184,20 @@ impl<T: Trust> Deliver for Sending<T> {
 }
 
 impl<T: Trust> Receiving<T> {
-    fn of(receiver: Receiver<T>) -> Box<dyn Receive> {
-        Box::new(Self {
-            message: None,
-            holds_batch: false,
-            receiver: NonNull::from(Box::leak(Box::new(receiver))),
-        })
-    }
-
-    /// The receiver, as long as no message of it is held.
     fn free(&mut self) -> Result<&'static mut Receiver<T>, Failure> {
-        if self.message.is_some() || self.holds_batch {
-            return Err(Failure::invalid("a message is still held; release it first"));
+        if self.holds_batch {
+            return Err(still_held());
         }
-        // SAFETY: there is no message, so nobody else touches the receiver (invariant). 'static stands for
-        // "until the drop of `self`": the result is used up within the call, or becomes the
-        // message, which the drop takes first. JUSTIFICATION: the borrow lives in C between two
-        // calls, where the compiler cannot follow it.
-        Ok(unsafe { self.receiver.as_mut() })
-    }
-}
-
-impl<T: Trust> Drop for Receiving<T> {
-    fn drop(&mut self) {
-        if let Some(message) = self.message.take() {
-            message.release();
-        }
-        // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
-        drop(unsafe { Box::from_raw(self.receiver.as_ptr()) });
+        self.held.free().ok_or_else(still_held)
     }
 }
 
 impl<T: Trust> Receive for Receiving<T> {
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<(*const u8, usize)>, Failure> {
-        if self.message.is_none() {
-            self.message = self.free()?.recv_deadline(deadline)?;
+        if self.held.taken.is_none() {
+            self.held.taken = self.free()?.recv_deadline(deadline)?;
         }
-        Ok(self.message.as_ref().map(|message| (message.as_ptr(), message.len())))
+        Ok(self.held.taken.as_ref().map(|message| (message.as_ptr(), message.len())))
     }
 
     fn receive_batch(
@@ -274,14 +219,15 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 
     fn copy(&mut self, to: &mut [u8]) -> usize {
-        self.message.as_ref().map_or(0, |message| message.copy_to(to))
+        self.held.taken.as_ref().map_or(0, |message| message.copy_to(to))
     }
 
-    fn release(&mut self) {
+    fn release(&mut self) -> Result<(), Failure> {
         self.holds_batch = false;
-        if let Some(message) = self.message.take() {
+        if let Some(message) = self.held.taken.take() {
             message.release();
         }
+        Ok(())
     }
 
     fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
@@ -293,7 +239,7 @@ impl<T: Trust> Receive for Receiving<T> {
     }
 
     fn listen(&mut self) -> Result<bool, Failure> {
-        Ok(self.message.is_some() || self.holds_batch || self.free()?.listen()?)
+        Ok(self.held.taken.is_some() || self.holds_batch || self.free()?.listen()?)
     }
 
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
@@ -316,13 +262,12 @@ pub unsafe extern "C" fn doorbell_connection_sender(
     lane: u32,
     sender: *mut *mut doorbell_sender,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(sender, "sender")?) };
-        let sending = Sending::of(Sender::attach(connection.connection(), lane)?);
-        out.put_handle(doorbell_sender(Mutex::new(sending)));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(sender, "sender", || {
+            Ok(doorbell_sender::of(Sender::attach(lent(connection, "connection")?.connection(), lane)?))
+        })
+    }
 }
 
 /// Takes the sending end of lane number `lane` of a segment whose other users are all trusted:
@@ -333,34 +278,26 @@ pub unsafe extern "C" fn doorbell_segment_sender(
     lane: u32,
     sender: *mut *mut doorbell_sender,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(sender, "sender")?) };
-        out.put_handle(doorbell_sender(Mutex::new(Sending::of(Sender::at(segment.segment(), lane)?))));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(sender, "sender", || {
+            Ok(doorbell_sender::of(Sender::at(lent(segment, "segment")?.segment(), lane)?))
+        })
+    }
 }
 
 /// Leaves the lane. The receiver gets all that was sent, and is then told.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_free(sender: *mut doorbell_sender) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(sender) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(sender) };
 }
 
 /// The longest message the lane takes; 0 for NULL or while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_longest(sender: *const doorbell_sender) -> u64 {
-    let mut longest = 0;
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        longest = lock(&unsafe { lent(sender, "sender") }?.0)?.longest();
-        Ok(())
-    });
-    longest
+    // SAFETY: the header's contract.
+    guard_or(0, || Ok(lock(&unsafe { lent(sender, "sender") }?.0)?.longest()))
 }
 
 /// Sends `length` bytes as one message. Waits while there is no room, until `deadline`: then
@@ -401,10 +338,8 @@ pub unsafe extern "C" fn doorbell_sender_push(
 /// Wakes the receiver for what was pushed, if it sleeps.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_ring(sender: *const doorbell_sender) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(sender, "sender") }?.0)?.ring()
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(sender, "sender") }?.0)?.ring())
 }
 
 /// Makes room for a message of up to `most` bytes and says where; write it there and call
@@ -431,20 +366,15 @@ pub unsafe extern "C" fn doorbell_sender_commit(
     sender: *const doorbell_sender,
     length: usize,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(sender, "sender") }?.0)?.commit(length)
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(sender, "sender") }?.0)?.commit(length))
 }
 
 /// Gives the reserved room back; the receiver sees nothing of it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_abandon(sender: *const doorbell_sender) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(sender, "sender") }?.0)?.abandon();
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(sender, "sender") }?.0)?.abandon())
 }
 
 /// A file for poll(), epoll and event loops. It is readable when there is room, or the receiver has
@@ -452,12 +382,8 @@ pub unsafe extern "C" fn doorbell_sender_abandon(sender: *const doorbell_sender)
 /// read, write or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_sender_fd(sender: *const doorbell_sender, fd: *mut i32) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (sender, out) = unsafe { (lent(sender, "sender")?, Out::new(fd, "fd")?) };
-        out.put(lock(&sender.0)?.fd()?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(fd, "fd", || lock(&lent(sender, "sender")?.0)?.fd()) }
 }
 
 /// Before going back to the event loop: is there room for a message of
@@ -469,12 +395,8 @@ pub unsafe extern "C" fn doorbell_sender_listen(
     length: usize,
     something: *mut bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (sender, out) = unsafe { (lent(sender, "sender")?, Out::new(something, "something")?) };
-        out.put(lock(&sender.0)?.listen(length)?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(something, "something", || lock(&lent(sender, "sender")?.0)?.listen(length)) }
 }
 
 /// As doorbell_bell_set_interruptible(), for waits for room.
@@ -483,10 +405,8 @@ pub unsafe extern "C" fn doorbell_sender_set_interruptible(
     sender: *const doorbell_sender,
     interruptible: bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(sender, "sender") }?.0)?.set_interruptible(interruptible)
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(sender, "sender") }?.0)?.set_interruptible(interruptible))
 }
 
 /// Takes the receiving end of lane number `lane` of the segment shared with the peer, who need not
@@ -497,13 +417,12 @@ pub unsafe extern "C" fn doorbell_connection_receiver(
     lane: u32,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(receiver, "receiver")?) };
-        let receiving = Receiving::of(Receiver::attach(connection.connection(), lane)?);
-        out.put_handle(doorbell_receiver(Mutex::new(receiving)));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(receiver, "receiver", || {
+            Ok(doorbell_receiver::of(Receiver::attach(lent(connection, "connection")?.connection(), lane)?))
+        })
+    }
 }
 
 /// Takes the receiving end of lane number `lane` of a segment whose other users are all trusted:
@@ -514,22 +433,19 @@ pub unsafe extern "C" fn doorbell_segment_receiver(
     lane: u32,
     receiver: *mut *mut doorbell_receiver,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(receiver, "receiver")?) };
-        out.put_handle(doorbell_receiver(Mutex::new(Receiving::of(Receiver::at(segment.segment(), lane)?))));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(receiver, "receiver", || {
+            Ok(doorbell_receiver::of(Receiver::at(lent(segment, "segment")?.segment(), lane)?))
+        })
+    }
 }
 
 /// Leaves the lane. What was not received stays for the next receiver.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_free(receiver: *mut doorbell_receiver) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(receiver) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(receiver) };
 }
 
 /// Receives the next message where it lies: `message` and `length` say where, until
@@ -600,11 +516,8 @@ pub unsafe extern "C" fn doorbell_receiver_recv_batch(
 /// that the sender can write there again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_receiver_release(receiver: *const doorbell_receiver) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(receiver, "receiver") }?.0)?.release();
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(receiver, "receiver") }?.0)?.release())
 }
 
 /// Copies the next message to `to`, where `size` bytes are, and lets go of it. Waits as
@@ -631,7 +544,7 @@ pub unsafe extern "C" fn doorbell_receiver_copy(
         out.put(length);
         // SAFETY: the header's contract.
         unsafe { copy(to, size, length, |to| receiver.copy(to)) }?;
-        receiver.release();
+        receiver.release()?;
         Ok(came(Some(()), |()| {}))
     })
 }
@@ -668,12 +581,8 @@ pub unsafe extern "C" fn doorbell_receiver_fd(
     receiver: *const doorbell_receiver,
     fd: *mut i32,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(fd, "fd")?) };
-        out.put(lock(&receiver.0)?.fd()?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(fd, "fd", || lock(&lent(receiver, "receiver")?.0)?.fd()) }
 }
 
 /// Before going back to the event loop: is there something to receive after all? If not, the file
@@ -683,12 +592,8 @@ pub unsafe extern "C" fn doorbell_receiver_listen(
     receiver: *const doorbell_receiver,
     something: *mut bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (receiver, out) = unsafe { (lent(receiver, "receiver")?, Out::new(something, "something")?) };
-        out.put(lock(&receiver.0)?.listen()?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(something, "something", || lock(&lent(receiver, "receiver")?.0)?.listen()) }
 }
 
 /// Waits until at least `bytes` bytes of records are there (a message's length, rounded up to
@@ -717,8 +622,6 @@ pub unsafe extern "C" fn doorbell_receiver_set_interruptible(
     receiver: *const doorbell_receiver,
     interruptible: bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(receiver, "receiver") }?.0)?.set_interruptible(interruptible)
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(receiver, "receiver") }?.0)?.set_interruptible(interruptible))
 }

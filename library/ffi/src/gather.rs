@@ -2,19 +2,19 @@
 //! Many senders, one receiver.
 
 use crate::bell::at;
-use crate::channel::copy;
+use crate::channel::{copy, still_held};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::held::Held;
 use crate::lock::{Locked, lock};
-use crate::pointer::{Out, free, lent};
+use crate::pointer::{Out, free, guard_into, guard_new, lent};
 use crate::rendezvous::{doorbell_connection, doorbell_segment};
 use doorbell::Deadline;
-use doorbell::channel::{AttachError, Gather, GatherError, Message};
+use doorbell::channel::{Gather, GatherError, Message};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::rendezvous::{Connection, Segment};
 use doorbell::select::Selectable;
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::sync::Mutex;
 
 /// The receiving ends of many lanes. Lanes are asked in turn; messages of one sender come in order.
@@ -35,86 +35,47 @@ type Place = (usize, *const u8, usize);
 
 /// What C does with a gather, whomever it trusts.
 pub(crate) trait Collect: Send + std::fmt::Debug {
-    fn add_connection(&mut self, connection: &Connection, lane: u32) -> Result<usize, Failure>;
-    fn add_segment(&mut self, segment: &Segment, lane: u32) -> Result<usize, Failure>;
+    fn add(&mut self, memory: Memory<'_>, lane: u32) -> Result<usize, Failure>;
     fn remove(&mut self, number: usize) -> Result<bool, Failure>;
     fn is_empty(&self) -> bool;
     fn is_interruptible(&self) -> bool;
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)>;
     fn copy(&mut self, to: &mut [u8]) -> usize;
-    fn release(&mut self);
+    fn release(&mut self) -> Result<(), Failure>;
     fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure>;
     fn fds(&mut self) -> Result<Vec<i32>, Failure>;
     fn listen(&mut self) -> Result<bool, Failure>;
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure>;
 }
 
-/// A gather and the message that was received from it, which C holds across calls.
-///
-/// Invariant: `gather` came from a box and is freed by the drop.
-/// While `message` is there, it alone touches the gather.
+/// A gather and the message that was received from it.
 #[derive(Debug)]
 struct Gathering<T: Trust> {
-    message: Option<(usize, Message<'static, T>)>,
-    gather: NonNull<Gather<T>>,
+    held: Held<Gather<T>, (usize, Message<'static, T>)>,
     lanes: usize,
     interruptible: bool,
 }
 
-// SAFETY: it owns a gather, which may go from thread to thread, and a borrow of it that goes along.
-unsafe impl<T: Trust> Send for Gathering<T> {}
-
-const _: () = {
-    const fn from_thread_to_thread<T: Send>() {}
-    from_thread_to_thread::<Gather<Untrusted>>();
-    from_thread_to_thread::<Gather<Trusted>>();
-};
-
 impl<T: Trust> Gathering<T> {
     fn new(interruptible: bool) -> Self {
-        let gather = NonNull::from(Box::leak(Box::default()));
-        Self { message: None, gather, lanes: 0, interruptible }
+        Self { held: Held::of(Gather::default()), lanes: 0, interruptible }
     }
 
-    /// The gather, as long as no message of it is held.
     fn free(&mut self) -> Result<&'static mut Gather<T>, Failure> {
-        if self.message.is_some() {
-            return Err(Failure::invalid("a message is still held; release it first"));
-        }
-        // SAFETY: there is no message, so nobody else touches the gather (invariant). 'static stands for
-        // "until the drop of `self`": the result is used up within the call, or becomes the
-        // message, which the drop takes first. JUSTIFICATION: the borrow lives in C between two
-        // calls, where the compiler cannot follow it.
-        Ok(unsafe { self.gather.as_mut() })
-    }
-
-    fn added(&mut self, number: Result<usize, AttachError>) -> Result<usize, Failure> {
-        let number = number?;
-        self.lanes += 1;
-        let interruptible = self.interruptible;
-        self.free()?.set_interruptible(interruptible);
-        Ok(number)
+        self.held.free().ok_or_else(still_held)
     }
 }
 
-impl<T: Trust> Drop for Gathering<T> {
-    fn drop(&mut self) {
-        if let Some((_, message)) = self.message.take() {
-            message.release();
-        }
-        // SAFETY: it came from a box, and with the message gone nobody else touches it (invariant).
-        drop(unsafe { Box::from_raw(self.gather.as_ptr()) });
-    }
+/// Where a lane lies.
+#[derive(Clone, Copy)]
+pub(crate) enum Memory<'a> {
+    Connection(&'a Connection),
+    Segment(&'a Segment),
 }
 
 /// Which lanes a gather takes.
 trait Kind: Trust + Sized {
-    fn add_connection(
-        gathering: &mut Gathering<Self>,
-        connection: &Connection,
-        lane: u32,
-    ) -> Result<usize, Failure>;
-    fn add_segment(gathering: &mut Gathering<Self>, segment: &Segment, lane: u32) -> Result<usize, Failure>;
+    fn add(gather: &mut Gather<Self>, memory: Memory<'_>, lane: u32) -> Result<usize, Failure>;
 }
 
 fn mixed() -> Failure {
@@ -125,36 +86,26 @@ fn mixed() -> Failure {
 }
 
 impl Kind for Untrusted {
-    fn add_connection(
-        gathering: &mut Gathering<Self>,
-        connection: &Connection,
-        lane: u32,
-    ) -> Result<usize, Failure> {
-        let number = gathering.free()?.add(connection, lane);
-        gathering.added(number)
-    }
-    fn add_segment(_: &mut Gathering<Self>, _: &Segment, _: u32) -> Result<usize, Failure> {
-        Err(mixed())
+    fn add(gather: &mut Gather<Self>, memory: Memory<'_>, lane: u32) -> Result<usize, Failure> {
+        let Memory::Connection(connection) = memory else { return Err(mixed()) };
+        Ok(gather.add(connection, lane)?)
     }
 }
 
 impl Kind for Trusted {
-    fn add_connection(_: &mut Gathering<Self>, _: &Connection, _: u32) -> Result<usize, Failure> {
-        Err(mixed())
-    }
-    fn add_segment(gathering: &mut Gathering<Self>, segment: &Segment, lane: u32) -> Result<usize, Failure> {
-        let number = gathering.free()?.add_at(segment, lane);
-        gathering.added(number)
+    fn add(gather: &mut Gather<Self>, memory: Memory<'_>, lane: u32) -> Result<usize, Failure> {
+        let Memory::Segment(segment) = memory else { return Err(mixed()) };
+        Ok(gather.add_at(segment, lane)?)
     }
 }
 
 impl<T: Kind> Collect for Gathering<T> {
-    fn add_connection(&mut self, connection: &Connection, lane: u32) -> Result<usize, Failure> {
-        T::add_connection(self, connection, lane)
-    }
-
-    fn add_segment(&mut self, segment: &Segment, lane: u32) -> Result<usize, Failure> {
-        T::add_segment(self, segment, lane)
+    fn add(&mut self, memory: Memory<'_>, lane: u32) -> Result<usize, Failure> {
+        let gather = self.free()?;
+        let number = T::add(gather, memory, lane)?;
+        self.lanes += 1;
+        gather.set_interruptible(self.interruptible);
+        Ok(number)
     }
 
     fn remove(&mut self, number: usize) -> Result<bool, Failure> {
@@ -172,24 +123,25 @@ impl<T: Kind> Collect for Gathering<T> {
     }
 
     fn receive(&mut self, deadline: Option<Deadline>) -> Result<Option<Place>, (usize, Failure)> {
-        if self.message.is_none() {
+        if self.held.taken.is_none() {
             let gather = self.free().map_err(|failure| (NO_LANE, failure))?;
-            self.message = gather.recv_deadline(deadline).map_err(|error| {
+            self.held.taken = gather.recv_deadline(deadline).map_err(|error| {
                 let GatherError { lane, error } = error;
                 (lane.unwrap_or(NO_LANE), error.into())
             })?;
         }
-        Ok(self.message.as_ref().map(|(lane, message)| (*lane, message.as_ptr(), message.len())))
+        Ok(self.held.taken.as_ref().map(|(lane, message)| (*lane, message.as_ptr(), message.len())))
     }
 
     fn copy(&mut self, to: &mut [u8]) -> usize {
-        self.message.as_ref().map_or(0, |(_, message)| message.copy_to(to))
+        self.held.taken.as_ref().map_or(0, |(_, message)| message.copy_to(to))
     }
 
-    fn release(&mut self) {
-        if let Some((_, message)) = self.message.take() {
+    fn release(&mut self) -> Result<(), Failure> {
+        if let Some((_, message)) = self.held.taken.take() {
             message.release();
         }
+        Ok(())
     }
 
     fn selectable(&mut self) -> Result<&mut dyn Selectable, Failure> {
@@ -201,7 +153,7 @@ impl<T: Kind> Collect for Gathering<T> {
     }
 
     fn listen(&mut self) -> Result<bool, Failure> {
-        Ok(self.message.is_some() || self.free()?.listen()?)
+        Ok(self.held.taken.is_some() || self.free()?.listen()?)
     }
 
     fn set_interruptible(&mut self, interruptible: bool) -> Result<(), Failure> {
@@ -221,12 +173,12 @@ impl Locked for Box<dyn Collect> {
 /// lanes of segments, but not both at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_new(gather: *mut *mut doorbell_gather) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(gather, "gather") }?;
-        out.put_handle(doorbell_gather(Mutex::new(Box::new(Gathering::<Untrusted>::new(false)))));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(gather, "gather", || {
+            Ok(doorbell_gather(Mutex::new(Box::new(Gathering::<Untrusted>::new(false)))))
+        })
+    }
 }
 
 /// Adds lane number `lane` of the segment shared with the peer, who need not be trusted if the
@@ -239,15 +191,13 @@ pub unsafe extern "C" fn doorbell_gather_add(
     lane: u32,
     number: *mut usize,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (gather, connection, out) = unsafe {
-            (lent(gather, "gather")?, lent(connection, "connection")?, Out::new(number, "number")?)
-        };
-        let connection = connection.connection();
-        out.put(add::<Untrusted>(gather, |lanes| lanes.add_connection(connection, lane))?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(number, "number", || {
+            let connection = lent(connection, "connection")?.connection();
+            add::<Untrusted>(lent(gather, "gather")?, Memory::Connection(connection), lane)
+        })
+    }
 }
 
 /// As doorbell_gather_add(), of a segment whose other users are all trusted: threads of this
@@ -259,28 +209,25 @@ pub unsafe extern "C" fn doorbell_gather_add_segment(
     lane: u32,
     number: *mut usize,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (gather, segment, out) =
-            unsafe { (lent(gather, "gather")?, lent(segment, "segment")?, Out::new(number, "number")?) };
-        out.put(add::<Trusted>(gather, |lanes| lanes.add_segment(segment.segment(), lane))?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(number, "number", || {
+            let segment = lent(segment, "segment")?.segment();
+            add::<Trusted>(lent(gather, "gather")?, Memory::Segment(segment), lane)
+        })
+    }
 }
 
 /// Without lanes a gather has nobody to trust or not to trust: the first that is added decides.
-fn add<T: Kind>(
-    gather: &doorbell_gather,
-    lane: impl FnOnce(&mut dyn Collect) -> Result<usize, Failure>,
-) -> Result<usize, Failure> {
+fn add<T: Kind>(gather: &doorbell_gather, memory: Memory<'_>, lane: u32) -> Result<usize, Failure> {
     let mut gather = lock(&gather.0)?;
     if gather.is_empty() {
         let mut fresh = Gathering::<T>::new(gather.is_interruptible());
-        let number = lane(&mut fresh)?;
+        let number = fresh.add(memory, lane)?;
         *gather = Box::new(fresh);
         return Ok(number);
     }
-    lane(&mut **gather)
+    gather.add(memory, lane)
 }
 
 /// Leaves the lane that has this number here, which may be given to the next that is added.
@@ -291,22 +238,15 @@ pub unsafe extern "C" fn doorbell_gather_remove(
     number: usize,
     removed: *mut bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(removed, "removed")?) };
-        out.put(lock(&gather.0)?.remove(number)?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(removed, "removed", || lock(&lent(gather, "gather")?.0)?.remove(number)) }
 }
 
 /// Leaves all lanes. What was not received stays for the next receivers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_free(gather: *mut doorbell_gather) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(gather) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(gather) };
 }
 
 /// Receives the next message of any lane where it lies, as doorbell_receiver_recv() does; `lane`
@@ -379,7 +319,7 @@ pub unsafe extern "C" fn doorbell_gather_copy(
         out.put(length);
         // SAFETY: the header's contract.
         unsafe { copy(to, size, length, |to| gather.copy(to)) }?;
-        gather.release();
+        gather.release()?;
         Ok(came(Some(()), |()| {}))
     })
 }
@@ -387,11 +327,8 @@ pub unsafe extern "C" fn doorbell_gather_copy(
 /// Lets go of the message that was received, so that its sender can write there again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_gather_release(gather: *const doorbell_gather) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(gather, "gather") }?.0)?.release();
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(gather, "gather") }?.0)?.release())
 }
 
 /// The files of which one is readable when there is something to receive,
@@ -428,12 +365,8 @@ pub unsafe extern "C" fn doorbell_gather_listen(
     gather: *const doorbell_gather,
     something: *mut bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (gather, out) = unsafe { (lent(gather, "gather")?, Out::new(something, "something")?) };
-        out.put(lock(&gather.0)?.listen()?);
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_into(something, "something", || lock(&lent(gather, "gather")?.0)?.listen()) }
 }
 
 /// As doorbell_bell_set_interruptible(), for waits for messages.
@@ -442,8 +375,6 @@ pub unsafe extern "C" fn doorbell_gather_set_interruptible(
     gather: *const doorbell_gather,
     interruptible: bool,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        lock(&unsafe { lent(gather, "gather") }?.0)?.set_interruptible(interruptible)
-    })
+    // SAFETY: the header's contract.
+    guard_all(|| lock(&unsafe { lent(gather, "gather") }?.0)?.set_interruptible(interruptible))
 }

@@ -15,6 +15,7 @@ pub mod broadcast;
 pub mod channel;
 pub mod error;
 pub mod gather;
+mod held;
 mod lock;
 pub mod options;
 mod pointer;

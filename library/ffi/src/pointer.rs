@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pointers from C: told apart from NULL before they are used.
 
-use crate::error::Failure;
+use crate::error::{Failure, doorbell_status, guard_all};
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -47,6 +47,46 @@ impl<T> Out<*mut T> {
     }
 }
 
+/// Runs a call whose result goes to `place`, which the caller names `what`.
+///
+/// # Safety
+/// As [`Out::new`].
+pub(crate) unsafe fn guard_into<T>(
+    place: *mut T,
+    what: &'static str,
+    call: impl FnOnce() -> Result<T, Failure>,
+) -> doorbell_status {
+    guard_all(|| {
+        // SAFETY: by contract.
+        let out = unsafe { Out::new(place, what) }?;
+        out.put(call()?);
+        Ok(())
+    })
+}
+
+/// As [`guard_into`], for a call whose result becomes a handle.
+///
+/// # Safety
+/// As [`Out::new`].
+pub(crate) unsafe fn guard_new<T>(
+    place: *mut *mut T,
+    what: &'static str,
+    call: impl FnOnce() -> Result<T, Failure>,
+) -> doorbell_status {
+    // SAFETY: by contract.
+    unsafe { guard_into(place, what, || Ok(Box::into_raw(Box::new(call()?)))) }
+}
+
+/// What a call results in, or `otherwise` if it fails.
+pub(crate) fn guard_or<T>(otherwise: T, call: impl FnOnce() -> Result<T, Failure>) -> T {
+    let mut result = otherwise;
+    guard_all(|| {
+        result = call()?;
+        Ok(())
+    });
+    result
+}
+
 /// Writes a result that the caller may not want.
 ///
 /// # Safety
@@ -63,10 +103,13 @@ pub(crate) unsafe fn put_if_wanted<T>(place: *mut T, value: T) {
 /// # Safety
 /// NULL or made by [`Out::put_handle`] and not freed yet: the header's contract.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
-    if !handle.is_null() {
-        // SAFETY: by contract.
-        drop(unsafe { Box::from_raw(handle) });
-    }
+    guard_all(|| {
+        if !handle.is_null() {
+            // SAFETY: by contract.
+            drop(unsafe { Box::from_raw(handle) });
+        }
+        Ok(())
+    });
 }
 
 /// # Safety

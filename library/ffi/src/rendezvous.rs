@@ -4,7 +4,7 @@
 use crate::bell::{at, doorbell_bell};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::options::{doorbell_join_options, join_options};
-use crate::pointer::{Out, bytes, free, lent, path};
+use crate::pointer::{Out, bytes, free, guard_into, guard_new, guard_or, lent, path};
 use crate::users::{doorbell_users, users};
 use doorbell::channel::Lanes;
 use doorbell::rendezvous::{Connection, MemoryOptions, Offer, Segment, inherited, socket};
@@ -152,23 +152,20 @@ pub unsafe extern "C" fn doorbell_segment_new(
     offer: *const doorbell_offer,
     segment: *mut *mut doorbell_segment,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (offer, out) = unsafe { (offer.as_ref(), Out::new(segment, "segment")?) };
-        let offer = offer.unwrap_or(&doorbell_offer::DEFAULT).read()?;
-        out.put_handle(doorbell_segment(Arc::new(Segment::new(&offer)?)));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(segment, "segment", || {
+            let offer = offer.as_ref().unwrap_or(&doorbell_offer::DEFAULT).read()?;
+            Ok(doorbell_segment(Arc::new(Segment::new(&offer)?)))
+        })
+    }
 }
 
 /// Frees a handle of a segment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_segment_free(segment: *mut doorbell_segment) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(segment) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(segment) };
 }
 
 /// Makes a handle of bell number `index`, which waits by `way`. It has heard all rings so far: make
@@ -180,20 +177,16 @@ pub unsafe extern "C" fn doorbell_segment_bell(
     way: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(bell, "bell")?) };
-        put_bell(&segment.0, index, way, out)
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_new(bell, "bell", || bell_of(&lent(segment, "segment")?.0, index, way)) }
 }
 
-fn put_bell(segment: &Segment, index: u32, way: u32, out: Out<*mut doorbell_bell>) -> Result<(), Failure> {
+fn bell_of(segment: &Segment, index: u32, way: u32) -> Result<doorbell_bell, Failure> {
     let bells = segment.mapping().plan().bells;
     let state = segment.state(index).ok_or_else(|| {
         Failure::invalid(format!("there is no bell {index}: the segment has {bells}, from 0 on"))
     })?;
-    out.put_handle(doorbell_bell::at(state, way)?);
-    Ok(())
+    doorbell_bell::at(state, way)
 }
 
 /// Which wishes about memory could not be granted, and why: one line each, cut to `size` bytes with
@@ -286,12 +279,8 @@ pub unsafe extern "C" fn doorbell_host_bind(
     path: *const c_char,
     host: *mut *mut doorbell_host,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(host, "host")?) };
-        out.put_handle(doorbell_host(socket::Host::bind(path)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_new(host, "host", || Ok(doorbell_host(socket::Host::bind(self::path(path)?)?))) }
 }
 
 /// As doorbell_host_bind(), for processes of `users`; the socket file gets the rights `mode`, or
@@ -303,23 +292,21 @@ pub unsafe extern "C" fn doorbell_host_bind_for(
     mode: i32,
     host: *mut *mut doorbell_host,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, users, out) = unsafe { (self::path(path)?, self::users(users)?, Out::new(host, "host")?) };
-        let mode = u32::try_from(mode).unwrap_or_else(|_| users.mode());
-        out.put_handle(doorbell_host(socket::Host::bind_for(path, users, mode)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(host, "host", || {
+            let users = self::users(users)?;
+            let mode = u32::try_from(mode).unwrap_or_else(|_| users.mode());
+            Ok(doorbell_host(socket::Host::bind_for(self::path(path)?, users, mode)?))
+        })
+    }
 }
 
 /// Stops listening and removes the path. Connections go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_host_free(host: *mut doorbell_host) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(host) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(host) };
 }
 
 /// The listening socket, readable when a process wants to meet; -1
@@ -340,13 +327,13 @@ pub unsafe extern "C" fn doorbell_host_accept(
     segment: *const doorbell_segment,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (host, segment, out) =
-            unsafe { (lent(host, "host")?, lent(segment, "segment")?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(host.0.accept(&segment.0)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || {
+            let (host, segment) = (lent(host, "host")?, lent(segment, "segment")?);
+            Ok(doorbell_connection(host.0.accept(&segment.0)?))
+        })
+    }
 }
 
 /// As doorbell_host_accept(), but waits no longer than until `deadline`: DOORBELL_TIMED_OUT if
@@ -374,12 +361,10 @@ pub unsafe extern "C" fn doorbell_join(
     path: *const c_char,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, out) = unsafe { (self::path(path)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(socket::join(path)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || Ok(doorbell_connection(socket::join(self::path(path)?)?)))
+    }
 }
 
 /// As doorbell_join(), as `options` say; NULL says nothing.
@@ -389,13 +374,12 @@ pub unsafe extern "C" fn doorbell_join_with(
     options: *const doorbell_join_options,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (path, join, out) =
-            unsafe { (self::path(path)?, join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(join.at(path)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || {
+            Ok(doorbell_connection(join_options(options)?.at(self::path(path)?)?))
+        })
+    }
 }
 
 /// The host's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from the
@@ -406,13 +390,13 @@ pub unsafe extern "C" fn doorbell_host_over(
     segment: *const doorbell_segment,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        let socket = owned(fd)?;
-        // SAFETY: the header's contract.
-        let (segment, out) = unsafe { (lent(segment, "segment")?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(socket::host_over(socket, &segment.0)?));
-        Ok(())
-    })
+    let socket = owned(fd);
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || {
+            Ok(doorbell_connection(socket::host_over(socket?, &lent(segment, "segment")?.0)?))
+        })
+    }
 }
 
 /// The joiner's part over a connected SOCK_SEQPACKET socket, which belongs to the connection from
@@ -422,13 +406,9 @@ pub unsafe extern "C" fn doorbell_join_over(
     fd: i32,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        let socket = owned(fd)?;
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(socket::join_over(socket)?));
-        Ok(())
-    })
+    let socket = owned(fd);
+    // SAFETY: the header's contract.
+    unsafe { guard_new(connection, "connection", || Ok(doorbell_connection(socket::join_over(socket?)?))) }
 }
 
 /// As doorbell_join_over(), as `options` say; NULL says nothing.
@@ -438,13 +418,11 @@ pub unsafe extern "C" fn doorbell_join_over_with(
     options: *const doorbell_join_options,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        let socket = owned(fd)?;
-        // SAFETY: the header's contract.
-        let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(join.over(socket)?));
-        Ok(())
-    })
+    let socket = owned(fd);
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || Ok(doorbell_connection(join_options(options)?.over(socket?)?)))
+    }
 }
 
 fn owned(fd: i32) -> Result<OwnedFd, Failure> {
@@ -460,12 +438,8 @@ fn owned(fd: i32) -> Result<OwnedFd, Failure> {
 /// execute its program, and call doorbell_pending_meet() in the parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_new(pending: *mut *mut doorbell_pending) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(pending, "pending") }?;
-        out.put_handle(doorbell_pending(Mutex::new(Some(inherited::prepare()?))));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_new(pending, "pending", || Ok(doorbell_pending(Mutex::new(Some(inherited::prepare()?))))) }
 }
 
 /// In the forked child, before its program is executed: leaves the child's end open and names it in
@@ -491,16 +465,10 @@ pub unsafe extern "C" fn doorbell_pending_in_child(pending: *const doorbell_pend
 /// -1 for NULL or after the rendezvous.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_fd(pending: *const doorbell_pending) -> i32 {
-    let mut fd = -1;
-    guard_all(|| {
+    guard_or(-1, || {
         // SAFETY: the header's contract.
-        let pending = unsafe { lent(pending, "pending") }?;
-        pending.with(|pending| {
-            fd = pending.childs_end().as_raw_fd();
-            Ok(())
-        })
-    });
-    fd
+        unsafe { lent(pending, "pending") }?.with(|pending| Ok(pending.childs_end().as_raw_fd()))
+    })
 }
 
 /// What DOORBELL_FD must be in the environment of a child in which the
@@ -544,25 +512,21 @@ pub unsafe extern "C" fn doorbell_pending_meet(
     child: u32,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (pending, segment, out) = unsafe {
-            (lent(pending, "pending")?, lent(segment, "segment")?, Out::new(connection, "connection")?)
-        };
-        let pending = pending.lock().take().ok_or_else(met_already)?;
-        out.put_handle(doorbell_connection(pending.meet(&segment.0, child)?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || {
+            let (pending, segment) = (lent(pending, "pending")?, lent(segment, "segment")?);
+            let pending = pending.lock().take().ok_or_else(met_already)?;
+            Ok(doorbell_connection(pending.meet(&segment.0, child)?))
+        })
+    }
 }
 
 /// Frees a handle of a rendezvous with a child. The connection goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_pending_free(pending: *mut doorbell_pending) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(pending) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(pending) };
 }
 
 impl doorbell_pending {
@@ -570,7 +534,7 @@ impl doorbell_pending {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn with(&self, run: impl FnOnce(&inherited::Pending) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn with<T>(&self, run: impl FnOnce(&inherited::Pending) -> Result<T, Failure>) -> Result<T, Failure> {
         run(self.lock().as_ref().ok_or_else(met_already)?)
     }
 }
@@ -583,12 +547,8 @@ fn met_already() -> Failure {
 /// DOORBELL_TOO_LARGE if it offers more than 1 GiB of memory; doorbell_inherit_with() takes more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connection) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(connection, "connection") }?;
-        out.put_handle(doorbell_connection(inherited::join()?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_new(connection, "connection", || Ok(doorbell_connection(inherited::join()?))) }
 }
 
 /// As doorbell_inherit(), as `options` say; NULL says nothing.
@@ -597,12 +557,10 @@ pub unsafe extern "C" fn doorbell_inherit_with(
     options: *const doorbell_join_options,
     connection: *mut *mut doorbell_connection,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (join, out) = unsafe { (join_options(options)?, Out::new(connection, "connection")?) };
-        out.put_handle(doorbell_connection(join.inherited()?));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(connection, "connection", || Ok(doorbell_connection(join_options(options)?.inherited()?)))
+    }
 }
 
 /// Hangs up, unless ends of lanes that were taken over it are still held, or bells of a segment
@@ -611,11 +569,8 @@ pub unsafe extern "C" fn doorbell_inherit_with(
 /// waiter slot any more (DOORBELL_HUNG_UP).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connection_free(connection: *mut doorbell_connection) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(connection) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(connection) };
 }
 
 /// Makes a handle of the connection's segment.
@@ -624,12 +579,12 @@ pub unsafe extern "C" fn doorbell_connection_segment(
     connection: *const doorbell_connection,
     segment: *mut *mut doorbell_segment,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(segment, "segment")?) };
-        out.put_handle(doorbell_segment(Arc::clone(connection.0.segment())));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(segment, "segment", || {
+            Ok(doorbell_segment(Arc::clone(lent(connection, "connection")?.0.segment())))
+        })
+    }
 }
 
 /// As doorbell_segment_bell(), on the connection's segment.
@@ -640,11 +595,8 @@ pub unsafe extern "C" fn doorbell_connection_bell(
     way: u32,
     bell: *mut *mut doorbell_bell,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(bell, "bell")?) };
-        put_bell(connection.0.segment(), index, way, out)
-    })
+    // SAFETY: the header's contract.
+    unsafe { guard_new(bell, "bell", || bell_of(lent(connection, "connection")?.0.segment(), index, way)) }
 }
 
 /// Says who is at the other end.
@@ -653,17 +605,17 @@ pub unsafe extern "C" fn doorbell_connection_peer(
     connection: *const doorbell_connection,
     peer: *mut doorbell_peer,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (connection, out) = unsafe { (lent(connection, "connection")?, Out::new(peer, "peer")?) };
-        let peer = connection.0.peer();
-        out.put(doorbell_peer {
-            number: peer.id().number,
-            process: peer.id().pid,
-            user: peer.uid(),
-            group: peer.gid(),
-            pidfd: peer.pidfd().map_or(-1, |pidfd| pidfd.as_raw_fd()),
-        });
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_into(peer, "peer", || {
+            let peer = lent(connection, "connection")?.0.peer();
+            Ok(doorbell_peer {
+                number: peer.id().number,
+                process: peer.id().pid,
+                user: peer.uid(),
+                group: peer.gid(),
+                pidfd: peer.pidfd().map_or(-1, |pidfd| pidfd.as_raw_fd()),
+            })
+        })
+    }
 }

@@ -4,10 +4,10 @@
 use crate::bell::{at, doorbell_bell};
 use crate::broadcast::doorbell_subscriber;
 use crate::channel::doorbell_receiver;
-use crate::error::{Failure, came, doorbell_status, guard, guard_all};
+use crate::error::{Failure, came, doorbell_status, guard};
 use crate::gather::doorbell_gather;
 use crate::lock::{Locked, lock};
-use crate::pointer::{Out, free, lent};
+use crate::pointer::{Out, free, guard_new, guard_or, lent};
 use crate::service::doorbell_service;
 use doorbell::Select;
 use doorbell::select::{File, Means, Selectable};
@@ -52,23 +52,20 @@ pub unsafe extern "C" fn doorbell_select_new(
     by_files: bool,
     select: *mut *mut doorbell_select,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let out = unsafe { Out::new(select, "select") }?;
-        let made = if by_files { Select::by_files() } else { Select::new() };
-        out.put_handle(doorbell_select(Mutex::new(made)));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(select, "select", || {
+            let made = if by_files { Select::by_files() } else { Select::new() };
+            Ok(doorbell_select(Mutex::new(made)))
+        })
+    }
 }
 
 /// Frees it. No end is touched.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_select_free(select: *mut doorbell_select) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(select) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(select) };
 }
 
 /// Whether it sleeps in poll() also where there is no descriptor among
@@ -76,13 +73,8 @@ pub unsafe extern "C" fn doorbell_select_free(select: *mut doorbell_select) {
 /// futex_waitv(). False for NULL and while another thread waits with it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_select_by_files(select: *const doorbell_select) -> bool {
-    let mut by_files = false;
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        by_files = lock(&unsafe { lent(select, "select") }?.0)?.means() != Means::Futexes;
-        Ok(())
-    });
-    by_files
+    // SAFETY: the header's contract.
+    guard_or(false, || Ok(lock(&unsafe { lent(select, "select") }?.0)?.means() != Means::Futexes))
 }
 
 /// Waits until one of `count` ends has something, or something is to be told

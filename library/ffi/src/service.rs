@@ -6,7 +6,7 @@ use crate::channel::{doorbell_receiver, doorbell_sender, unless_full};
 use crate::error::{Failure, came, doorbell_status, guard, guard_all};
 use crate::lock::{Locked, lock};
 use crate::options::{doorbell_join_options, doorbell_listen_options, join_options, listen_options};
-use crate::pointer::{Out, bytes, free, lent, path};
+use crate::pointer::{Out, bytes, free, guard_new, lent, path};
 use doorbell::channel;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ClientId, Duplex, Service};
@@ -75,14 +75,13 @@ pub unsafe extern "C" fn doorbell_listen_with(
     options: *const doorbell_listen_options,
     service: *mut *mut doorbell_service,
 ) -> doorbell_status {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        let (name, options, out) =
-            unsafe { (path(name)?, listen_options(options)?, Out::new(service, "service")?) };
-        let service = options.at(name)?;
-        out.put_handle(doorbell_service(Mutex::new(Serving { service, kept: None })));
-        Ok(())
-    })
+    // SAFETY: the header's contract.
+    unsafe {
+        guard_new(service, "service", || {
+            let service = listen_options(options)?.at(path(name)?)?;
+            Ok(doorbell_service(Mutex::new(Serving { service, kept: None })))
+        })
+    }
 }
 
 /// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it.
@@ -258,11 +257,8 @@ pub unsafe extern "C" fn doorbell_service_fd(service: *const doorbell_service) -
 /// but for those that were accepted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_free(service: *mut doorbell_service) {
-    guard_all(|| {
-        // SAFETY: the header's contract.
-        unsafe { free(service) };
-        Ok(())
-    });
+    // SAFETY: the header's contract.
+    unsafe { free(service) };
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::blocking::{self, Stretch};
 use crate::error::{of_map, of_wait};
 use crate::handle::{Handle, Held};
 use doorbell::wait::{Adaptive, Eventfd};
-use doorbell::{BellFd, Deadline, WaitError, raw::BellState};
+use doorbell::{BellFd, Deadline, raw::BellState};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::num::NonZeroU32;
@@ -40,15 +40,6 @@ fn count(rings: Option<NonZeroU32>) -> u32 {
     rings.map_or(0, NonZeroU32::get)
 }
 
-/// The end of a stretch: a signal is none of the wait's errors.
-fn stretch<T>(result: Result<Option<T>, WaitError>) -> PyResult<Stretch<T>> {
-    match result {
-        Ok(Some(it)) => Ok(Stretch::Came(it)),
-        Ok(None) | Err(WaitError::Interrupted) => Ok(Stretch::Nothing),
-        Err(error) => Err(of_wait(error)),
-    }
-}
-
 #[pymethods]
 impl Bell {
     #[new]
@@ -73,8 +64,9 @@ impl Bell {
         if let Some(rings) = self.waiter.at_once().and_then(|mut bell| bell.try_wait()) {
             return Ok(rings.get());
         }
-        let rings =
-            self.waiter.wait(py, timeout, |bell, until| stretch(bell.wait_until(until.map(Deadline::at))))?;
+        let rings = self.waiter.wait(py, timeout, |bell, until| {
+            Stretch::of(bell.wait_until(until.map(Deadline::at)), of_wait)
+        })?;
         Ok(count(rings))
     }
 
@@ -120,7 +112,7 @@ pub(crate) fn wait_any(
     blocking::wait(py, timeout, |until| {
         let mut waiters = bells.iter().map(|bell| bell.get().waiter()).collect::<PyResult<Vec<_>>>()?;
         let mut waiters: Vec<_> = waiters.iter_mut().map(|waiter| &mut **waiter).collect();
-        stretch(doorbell::wait_any(&mut waiters, until.map(Deadline::at)))
+        Stretch::of(doorbell::wait_any(&mut waiters, until.map(Deadline::at)), of_wait)
     })
 }
 

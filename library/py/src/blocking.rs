@@ -6,6 +6,7 @@
 //! before the system call does not interrupt it, so the main thread also looks for itself, once
 //! every [`GLANCE`]; other threads need not.
 
+use doorbell::WaitError;
 use doorbell::wait::Interrupt;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -27,6 +28,29 @@ pub(crate) enum Stretch<T> {
     Lent(T),
     /// Without: a signal came, or the stretch is over.
     Nothing,
+}
+
+impl<T> Stretch<T> {
+    /// With what came, if anything did. A signal is none of the wait's errors.
+    pub(crate) fn of<E: From<WaitError> + PartialEq>(
+        came: Result<Option<T>, E>,
+        raise: impl FnOnce(E) -> PyErr,
+    ) -> PyResult<Self> {
+        match came {
+            Ok(Some(it)) => Ok(Self::Came(it)),
+            Ok(None) => Ok(Self::Nothing),
+            Err(error) if error == WaitError::Interrupted.into() => Ok(Self::Nothing),
+            Err(error) => Err(raise(error)),
+        }
+    }
+
+    /// The same, where what came is a part of the end.
+    pub(crate) fn lent(self) -> Self {
+        match self {
+            Self::Came(it) => Self::Lent(it),
+            other => other,
+        }
+    }
 }
 
 thread_local! {

@@ -7,7 +7,7 @@ use crate::error::{Closed, of_attach, of_gather, of_wait};
 use crate::handle::Handle;
 use crate::locked::Locked;
 use crate::rendezvous::{Connection, Segment, Shared};
-use doorbell::channel::{self, AttachError, GatherError, RecvError};
+use doorbell::channel::{self, AttachError, GatherError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::select::Selectable;
 use doorbell::{Deadline, WaitError, rendezvous};
@@ -191,13 +191,8 @@ impl Gather {
             return Ok(Some(received));
         }
         let received = self.lanes.wait(py, timeout, |lanes, until| {
-            lanes.with(|gather| match gather.recv(until) {
-                Ok(Some(received)) => Ok(Stretch::Came(received)),
-                Ok(None) | Err(GatherError { error: RecvError::Wait(WaitError::Interrupted), .. }) => {
-                    Ok(Stretch::Nothing)
-                }
-                Err(error) => Err(Python::attach(|py| of_gather(py, error))),
-            })
+            let raise = |error| Python::attach(|py| of_gather(py, error));
+            lanes.with(|gather| Stretch::of(gather.recv(until), raise))
         })?;
         Ok(received.map(|(lane, message)| (lane, PyBytes::new(py, &message))))
     }

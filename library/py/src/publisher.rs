@@ -6,10 +6,10 @@ use crate::buffer::Buffer;
 use crate::error::{of_join, of_map, of_send};
 use crate::handle::Handle;
 use crate::rendezvous::Connection;
+use crate::sender::sent;
 use crate::subscriber::{Subscriber, closed};
-use doorbell::channel::SendError;
+use doorbell::Deadline;
 use doorbell::channel::broadcast::{self, Draft, Ended, WhenSlow};
-use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -54,13 +54,8 @@ impl Publisher {
         };
         let published = self.publisher.wait(py, timeout, |publisher, until| {
             let publisher = publisher.as_mut().ok_or_else(closed)?;
-            match publisher.publish_in_place(length, until.map(Deadline::at), write) {
-                Ok(()) => Ok(Stretch::Came(())),
-                Err(SendError::Full | SendError::TimedOut | SendError::Wait(WaitError::Interrupted)) => {
-                    Ok(Stretch::Nothing)
-                }
-                Err(error) => Err(of_send(error)),
-            }
+            let published = sent(publisher.publish_in_place(length, until.map(Deadline::at), write));
+            Stretch::of(published.map(|published| published.then_some(())), of_send)
         })?;
         Ok(published.is_some())
     }

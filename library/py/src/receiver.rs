@@ -8,24 +8,23 @@ use crate::handle::Handle;
 use crate::lending::Lending;
 use crate::locked::Locked;
 use crate::place::{Access, Place};
+use doorbell::Deadline;
 use doorbell::channel::{self, Message, RecvError};
 use doorbell::peer::{Trust, Trusted, Untrusted};
 use doorbell::select::Selectable;
-use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::time::Instant;
 
 /// What Python does with a receiver, whomever it trusts.
 trait Take: Send + std::fmt::Debug {
     fn recv(&mut self, until: Option<Instant>) -> Result<Option<Vec<u8>>, RecvError>;
     fn try_recv(&mut self) -> Result<Option<Vec<u8>>, RecvError>;
-    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError>;
+    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(usize, usize)>, RecvError>;
     fn release(&mut self);
     fn is_held(&self) -> bool;
     fn selectable(&mut self) -> &mut dyn Selectable;
@@ -52,10 +51,10 @@ impl<T: Trust> Take for Receiving<T> {
         Ok(self.free().try_recv()?.map(|message| message.into_vec()))
     }
 
-    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(NonNull<u8>, usize)>, RecvError> {
+    fn hold(&mut self, until: Option<Instant>) -> Result<Option<(usize, usize)>, RecvError> {
         let receiver = self.free();
         let Some(message) = receiver.recv_deadline(until.map(Deadline::at))? else { return Ok(None) };
-        let place = (NonNull::new(message.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()), message.len());
+        let place = (message.as_ptr() as usize, message.len());
         self.lent = Some(message);
         Ok(Some(place))
     }
@@ -144,15 +143,6 @@ impl Locked for Option<Box<dyn Take>> {
     }
 }
 
-/// The end of a stretch: a signal is none of the wait's errors.
-fn stretch<T>(result: Result<Option<T>, RecvError>) -> PyResult<Stretch<T>> {
-    match result {
-        Ok(Some(it)) => Ok(Stretch::Came(it)),
-        Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-        Err(error) => Err(of_receive(error)),
-    }
-}
-
 #[pymethods]
 impl Receiver {
     #[pyo3(signature = (timeout = None))]
@@ -161,8 +151,9 @@ impl Receiver {
         if let Some(message) = self.try_recv(py)? {
             return Ok(Some(message));
         }
-        let message =
-            self.receiver.wait(py, timeout, |receiver, until| stretch(free(receiver)?.recv(until)))?;
+        let message = self
+            .receiver
+            .wait(py, timeout, |receiver, until| Stretch::of(free(receiver)?.recv(until), of_receive))?;
         Ok(message.map(|message| PyBytes::new(py, &message)))
     }
 
@@ -176,12 +167,7 @@ impl Receiver {
     #[pyo3(signature = (timeout = None))]
     fn recv_view(slf: Py<Self>, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<View>> {
         let place = slf.get().receiver.wait(py, timeout, |receiver, until| {
-            Ok(match stretch(free(receiver)?.hold(until))? {
-                Stretch::Came((at, length)) | Stretch::Lent((at, length)) => {
-                    Stretch::Lent((at.as_ptr() as usize, length))
-                }
-                Stretch::Nothing => Stretch::Nothing,
-            })
+            Stretch::of(free(receiver)?.hold(until), of_receive).map(Stretch::lent)
         })?;
         Ok(place.map(|(at, length)| View {
             // SAFETY: the receiver holds the message there, and keeps its memory, until it is released.

@@ -10,8 +10,8 @@ use crate::locked::Locked;
 use crate::receiver::Receiver;
 use crate::service::Service;
 use crate::subscriber::Subscriber;
+use doorbell::Deadline;
 use doorbell::select::{File, Means, Selectable};
-use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use std::os::fd::BorrowedFd;
@@ -117,11 +117,7 @@ impl Select {
         let place = blocking::wait_on_files(py, timeout, |until| {
             let mut locked = all.iter().map(End::lock).collect::<PyResult<Vec<_>>>()?;
             let mut ends = locked.iter_mut().map(|end| end.selectable()).collect::<PyResult<Vec<_>>>()?;
-            match self.0.lock()?.wait(&mut ends, until.map(Deadline::at)) {
-                Ok(Some(place)) => Ok(Stretch::Came(place)),
-                Ok(None) | Err(WaitError::Interrupted) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_wait(error)),
-            }
+            Stretch::of(self.0.lock()?.wait(&mut ends, until.map(Deadline::at)), of_wait)
         })?;
         Ok(place.and_then(|place| ends.into_iter().nth(place)))
     }

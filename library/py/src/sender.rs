@@ -198,12 +198,9 @@ impl Sender {
 
     /// Waits while there is no room.
     fn send_patiently(&self, py: Python<'_>, message: &Bytes<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let sent =
-            self.sender.wait(py, timeout, |sender, until| match free(sender)?.send(message, until) {
-                Ok(true) => Ok(Stretch::Came(())),
-                Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_send(error)),
-            })?;
+        let sent = self.sender.wait(py, timeout, |sender, until| {
+            Stretch::of(free(sender)?.send(message, until).map(|sent| sent.then_some(())), of_send)
+        })?;
         Ok(sent.is_some())
     }
 
@@ -259,12 +256,9 @@ impl Sender {
 
     #[pyo3(signature = (most, timeout = None))]
     fn reserve(slf: Py<Self>, py: Python<'_>, most: usize, timeout: Option<f64>) -> PyResult<Option<Slot>> {
-        let place =
-            slf.get().sender.wait(py, timeout, |sender, until| match free(sender)?.reserve(most, until) {
-                Ok(Some(at)) => Ok(Stretch::Lent(at)),
-                Ok(None) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_send(error)),
-            })?;
+        let place = slf.get().sender.wait(py, timeout, |sender, until| {
+            Stretch::of(free(sender)?.reserve(most, until), of_send).map(Stretch::lent)
+        })?;
         Ok(place.map(|at| Slot {
             // SAFETY: the sender has lent them out, and keeps its memory, until what is reserved is settled.
             place: unsafe { Place::new(at, most, Access::Writable) },

@@ -11,11 +11,11 @@ use crate::locked::Locked;
 use crate::rendezvous::join_options;
 use crate::sender::{send, sent, try_send};
 use crate::users::Users;
+use doorbell::Deadline;
 use doorbell::channel::{self, SendError};
 use doorbell::peer::Untrusted;
 use doorbell::select::Selectable;
 use doorbell::service::{self, ServiceError};
-use doorbell::{Deadline, WaitError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -144,11 +144,7 @@ impl Service {
             let sender = Self::client(service, client).and_then(|there| service.sender(there));
             let sender = sender.ok_or_else(|| of_send(SendError::Closed))?;
             sender.set_interruptible(true);
-            match sent(send(sender, &message, until)) {
-                Ok(true) => Ok(Stretch::Came(())),
-                Ok(false) | Err(SendError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_send(error)),
-            }
+            Stretch::of(sent(send(sender, &message, until)).map(|sent| sent.then_some(())), of_send)
         })?;
         Ok(sends.is_some())
     }

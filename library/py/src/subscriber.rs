@@ -153,11 +153,9 @@ impl Subscriber {
         }
         let heard = self.subscriber.wait(py, timeout, |hearing, until| {
             let hearing = hearing.as_mut().ok_or_else(closed)?;
-            match hearing.recv(until) {
-                Ok(Some(missed)) => Ok(Stretch::Came((std::mem::take(&mut hearing.message), missed))),
-                Ok(None) | Err(RecvError::Wait(WaitError::Interrupted)) => Ok(Stretch::Nothing),
-                Err(error) => Err(of_receive(error)),
-            }
+            let missed = hearing.recv(until);
+            let heard = |missed| (std::mem::take(&mut hearing.message), missed);
+            Stretch::of(missed.map(|missed| missed.map(heard)), of_receive)
         })?;
         Ok(heard.map(|(message, missed)| (PyBytes::new(py, &message), missed)))
     }

@@ -1,59 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Races that are the same whatever the waiter sleeps on.
+//! Races that are the same whatever the waiter sleeps on, by notifiers with the steps `N` and waiters
+//! with the steps `W`.
 
-/// The tests, of a waiter in `$slot` of `$bell` that sleeps by `$sleeper`; and `wait`, which waits
-/// so for a number of messages.
-macro_rules! any_waiter {
-    ($slot:expr, |$bell:ident| $sleeper:expr) => {
-        fn wait($bell: &Bell, wanted: u32) {
-            let mut waiters = [Waiter::new(&$bell.words, $slot)];
-            let waited = wait_until(&mut waiters, &mut $sleeper, || $bell.has(wanted)).unwrap();
-            assert!(waited.ready);
-        }
+use super::platform::{Bell, Impatient, Means, race};
+use crate::wake::{Complete, Steps, Waiter, wait_until};
 
-        #[test]
-        fn publish_and_wait() {
-            explore(|| {
-                let bell = Arc::new(Bell::new());
-                let notifier = Arc::clone(&bell);
-                let notifier = thread::spawn(move || notifier.publish());
-                wait(&bell, 1);
-                notifier.join().unwrap();
-            });
-        }
-
-        #[test]
-        fn publish_twice_and_wait_twice() {
-            explore_bounded(|| {
-                let bell = Arc::new(Bell::new());
-                let notifier = Arc::clone(&bell);
-                let notifier = thread::spawn(move || {
-                    notifier.publish();
-                    notifier.publish();
-                });
-                wait(&bell, 1);
-                wait(&bell, 2);
-                notifier.join().unwrap();
-            });
-        }
-
-        #[test]
-        fn timeout_and_publish_and_wait_again() {
-            explore(|| {
-                let shared = Arc::new(Bell::new());
-                let notifier = Arc::clone(&shared);
-                let notifier = thread::spawn(move || notifier.publish());
-                let $bell: &Bell = &shared;
-                let mut waiters = [Waiter::new(&$bell.words, $slot)];
-                let mut sleeper = Impatient($sleeper, true);
-                let first = wait_until(&mut waiters, &mut sleeper, || $bell.has(1)).unwrap();
-                if !first.ready {
-                    let second = wait_until(&mut waiters, &mut sleeper, || $bell.has(1)).unwrap();
-                    assert!(second.ready);
-                }
-                notifier.join().unwrap();
-            });
-        }
-    };
+pub(super) fn publish_and_wait<M: Means, N: Steps, W: Steps>() {
+    race(Bell::new(), [Bell::publish::<N>], |bell| bell.wait::<M, W>(1));
 }
-pub(super) use any_waiter;
+
+/// Two messages taken one after the other.
+pub(super) fn publish_twice_and_wait_twice<M: Means, N: Steps, W: Steps>() {
+    race(Bell::new(), [Bell::publish_twice::<N>], |bell| {
+        bell.wait::<M, W>(1);
+        bell.wait::<M, W>(2);
+    });
+}
+
+pub(super) fn timeout_and_publish_and_wait_again<M: Means>() {
+    race(Bell::new(), [Bell::publish::<Complete>], |bell| {
+        let mut waiters = [Waiter::new(&bell.words, M::SLOT)];
+        let mut sleeper = Impatient(M::sleeper(bell), true);
+        let mut wait = || wait_until(&mut waiters, &mut sleeper, || bell.has(1)).unwrap().ready;
+        assert!(wait() || wait());
+    });
+}

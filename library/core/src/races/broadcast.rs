@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of a publisher that overwrites with a subscriber that copies.
 
-use super::platform::{caught, explore_bounded, without};
+use super::platform::{caught, explore_bounded, meanwhile, without};
 use crate::channel::broadcast::{Complete, Log, Next, Publisher, Steps, Subscriber};
 use crate::index::Capacity;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
-use loom::thread;
 
 /// Two messages of 8 bytes fit; the third overwrites the first.
 const CAPACITY: Capacity = Capacity::new(64).unwrap();
@@ -29,6 +28,16 @@ impl Log for Ring {
     }
 }
 
+/// An empty log, and its two sides.
+fn log() -> (Arc<Ring>, Publisher, Subscriber) {
+    let ring = Ring {
+        words: std::array::from_fn(|_| AtomicU64::new(0)),
+        tail: AtomicU64::new(0),
+        floor: AtomicU64::new(0),
+    };
+    (Arc::new(ring), Publisher::new(CAPACITY), Subscriber::new(CAPACITY, 0, 0).unwrap())
+}
+
 /// The payload of message `number`.
 fn payload(number: u64) -> u64 {
     (number + 1) * 1000
@@ -44,21 +53,13 @@ fn publish<S: Steps>(publisher: &mut Publisher, ring: &Ring) {
 
 /// `before` messages lie there, two more come while the subscriber copies what it finds.
 fn publish_twice_and_copy<S: Steps + 'static>(before: u64) {
-    let ring = Ring {
-        words: std::array::from_fn(|_| AtomicU64::new(0)),
-        tail: AtomicU64::new(0),
-        floor: AtomicU64::new(0),
-    };
-    let ring = Arc::new(ring);
-    let mut publisher = Publisher::new(CAPACITY);
-    let mut subscriber = Subscriber::new(CAPACITY, 0, 0).unwrap();
+    let (ring, mut publisher, mut subscriber) = log();
     for _ in 0..before {
         publish::<Complete>(&mut publisher, &ring);
     }
-    let shared = Arc::clone(&ring);
-    let publishing = thread::spawn(move || {
-        publish::<S>(&mut publisher, &shared);
-        publish::<S>(&mut publisher, &shared);
+    let publishing = meanwhile(&ring, move |ring| {
+        publish::<S>(&mut publisher, ring);
+        publish::<S>(&mut publisher, ring);
     });
     let mut expected = 0;
     let mut copied = 0;
@@ -76,22 +77,11 @@ fn publish_twice_and_copy<S: Steps + 'static>(before: u64) {
 /// Two messages are found where they lie, and read while another is
 /// published over one of them or both.
 fn look_while_overwritten<S: Steps + 'static>(over: u64) {
-    let ring = Arc::new(Ring {
-        words: std::array::from_fn(|_| AtomicU64::new(0)),
-        tail: AtomicU64::new(0),
-        floor: AtomicU64::new(0),
-    });
-    let mut publisher = Publisher::new(CAPACITY);
-    let mut subscriber = Subscriber::new(CAPACITY, 0, 0).unwrap();
+    let (ring, mut publisher, mut subscriber) = log();
     publish::<Complete>(&mut publisher, &ring);
     publish::<Complete>(&mut publisher, &ring);
     let held = [(); 2].map(|()| subscriber.next_in_place(&*ring).unwrap().unwrap());
-    let shared = Arc::clone(&ring);
-    let publishing = thread::spawn(move || {
-        for _ in 0..over {
-            publish::<S>(&mut publisher, &shared);
-        }
-    });
+    let publishing = meanwhile(&ring, move |ring| (0..over).for_each(|_| publish::<S>(&mut publisher, ring)));
     for (number, here) in (0..).zip(held) {
         let read = ring.word(here.payload()).load(Ordering::Relaxed);
         if here.is_intact_with::<S>(&*ring) {

@@ -1,77 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters that sleep on the futex.
 
-use super::any_waiter::any_waiter;
-use super::platform::{Bell, Futex, Impatient, explore, explore_bounded};
-use crate::wake::{Waiter, WaiterSlot, wait_until};
-use loom::sync::Arc;
-use loom::thread;
+use super::any_waiter;
+use super::platform::{Bell, OnFutex, explore, explore_bounded, race};
+use crate::wake::Complete;
+use loom::sync::atomic::Ordering;
 
-any_waiter!(WaiterSlot::FUTEX, |bell| Futex(&[bell]));
+fn wait(bell: &Bell) {
+    bell.wait::<OnFutex, Complete>(1);
+}
+
+#[test]
+fn publish_and_wait() {
+    explore(any_waiter::publish_and_wait::<OnFutex, Complete, Complete>);
+}
+
+#[test]
+fn publish_twice_and_wait_twice() {
+    explore_bounded(any_waiter::publish_twice_and_wait_twice::<OnFutex, Complete, Complete>);
+}
+
+#[test]
+fn timeout_and_publish_and_wait_again() {
+    explore(any_waiter::timeout_and_publish_and_wait_again::<OnFutex>);
+}
 
 #[test]
 fn ring_and_wait() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let notifier = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notifier.ring());
-        wait(&bell, 1);
-        notifier.join().unwrap();
-    });
+    explore(|| race(Bell::new(), [Bell::ring::<Complete>], wait));
 }
 
 #[test]
 fn publish_and_publish_and_wait() {
     explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let notifiers = [(); 2].map(|()| {
-            let bell = Arc::clone(&bell);
-            thread::spawn(move || bell.publish())
-        });
-        wait(&bell, 2);
-        notifiers.map(|notifier| notifier.join().unwrap());
+        race(Bell::new(), [Bell::publish::<Complete>; 2], |bell| bell.wait::<OnFutex, Complete>(2));
     });
 }
 
 #[test]
 fn ring_and_wait_and_wait() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let waiters = [(); 2].map(|()| {
-            let bell = Arc::clone(&bell);
-            thread::spawn(move || wait(&bell, 1))
-        });
-        bell.ring();
-        waiters.map(|waiter| waiter.join().unwrap());
-    });
+    explore_bounded(|| race(Bell::new(), [wait; 2], Bell::ring::<Complete>));
 }
 
 #[test]
 fn publish_and_wait_and_wait() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let waiters = [(); 2].map(|()| {
-            let bell = Arc::clone(&bell);
-            thread::spawn(move || wait(&bell, 1))
-        });
-        bell.publish();
-        waiters.map(|waiter| waiter.join().unwrap());
-    });
+    explore_bounded(|| race(Bell::new(), [wait; 2], Bell::publish::<Complete>));
 }
 
 /// A peer died after it took the bits and before it woke anybody.
 /// Whoever hears of the death wakes everybody.
 #[test]
 fn death_after_taking_the_bits_and_repair_and_wait() {
-    explore(|| {
-        let bell = Arc::new(Bell::new());
-        let (killed, survivor) = (Arc::clone(&bell), Arc::clone(&bell));
-        let notifiers = thread::spawn(move || {
-            killed.published.fetch_add(1, loom::sync::atomic::Ordering::Relaxed);
-            let _never_woken = killed.words.announce();
-            survivor.wake(survivor.words.wake_everybody());
-        });
-        wait(&bell, 1);
-        notifiers.join().unwrap();
-    });
+    fn die_and_repair(bell: &Bell) {
+        bell.published.fetch_add(1, Ordering::Relaxed);
+        let _never_woken = bell.words.announce();
+        bell.wake(bell.words.wake_everybody());
+    }
+    explore(|| race(Bell::new(), [die_and_repair], wait));
 }

@@ -5,15 +5,15 @@
 //! The payload lies in cells whose accesses loom checks: reading a byte before its message is
 //! committed, or writing one before it is released, is reported as a causality violation.
 
-use super::platform::{Bell, Futex, explore_bounded};
+use super::platform::{Bell, Futex, explore_bounded, meanwhile};
 use crate::channel::arithmetic::passes;
 use crate::channel::lane::{Complete, Receiver, Room, Sender, Shared, Steps};
 use crate::index::Capacity;
-use crate::wake::{self, Waiter, WaiterSlot, broken, wait_until};
+use crate::wake::{self, Waiter, WaiterSlot, wait_until};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use loom::thread;
+use std::ops::RangeInclusive;
 use std::vec::Vec;
 
 /// The smallest ring: three messages of 8 bytes, or two of 16 and then a skip.
@@ -92,7 +92,7 @@ impl Lane {
 
     pub(super) fn ring<N: wake::Steps>(&self, sender: &mut Sender) {
         let enough = || sender.reaches(self.message_wanted.load(Ordering::Relaxed));
-        self.messages.wake(broken::announce_if::<N>(&self.messages.words, enough));
+        self.messages.wake(self.messages.words.announce_if_with::<N>(enough));
         sender.announced();
     }
 
@@ -102,7 +102,7 @@ impl Lane {
             self.room_wanted.store(wanted, Ordering::Relaxed);
             let mut waiters = [Waiter::new(&self.room.words, WaiterSlot::FUTEX)];
             let room = &self.room;
-            wait_until(&mut waiters, &mut Futex(&[room]), || sender.may_go_on(wanted, self)).unwrap();
+            wait_until(&mut waiters, &mut Futex(room), || sender.may_go_on(wanted, self)).unwrap();
         }
         self.ring::<wake::Complete>(sender);
     }
@@ -141,7 +141,7 @@ impl Lane {
         self.message_wanted.store(receiver.wanted(bytes), Ordering::Relaxed);
         let mut waiters = [Waiter::new(&self.messages.words, WaiterSlot::FUTEX)];
         let ready = || receiver.has_bytes(bytes, self) || self.left.load(Ordering::Acquire) != 0;
-        wait_until(&mut waiters, &mut Futex(&[&self.messages]), ready).unwrap();
+        wait_until(&mut waiters, &mut Futex(&self.messages), ready).unwrap();
     }
 
     pub(super) fn receive<S: Steps>(&self, receiver: &mut Receiver) -> u64 {
@@ -153,6 +153,25 @@ impl Lane {
         }
     }
 
+    /// Sends each of `values` in 8 bytes.
+    pub(super) fn send_all<S: Steps>(&self, sender: &mut Sender, values: RangeInclusive<u64>) {
+        values.for_each(|value| self.send::<S>(sender, value, 8));
+    }
+
+    /// Receives `values`, waiting for each.
+    pub(super) fn receive_all<S: Steps>(
+        &self,
+        receiver: &mut Receiver,
+        values: impl IntoIterator<Item = u64>,
+    ) {
+        values.into_iter().for_each(|value| assert_eq!(self.receive::<S>(receiver), value));
+    }
+
+    /// Receives `values`, which are there.
+    pub(super) fn find_all(&self, receiver: &mut Receiver, values: RangeInclusive<u64>) {
+        values.for_each(|value| assert_eq!(self.try_receive::<Complete>(receiver), Some(value)));
+    }
+
     /// Sends and receives `count` messages of 8 bytes, so that the ring is full of their words.
     pub(super) fn used(&self, ends: &mut Ends, count: u64) {
         for value in 0..count {
@@ -162,27 +181,49 @@ impl Lane {
     }
 }
 
-/// Runs `send` in a thread of its own.
-pub(super) fn sending(
-    lane: &Arc<Lane>,
-    mut sender: Sender,
+/// A lane whose ring of 64 bytes is full: two messages of 16.
+pub(super) fn full() -> (Arc<Lane>, Ends) {
+    let (lane, mut ends) = Lane::new();
+    (1..=2).for_each(|value| assert!(lane.push::<Complete>(&mut ends.sender, value, 16)));
+    (lane, ends)
+}
+
+/// A lane that `count` messages have gone through.
+pub(super) fn used(count: u64) -> (Arc<Lane>, Ends) {
+    let (lane, mut ends) = Lane::new();
+    lane.used(&mut ends, count);
+    (lane, ends)
+}
+
+/// Does `send` in a thread of its own, and `receive` here.
+pub(super) fn converse(
+    (lane, ends): (Arc<Lane>, Ends),
     send: impl FnOnce(&Lane, &mut Sender) + 'static,
-) -> thread::JoinHandle<()> {
-    let lane = Arc::clone(lane);
-    thread::spawn(move || send(&lane, &mut sender))
+    receive: impl FnOnce(&Lane, &mut Receiver),
+) {
+    let Ends { mut sender, mut receiver } = ends;
+    let sending = meanwhile(&lane, move |lane| send(lane, &mut sender));
+    receive(&lane, &mut receiver);
+    sending.join().unwrap();
+}
+
+/// What was sent by one sender, who is gone, is received while a second sends `value`.
+fn succeed(lane: (Arc<Lane>, Ends), value: u64, receive: impl FnOnce(&Lane, &mut Receiver)) {
+    let begin_and_send = move |lane: &Lane, _: &mut Sender| {
+        let mut successor = Sender::attach(CAPACITY, lane).unwrap();
+        lane.send::<Complete>(&mut successor, value, 8);
+    };
+    converse(lane, begin_and_send, receive);
 }
 
 #[test]
 fn send_twice_and_receive_twice() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            lane.send::<Complete>(sender, 1, 8);
-            lane.send::<Complete>(sender, 2, 8);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 2);
-        sender.join().unwrap();
+        converse(
+            Lane::new(),
+            |lane, sender| lane.send_all::<Complete>(sender, 1..=2),
+            |lane, receiver| lane.receive_all::<Complete>(receiver, 1..=2),
+        );
     });
 }
 
@@ -190,15 +231,11 @@ fn send_twice_and_receive_twice() {
 #[test]
 fn send_twice_and_receive_twice_in_a_used_ring() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        lane.used(&mut ends, 4);
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            lane.send::<Complete>(sender, 11, 8);
-            lane.send::<Complete>(sender, 12, 8);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 11);
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 12);
-        sender.join().unwrap();
+        converse(
+            used(4),
+            |lane, sender| lane.send_all::<Complete>(sender, 11..=12),
+            |lane, receiver| lane.receive_all::<Complete>(receiver, 11..=12),
+        );
     });
 }
 
@@ -206,14 +243,11 @@ fn send_twice_and_receive_twice_in_a_used_ring() {
 #[test]
 fn send_to_a_full_ring_and_receive() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        assert!(lane.push::<Complete>(&mut ends.sender, 1, 16));
-        assert!(lane.push::<Complete>(&mut ends.sender, 2, 16));
-        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 3, 16));
-        for value in 1..=3 {
-            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
-        }
-        sender.join().unwrap();
+        converse(
+            full(),
+            |lane, sender| lane.send::<Complete>(sender, 3, 16),
+            |lane, receiver| lane.receive_all::<Complete>(receiver, 1..=3),
+        );
     });
 }
 
@@ -223,14 +257,14 @@ fn send_to_a_full_ring_and_receive() {
 fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
     explore_bounded(|| {
         let (lane, mut ends) = Lane::of(ROOMY);
-        assert!(lane.push::<Complete>(&mut ends.sender, 1, 40));
-        assert!(lane.push::<Complete>(&mut ends.sender, 2, 24));
-        assert!(lane.push::<Complete>(&mut ends.sender, 0, 0));
-        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 3, 40));
-        for value in [1, 2, 0, 3] {
-            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
+        for (value, length) in [(1, 40), (2, 24), (0, 0)] {
+            assert!(lane.push::<Complete>(&mut ends.sender, value, length));
         }
-        sender.join().unwrap();
+        converse(
+            (lane, ends),
+            |lane, sender| lane.send::<Complete>(sender, 3, 40),
+            |lane, receiver| lane.receive_all::<Complete>(receiver, [1, 2, 0, 3]),
+        );
     });
 }
 
@@ -239,29 +273,22 @@ fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
 #[test]
 fn skip_without_a_message_and_send_and_receive() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        lane.used(&mut ends, 3);
-        let sender = sending(&lane, ends.sender, |lane, sender| {
+        let skip_and_send = |lane: &Lane, sender: &mut Sender| {
             assert!(sender.room(16, lane).unwrap().is_some());
             lane.send::<Complete>(sender, 7, 8);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 7);
-        sender.join().unwrap();
+        };
+        converse(used(3), skip_and_send, |lane, receiver| lane.receive_all::<Complete>(receiver, 7..=7));
     });
 }
 
 #[test]
 fn send_twice_and_wait_for_both() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            lane.send::<Complete>(sender, 1, 8);
-            lane.send::<Complete>(sender, 2, 8);
-        });
-        lane.wait(&ends.receiver, 32);
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(1));
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(2));
-        sender.join().unwrap();
+        let wait_and_find = |lane: &Lane, receiver: &mut Receiver| {
+            lane.wait(receiver, 32);
+            lane.find_all(receiver, 1..=2);
+        };
+        converse(Lane::new(), |lane, sender| lane.send_all::<Complete>(sender, 1..=2), wait_and_find);
     });
 }
 
@@ -270,33 +297,25 @@ fn send_twice_and_wait_for_both() {
 #[test]
 fn send_three_times_and_wait_for_one_and_for_two() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            for value in 1..=3 {
-                lane.send::<Complete>(sender, value, 8);
-            }
-        });
-        lane.wait(&ends.receiver, 1);
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(1));
-        lane.wait(&ends.receiver, 32);
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(2));
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(3));
-        sender.join().unwrap();
+        let wait_and_find = |lane: &Lane, receiver: &mut Receiver| {
+            lane.wait(receiver, 1);
+            lane.find_all(receiver, 1..=1);
+            lane.wait(receiver, 32);
+            lane.find_all(receiver, 2..=3);
+        };
+        converse(Lane::new(), |lane, sender| lane.send_all::<Complete>(sender, 1..=3), wait_and_find);
     });
 }
 
 #[test]
 fn push_twice_and_ring_once_and_receive_twice() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
-            assert!(lane.push::<Complete>(sender, 1, 8));
-            assert!(lane.push::<Complete>(sender, 2, 8));
+        let push_and_ring = |lane: &Lane, sender: &mut Sender| {
+            (1..=2).for_each(|value| assert!(lane.push::<Complete>(sender, value, 8)));
             lane.ring::<wake::Complete>(sender);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 2);
-        sender.join().unwrap();
+        };
+        let receive = |lane: &Lane, receiver: &mut Receiver| lane.receive_all::<Complete>(receiver, 1..=2);
+        converse(Lane::new(), push_and_ring, receive);
     });
 }
 
@@ -304,17 +323,17 @@ fn push_twice_and_ring_once_and_receive_twice() {
 #[test]
 fn send_and_leave_and_receive() {
     explore_bounded(|| {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
+        let send_and_leave = |lane: &Lane, sender: &mut Sender| {
             assert!(lane.push::<Complete>(sender, 7, 8));
             lane.left.store(1, Ordering::Release);
             lane.messages.wake(lane.messages.words.announce());
+        };
+        converse(Lane::new(), send_and_leave, |lane, receiver| {
+            lane.wait(receiver, 1);
+            let left = lane.left.load(Ordering::Acquire) != 0;
+            let received = lane.try_receive::<Complete>(receiver);
+            assert!(received.is_some() || !left, "told of the departure and not of the message before it");
         });
-        lane.wait(&ends.receiver, 1);
-        let left = lane.left.load(Ordering::Acquire) != 0;
-        let received = lane.try_receive::<Complete>(&mut ends.receiver);
-        assert!(received.is_some() || !left, "told of the departure and not of the message before it");
-        sender.join().unwrap();
     });
 }
 
@@ -324,24 +343,22 @@ fn attach_to_a_used_lane_and_receive() {
     explore_bounded(|| {
         let (lane, mut ends) = Lane::new();
         assert!(lane.push::<Complete>(&mut ends.sender, 1, 8));
-        drop(ends.sender);
-        let shared = Arc::clone(&lane);
-        let successor = thread::spawn(move || {
-            let mut sender = Sender::attach(CAPACITY, &*shared).unwrap();
-            shared.send::<Complete>(&mut sender, 2, 8);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 2);
-        successor.join().unwrap();
+        succeed((lane, ends), 2, |lane, receiver| lane.receive_all::<Complete>(receiver, 1..=2));
     });
 }
 
 /// A ring of whose four places two were used, and released; beyond
 /// one of them the sender begins again.
 pub(super) fn half_used() -> (Arc<Lane>, Ends) {
-    let (lane, mut ends) = Lane::new();
-    lane.used(&mut ends, 2);
+    let (lane, mut ends) = used(2);
     ends.sender.begin_again_beyond(16);
+    (lane, ends)
+}
+
+/// As `half_used`, with two messages in it.
+fn begun_again() -> (Arc<Lane>, Ends) {
+    let (lane, mut ends) = half_used();
+    (11..=12).for_each(|value| assert!(lane.push::<Complete>(&mut ends.sender, value, 8)));
     (lane, ends)
 }
 
@@ -349,14 +366,11 @@ pub(super) fn half_used() -> (Arc<Lane>, Ends) {
 #[test]
 fn begin_again_and_fill_the_ring_and_receive() {
     explore_bounded(|| {
-        let (lane, mut ends) = half_used();
-        assert!(lane.push::<Complete>(&mut ends.sender, 11, 8));
-        assert!(lane.push::<Complete>(&mut ends.sender, 12, 8));
-        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 13, 8));
-        for value in 11..=13 {
-            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
-        }
-        sender.join().unwrap();
+        converse(
+            begun_again(),
+            |lane, sender| lane.send::<Complete>(sender, 13, 8),
+            |lane, receiver| lane.receive_all::<Complete>(receiver, 11..=13),
+        );
     });
 }
 
@@ -364,18 +378,6 @@ fn begin_again_and_fill_the_ring_and_receive() {
 #[test]
 fn attach_to_a_lane_begun_again_and_receive() {
     explore_bounded(|| {
-        let (lane, mut ends) = half_used();
-        assert!(lane.push::<Complete>(&mut ends.sender, 11, 8));
-        assert!(lane.push::<Complete>(&mut ends.sender, 12, 8));
-        drop(ends.sender);
-        let shared = Arc::clone(&lane);
-        let successor = thread::spawn(move || {
-            let mut sender = Sender::attach(CAPACITY, &*shared).unwrap();
-            shared.send::<Complete>(&mut sender, 13, 8);
-        });
-        for value in 11..=13 {
-            assert_eq!(lane.receive::<Complete>(&mut ends.receiver), value);
-        }
-        successor.join().unwrap();
+        succeed(begun_again(), 13, |lane, receiver| lane.receive_all::<Complete>(receiver, 11..=13));
     });
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lane with one step left out or moved: each time the model checker must report it.
 
-use super::lane::{Lane, half_used, sending};
+use super::lane::{Ends, Lane, converse, full, half_used, used};
 use super::platform::{Futex, caught, explore_bounded, without};
-use crate::channel::lane::{Complete, Steps};
+use crate::channel::lane::{Complete, Receiver, Sender, Steps};
 use crate::wake::{self, Waiter, WaiterSlot, wait_until};
+use loom::sync::Arc;
 use loom::sync::atomic::Ordering;
 
 const DATA_RACE: &str = "Causality violation";
@@ -20,64 +21,50 @@ without! {
     NoHurdle: KEEP_HURDLE;
 }
 
+fn send_and_receive_two_in<S: Steps + 'static>(lane: (Arc<Lane>, Ends)) {
+    converse(
+        lane,
+        |lane, sender| lane.send_all::<S>(sender, 11..=12),
+        |lane, receiver| lane.receive_all::<S>(receiver, 11..=12),
+    );
+}
+
 /// Four messages went before, so that the ring holds their words.
 fn send_twice_and_receive_twice<S: Steps + 'static>() {
-    let (lane, mut ends) = Lane::new();
-    lane.used(&mut ends, 4);
-    let sender = sending(&lane, ends.sender, |lane, sender| {
-        lane.send::<S>(sender, 11, 8);
-        lane.send::<S>(sender, 12, 8);
-    });
-    assert_eq!(lane.receive::<S>(&mut ends.receiver), 11);
-    assert_eq!(lane.receive::<S>(&mut ends.receiver), 12);
-    sender.join().unwrap();
+    send_and_receive_two_in::<S>(used(4));
 }
 
 /// The ring is full, and the third message goes where the first was. Two messages are released at
 /// once and nobody is told: the fence of an announcement would order what the release alone must.
 fn push_to_a_full_ring_and_release<S: Steps + 'static>() {
-    let (lane, mut ends) = Lane::new();
-    assert!(lane.push::<Complete>(&mut ends.sender, 1, 16));
-    assert!(lane.push::<Complete>(&mut ends.sender, 2, 16));
-    let sender = sending(&lane, ends.sender, |lane, sender| {
-        lane.push::<Complete>(sender, 3, 16);
+    let push = |lane: &Lane, sender: &mut Sender| _ = lane.push::<Complete>(sender, 3, 16);
+    converse(full(), push, |lane, receiver| {
+        (1..=2).for_each(|value| assert_eq!(lane.take(receiver), Some(value)));
+        receiver.release_with::<S>(lane);
     });
-    for value in 1..=2 {
-        assert_eq!(lane.take(&mut ends.receiver), Some(value));
-    }
-    ends.receiver.release_with::<S>(&*lane);
-    sender.join().unwrap();
 }
 
 /// The first begins the ring again, the second comes to the word that leads there. Nobody waits for
 /// room: the receiver may have seen nothing.
 fn begin_again_and_send_twice<S: Steps + 'static>() {
-    let (lane, mut ends) = half_used();
-    let sender = sending(&lane, ends.sender, |lane, sender| {
-        lane.send::<S>(sender, 11, 8);
-        lane.send::<S>(sender, 12, 8);
-    });
-    assert_eq!(lane.receive::<S>(&mut ends.receiver), 11);
-    assert_eq!(lane.receive::<S>(&mut ends.receiver), 12);
-    sender.join().unwrap();
+    send_and_receive_two_in::<S>(half_used());
 }
 
 /// The receiver waits for two messages; where it says so is up to `wait`.
 fn send_twice_and_wait_for_both<N: wake::Steps + 'static>(
-    wait: impl Fn(&Lane, &crate::channel::lane::Receiver) + Sync + Send + 'static,
+    wait: impl Fn(&Lane, &Receiver) + Sync + Send + 'static,
 ) -> impl Fn() + Sync + Send + 'static {
     move || {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
+        let push_and_ring = |lane: &Lane, sender: &mut Sender| {
             for value in 1..=2 {
                 assert!(lane.push::<Complete>(sender, value, 8));
                 lane.ring::<N>(sender);
             }
+        };
+        converse(Lane::new(), push_and_ring, |lane, receiver| {
+            wait(lane, receiver);
+            lane.find_all(receiver, 1..=2);
         });
-        wait(&lane, &ends.receiver);
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(1));
-        assert_eq!(lane.try_receive::<Complete>(&mut ends.receiver), Some(2));
-        sender.join().unwrap();
     }
 }
 
@@ -133,16 +120,12 @@ fn ringing_without_fence_is_caught() {
 #[test]
 fn releasing_all_room_without_an_announcement_is_caught() {
     caught(LOST_WAKE_UP, || {
-        let (lane, mut ends) = Lane::new();
-        assert!(lane.push::<Complete>(&mut ends.sender, 1, 16));
-        assert!(lane.push::<Complete>(&mut ends.sender, 2, 16));
-        let sender = sending(&lane, ends.sender, |lane, sender| lane.send::<Complete>(sender, 3, 16));
-        for value in 1..=2 {
-            assert_eq!(lane.take(&mut ends.receiver), Some(value));
-        }
-        ends.receiver.release_unannounced(&*lane);
-        lane.wait(&ends.receiver, 1);
-        sender.join().unwrap();
+        let send = |lane: &Lane, sender: &mut Sender| lane.send::<Complete>(sender, 3, 16);
+        converse(full(), send, |lane, receiver| {
+            (1..=2).for_each(|value| assert_eq!(lane.take(receiver), Some(value)));
+            receiver.release_unannounced(lane);
+            lane.wait(receiver, 1);
+        });
     });
 }
 
@@ -159,7 +142,7 @@ fn saying_what_is_wanted_after_arming_is_caught() {
                 lane.message_wanted.store(receiver.wanted(32), Ordering::Relaxed);
                 ready
             };
-            wait_until(&mut waiters, &mut Futex(&[&lane.messages]), ready).unwrap();
+            wait_until(&mut waiters, &mut Futex(&lane.messages), ready).unwrap();
         }),
     );
 }
@@ -169,14 +152,12 @@ fn saying_what_is_wanted_after_arming_is_caught() {
 #[test]
 fn forgetting_what_was_not_rung_is_caught() {
     caught(LOST_WAKE_UP, || {
-        let (lane, mut ends) = Lane::new();
-        let sender = sending(&lane, ends.sender, |lane, sender| {
+        let send = |lane: &Lane, sender: &mut Sender| {
             assert!(lane.push::<Complete>(sender, 1, 8));
             sender.announced();
             assert!(lane.push::<Complete>(sender, 2, 8));
             lane.ring::<wake::Complete>(sender);
-        });
-        assert_eq!(lane.receive::<Complete>(&mut ends.receiver), 1);
-        sender.join().unwrap();
+        };
+        converse(Lane::new(), send, |lane, receiver| lane.receive_all::<Complete>(receiver, 1..=1));
     });
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the kernel does, in loom's terms: a futex, an eventfd, and the duty to wake.
 
-use crate::wake::{Sleep, Slept, Waiter, WaiterSlot, WakeWords, Woken};
+use crate::wake::{Sleep, Slept, Steps, Waiter, WaiterSlot, WakeWords, Woken, wait_until_with};
 use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::sync::{Condvar, Mutex};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
 use std::process::Command;
 use std::string::String;
 
@@ -64,14 +65,26 @@ impl Bell {
 
     /// What a producer does: store (relaxed, so that the protocol's
     /// fences must order it), announce, wake.
-    pub(super) fn publish(&self) {
+    pub(super) fn publish<S: Steps>(&self) {
         self.published.fetch_add(1, Ordering::Relaxed);
-        self.wake(self.words.announce());
+        self.wake(self.words.announce_with::<S>());
+    }
+
+    pub(super) fn publish_twice<S: Steps>(&self) {
+        self.publish::<S>();
+        self.publish::<S>();
+    }
+
+    /// Waits until so many messages were published.
+    pub(super) fn wait<M: Means, S: Steps>(&self, wanted: u32) {
+        let mut waiters = [Waiter::new(&self.words, M::SLOT)];
+        let waited = wait_until_with::<S, _>(&mut waiters, &mut M::sleeper(self), || self.has(wanted));
+        assert!(waited.unwrap().ready);
     }
 
     /// As `publish`, with the read-modify-write that stands for the fence on x86.
-    pub(super) fn ring(&self) {
-        self.wake(self.words.count_and_announce(&self.published));
+    pub(super) fn ring<S: Steps>(&self) {
+        self.wake(self.words.count_and_announce_with::<S>(&self.published));
     }
 
     /// `publish` by one who has said that it leaves out its fence.
@@ -119,20 +132,45 @@ impl Bell {
     }
 }
 
-pub(super) struct Futex<'a>(pub(super) &'a [&'a Bell]);
+/// What a waiter at a bell sleeps on.
+pub(super) trait Means {
+    const SLOT: WaiterSlot;
+    fn sleeper(bell: &Bell) -> impl Sleep<Error = ()>;
+}
+
+pub(super) struct OnFutex;
+
+impl Means for OnFutex {
+    const SLOT: WaiterSlot = WaiterSlot::FUTEX;
+    fn sleeper(bell: &Bell) -> impl Sleep<Error = ()> {
+        Futex(bell)
+    }
+}
+
+/// On the first of the bell's eventfds.
+pub(super) struct OnToken;
+
+impl Means for OnToken {
+    const SLOT: WaiterSlot = EVENTFD_0;
+    fn sleeper(bell: &Bell) -> impl Sleep<Error = ()> {
+        Eventfd(bell, 0)
+    }
+}
+
+pub(super) struct Futex<'a>(pub(super) &'a Bell);
 
 impl Sleep for Futex<'_> {
     type Error = ();
     fn consume(&mut self, _: usize) -> Result<(), ()> {
         Ok(())
     }
-    fn barrier(&mut self, index: usize) -> Result<(), ()> {
-        self.0[index].barrier();
+    fn barrier(&mut self, _: usize) -> Result<(), ()> {
+        self.0.barrier();
         Ok(())
     }
     fn sleep(&mut self, waiters: &[Waiter<'_>]) -> Result<Slept, ()> {
         assert_eq!(waiters.len(), 1, "loom has no way to wait on two queues at once");
-        self.0[0].futex_wait(waiters[0].ticket());
+        self.0.futex_wait(waiters[0].ticket());
         Ok(Slept::Woken)
     }
 }
@@ -177,6 +215,25 @@ impl<S: Sleep> Sleep for Impatient<S> {
 
 pub(super) const EVENTFD_0: WaiterSlot = WaiterSlot::eventfd(0).unwrap();
 pub(super) const EVENTFD_1: WaiterSlot = WaiterSlot::eventfd(1).unwrap();
+
+/// Does in a thread of its own each of `others`, and `here` what is left to do, with what they share.
+pub(super) fn race<T: 'static, const N: usize>(shared: T, others: [fn(&T); N], here: impl FnOnce(&T)) {
+    let shared = Arc::new(shared);
+    let others = others.map(|other| meanwhile(&shared, other));
+    here(&shared);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// Does `act` in a thread of its own.
+pub(super) fn meanwhile<T: 'static>(
+    shared: &Arc<T>,
+    act: impl FnOnce(&T) + 'static,
+) -> thread::JoinHandle<()> {
+    let shared = Arc::clone(shared);
+    thread::spawn(move || act(&shared))
+}
 
 /// Explores every interleaving of a small race.
 pub(super) fn explore(race: impl Fn() + Sync + Send + 'static) {

@@ -1,44 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of three parties: waiters of different kinds at one bell, one waiter at several bells.
 
-use super::platform::{Bell, EVENTFD_0, EVENTFD_1, Eventfd, Futex, explore_bounded};
-use crate::wake::{Sleep, Slept, Waiter, WaiterSlot, wait_until};
+use super::platform::{Bell, EVENTFD_1, Eventfd, OnFutex, OnToken, explore_bounded, meanwhile, race};
+use crate::wake::{Complete, Sleep, Slept, Waiter, WaiterSlot, wait_until};
 use loom::sync::Arc;
-use loom::thread;
 
 #[test]
 fn publish_and_futex_wait_and_token_wait() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let (first, second) = (Arc::clone(&bell), Arc::clone(&bell));
-        let first = thread::spawn(move || {
-            let mut waiters = [Waiter::new(&first.words, WaiterSlot::FUTEX)];
-            wait_until(&mut waiters, &mut Futex(&[&first]), || first.has(1)).unwrap();
-        });
-        let second = thread::spawn(move || {
-            let mut waiters = [Waiter::new(&second.words, EVENTFD_0)];
-            wait_until(&mut waiters, &mut Eventfd(&second, 0), || second.has(1)).unwrap();
-        });
-        bell.publish();
-        first.join().unwrap();
-        second.join().unwrap();
-    });
+    explore_bounded(|| race(Bell::new(), [on_futex, on_token], Bell::publish::<Complete>));
+}
+
+fn on_futex(bell: &Bell) {
+    bell.wait::<OnFutex, Complete>(1);
+}
+
+fn on_token(bell: &Bell) {
+    bell.wait::<OnToken, Complete>(1);
+}
+
+fn on_the_other_token(bell: &Bell) {
+    let mut waiters = [Waiter::new(&bell.words, EVENTFD_1)];
+    wait_until(&mut waiters, &mut Eventfd(bell, 1), || bell.has(1)).unwrap();
 }
 
 #[test]
 fn publish_and_token_wait_and_token_wait() {
-    explore_bounded(|| {
-        let bell = Arc::new(Bell::new());
-        let waiters = [(0, EVENTFD_0), (1, EVENTFD_1)].map(|(index, slot)| {
-            let bell = Arc::clone(&bell);
-            thread::spawn(move || {
-                let mut waiters = [Waiter::new(&bell.words, slot)];
-                wait_until(&mut waiters, &mut Eventfd(&bell, index), || bell.has(1)).unwrap();
-            })
-        });
-        bell.publish();
-        waiters.map(|waiter| waiter.join().unwrap());
-    });
+    explore_bounded(|| race(Bell::new(), [on_token, on_the_other_token], Bell::publish::<Complete>));
 }
 
 /// Two bells whose notifiers wake one queue: what `futex_waitv` does, which compares every word and
@@ -89,16 +76,15 @@ fn publish_and_publish_elsewhere_and_wait_for_any_then_both() {
     explore_bounded(|| {
         let queue = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
         let bells = [(); 2].map(|()| Arc::new(WakeTarget { bell: Bell::new(), queue: Arc::clone(&queue) }));
-        let notifiers = [0, 1].map(|index: usize| {
-            let target = Arc::clone(&bells[index]);
-            thread::spawn(move || target.publish())
-        });
+        let notifiers = bells.each_ref().map(|target| meanwhile(target, WakeTarget::publish));
         let mut waiters = [0, 1].map(|index: usize| Waiter::new(&bells[index].bell.words, WaiterSlot::FUTEX));
         let mut sleeper = Waitv { bells: [&bells[0], &bells[1]] };
         for wanted in 1..=2 {
             let heard = || bells.iter().filter(|target| target.bell.has(1)).count() >= wanted;
             assert!(wait_until(&mut waiters, &mut sleeper, heard).unwrap().ready);
         }
-        notifiers.map(|notifier| notifier.join().unwrap());
+        for notifier in notifiers {
+            notifier.join().unwrap();
+        }
     });
 }

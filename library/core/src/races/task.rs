@@ -3,12 +3,10 @@
 //! and remembers that it was readable until the task says that it has seen that. The task may be
 //! dropped in the middle of a wait.
 
-use super::platform::{Bell, EVENTFD_0, Eventfd, Futex, caught, explore_bounded, without};
-use crate::wake::broken::listen;
-use crate::wake::{Complete, Steps, Waiter, WaiterSlot, wait_until};
+use super::platform::{Bell, EVENTFD_0, Eventfd, OnFutex, caught, explore_bounded, race, without};
+use crate::wake::{Complete, Steps, Waiter, listen_with};
 use loom::sync::atomic::Ordering;
-use loom::sync::{Arc, Condvar, Mutex};
-use loom::thread;
+use loom::sync::{Condvar, Mutex};
 
 /// A bell whose first eventfd a runtime watches for the task.
 struct Watched {
@@ -18,8 +16,8 @@ struct Watched {
 }
 
 impl Watched {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { bell: Bell::new(), ready: (Mutex::new(false), Condvar::new()) })
+    fn new() -> Self {
+        Self { bell: Bell::new(), ready: (Mutex::new(false), Condvar::new()) }
     }
 
     /// A message, and what the kernel and the runtime make of its token: the edge is reported some
@@ -32,6 +30,16 @@ impl Watched {
             *self.ready.0.lock().unwrap() = true;
             self.ready.1.notify_all();
         }
+    }
+
+    fn publish_twice(&self) {
+        self.publish();
+        self.publish();
+    }
+
+    /// Is message number `wanted` there? If not, the task may park.
+    fn listen<S: Steps>(&self, waiters: &mut [Waiter<'_>], wanted: u32) -> bool {
+        listen_with::<S, _>(waiters, &mut Eventfd(&self.bell, 0), || self.bell.has(wanted)).unwrap()
     }
 
     fn forget(&self) {
@@ -62,9 +70,7 @@ fn receive<S: Steps>(watched: &Watched, wanted: u32, drops: u32, forget: Forget)
         if let Forget::BeforeListening = forget {
             watched.forget();
         }
-        let listened =
-            listen::<S, _>(&mut waiters, &mut Eventfd(&watched.bell, 0), || watched.bell.has(wanted));
-        if listened.unwrap() {
+        if watched.listen::<S>(&mut waiters, wanted) {
             continue;
         }
         if let Forget::AfterListening = forget {
@@ -80,15 +86,10 @@ fn receive<S: Steps>(watched: &Watched, wanted: u32, drops: u32, forget: Forget)
 
 /// Two messages, one task. Before the second it drops its future `drops` times.
 fn publish_twice_and_await_twice<S: Steps + 'static>(drops: u32, forget: Forget) {
-    let watched = Watched::new();
-    let notifier = Arc::clone(&watched);
-    let notifier = thread::spawn(move || {
-        notifier.publish();
-        notifier.publish();
+    race(Watched::new(), [Watched::publish_twice], |watched| {
+        receive::<S>(watched, 1, 0, forget);
+        receive::<S>(watched, 2, drops, forget);
     });
-    receive::<S>(&watched, 1, 0, forget);
-    receive::<S>(&watched, 2, drops, forget);
-    notifier.join().unwrap();
 }
 
 #[test]
@@ -105,17 +106,12 @@ fn publish_twice_and_drop_the_await_and_await_again() {
 #[test]
 fn publish_and_drop_the_await_and_wait_on_the_futex() {
     explore_bounded(|| {
-        let watched = Watched::new();
-        let notifier = Arc::clone(&watched);
-        let notifier = thread::spawn(move || notifier.publish());
-        let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
-        let bell = &watched.bell;
-        let listened = listen::<Complete, _>(&mut waiters, &mut Eventfd(bell, 0), || bell.has(1)).unwrap();
-        if !listened {
-            let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
-            wait_until(&mut waiters, &mut Futex(&[bell]), || bell.has(1)).unwrap();
-        }
-        notifier.join().unwrap();
+        race(Watched::new(), [Watched::publish], |watched| {
+            let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
+            if !watched.listen::<Complete>(&mut waiters, 1) {
+                watched.bell.wait::<OnFutex, Complete>(1);
+            }
+        });
     });
 }
 
@@ -148,21 +144,15 @@ fn returning_to_the_runtime_without_a_second_look_is_caught() {
 #[test]
 fn trusting_the_arming_of_a_wait_that_was_dropped_is_caught() {
     caught("deadlock", || {
-        let watched = Watched::new();
-        let notifier = Arc::clone(&watched);
-        let notifier = thread::spawn(move || {
-            notifier.publish();
-            notifier.publish();
-        });
-        let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
-        let bell = &watched.bell;
-        let _dropped = listen::<Complete, _>(&mut waiters, &mut Eventfd(bell, 0), || bell.has(1));
-        while !bell.has(2) {
-            watched.forget();
-            if !bell.has(2) {
-                watched.park();
+        race(Watched::new(), [Watched::publish_twice], |watched| {
+            let mut waiters = [Waiter::new(&watched.bell.words, EVENTFD_0)];
+            let _dropped = watched.listen::<Complete>(&mut waiters, 1);
+            while !watched.bell.has(2) {
+                watched.forget();
+                if !watched.bell.has(2) {
+                    watched.park();
+                }
             }
-        }
-        notifier.join().unwrap();
+        });
     });
 }

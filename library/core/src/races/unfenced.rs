@@ -4,27 +4,14 @@
 //! The barrier of the kernel is a lock here (`platform`): the model
 //! checker has none that one thread runs in another.
 
-use super::platform::{Bell, Futex, caught, explore_bounded, without};
-use crate::wake::{Complete, Steps, Waiter, WaiterSlot, broken};
-use loom::sync::Arc;
-use loom::thread;
+use super::platform::{Bell, OnFutex, caught, explore_bounded, without};
+use crate::wake::{Complete, Steps};
 
 const LOST_WAKE_UP: &str = "deadlock";
 
-fn wait<S: Steps>(bell: &Bell, messages: u32) {
-    let mut waiters = [Waiter::new(&bell.words, WaiterSlot::FUTEX)];
-    broken::wait_until::<S, _>(&mut waiters, &mut Futex(&[bell]), || bell.has(messages)).unwrap();
-}
-
 /// A notifier that `notify` is, and a waiter for `messages`.
 fn race<S: Steps>(messages: u32, notify: fn(&Bell)) -> impl Fn() + Sync + Send + 'static {
-    move || {
-        let bell = Arc::new(Bell::new());
-        let theirs = Arc::clone(&bell);
-        let notifier = thread::spawn(move || notify(&theirs));
-        wait::<S>(&bell, messages);
-        notifier.join().unwrap();
-    }
+    move || super::platform::race(Bell::new(), [notify], |bell| bell.wait::<OnFutex, S>(messages))
 }
 
 fn begin_and_publish(bell: &Bell) {
@@ -33,14 +20,14 @@ fn begin_and_publish(bell: &Bell) {
 }
 
 fn publish_and_begin_and_publish(bell: &Bell) {
-    bell.publish();
+    bell.publish::<Complete>();
     begin_and_publish(bell);
 }
 
 fn begin_and_publish_and_end_and_publish(bell: &Bell) {
     begin_and_publish(bell);
     bell.words.end_unfenced();
-    bell.publish();
+    bell.publish::<Complete>();
 }
 
 #[test]
@@ -75,7 +62,7 @@ fn leaving_out_the_fence_before_all_waiters_can_know_is_caught() {
     caught(
         LOST_WAKE_UP,
         race::<Complete>(1, |bell| {
-            broken::begin_unfenced::<NoFenceInBegin>(&bell.words);
+            bell.words.begin_unfenced_with::<NoFenceInBegin>();
             bell.publish_unfenced();
         }),
     );

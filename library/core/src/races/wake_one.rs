@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Races of notifiers with waiters of whom one is woken.
 
-use super::platform::{caught, explore, explore_within, without};
+use super::platform::{caught, explore, explore_within, race, without};
 use crate::wake_one::{Complete, SleepOne, Steps, WakeOne};
 use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
-use loom::thread;
+use loom::sync::{Condvar, Mutex};
 use std::vec::Vec;
 
 /// Of three threads; one more takes minutes. (It was run once, and found nothing.)
@@ -41,13 +40,13 @@ impl SleepOne for Futex<'_> {
 }
 
 impl Queue {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
+    fn new() -> Self {
+        Self {
             words: WakeOne::new(),
             things: AtomicU32::new(0),
             sleeping: Mutex::new((Vec::new(), 0)),
             changed: Condvar::new(),
-        })
+        }
     }
 
     fn put<S: Steps>(&self) {
@@ -72,12 +71,8 @@ impl Queue {
     }
 }
 
-fn put_and_take<N: Steps + 'static, W: Steps + 'static>() {
-    let queue = Queue::new();
-    let notifier = Arc::clone(&queue);
-    let notifier = thread::spawn(move || notifier.put::<N>());
-    queue.take::<W>();
-    notifier.join().unwrap();
+fn put_and_take<N: Steps, W: Steps>() {
+    race(Queue::new(), [Queue::put::<N>], Queue::take::<W>);
 }
 
 #[test]
@@ -88,28 +83,20 @@ fn one_put_and_one_take() {
 #[test]
 fn two_puts_and_one_take_each_of_two() {
     explore_within(THREE_THREADS, || {
-        let queue = Queue::new();
-        let takers = [(); 2].map(|()| {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.take::<Complete>())
+        race(Queue::new(), [Queue::take::<Complete>; 2], |queue| {
+            queue.put::<Complete>();
+            queue.put::<Complete>();
         });
-        queue.put::<Complete>();
-        queue.put::<Complete>();
-        takers.into_iter().for_each(|taker| taker.join().unwrap());
     });
 }
 
 #[test]
 fn a_put_each_of_two_and_two_takes() {
     explore_within(THREE_THREADS, || {
-        let queue = Queue::new();
-        let putters = [(); 2].map(|()| {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.put::<Complete>())
+        race(Queue::new(), [Queue::put::<Complete>; 2], |queue| {
+            queue.take::<Complete>();
+            queue.take::<Complete>();
         });
-        queue.take::<Complete>();
-        queue.take::<Complete>();
-        putters.into_iter().for_each(|putter| putter.join().unwrap());
     });
 }
 

@@ -2,16 +2,16 @@
 //! Both directions to one process in tokio.
 
 use super::Async;
+use super::watched::Watched;
 use crate::channel::{Receiver, RecvError, SendError, Sender};
-use crate::descriptor;
 use crate::error::WaitError;
 use crate::peer::{PeerId, Untrusted};
 use crate::rendezvous::{Connection, Greeted, Join, RendezvousError, connect_by, no_owner, try_connect};
 use crate::service::{Duplex, paths};
 use rustix::io::Errno;
+use std::future::poll_fn;
 use std::path::Path;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use std::task::Poll;
 
 /// A [`Duplex`] that tokio tasks await: what [`connect_async`] gives, or one that
 /// [`AsyncService::accept`](super::AsyncService::accept) gave, by [`new`](Self::new).
@@ -133,20 +133,16 @@ pub async fn connect_async_by(name: impl AsRef<Path>, join: &Join) -> Result<Asy
 
 /// Joins a host once it has answered.
 async fn answered(join: &Join, mut greeted: Greeted) -> Result<Connection, RendezvousError> {
-    let failed = |error: &std::io::Error| RendezvousError::Os {
-        call: "epoll_ctl",
-        errno: Errno::from_io_error(error).unwrap_or(Errno::IO),
-    };
-    let duplicate = descriptor::duplicate(greeted.socket())
-        .map_err(|errno| RendezvousError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
-    // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
-    let file = unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) };
-    let file = file.map_err(|error| failed(&error.into()))?;
+    let failed = |(call, errno)| RendezvousError::Os { call, errno };
+    let file = Watched::new(greeted.socket()).map_err(failed)?;
     loop {
         if let Some(offer) = greeted.try_offer()? {
             return join.take_at_once(greeted, offer);
         }
-        // Forgets that it was readable before the next look: what comes behind that is an edge.
-        file.readable().await.map_err(|error| failed(&error))?.clear_ready();
+        let readable = poll_fn(|cx| match file.forget(cx) {
+            Ok(false) => Poll::Pending,
+            known => Poll::Ready(known),
+        });
+        readable.await.map_err(failed)?;
     }
 }

@@ -2,18 +2,13 @@
 //! The files a task waits for, as its runtime knows them.
 
 use super::turn::MOST_TURNS;
+use super::watched::Watched;
 use crate::bell_state::BellState;
-use crate::descriptor;
-use crate::error::WaitError;
+use crate::error::{Unmade, WaitError};
 use crate::wait::Listener;
 use crate::wait::MADE;
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use std::io;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use std::task::Context;
 use tokio::runtime::Handle;
 
 /// The eventfds of the waiters that a task sleeps as.
@@ -21,18 +16,17 @@ use tokio::runtime::Handle;
 pub(super) struct Files {
     /// Of the task that made this, whichever polls it.
     runtime: Handle,
-    watched: Vec<Watched>,
+    watched: Vec<OfWaiter>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct OfWaiter {
     /// Whose eventfd it is: the bell's, if that is still there, and which of them.
     state: Weak<BellState>,
     index: usize,
-    /// A duplicate. The waiter slot may be given up while the runtime still
-    /// knows the file (a lane that is removed, a subscription that ends),
-    /// and whoever takes it next registers the number of the original.
-    file: AsyncFd<OwnedFd>,
+    /// The waiter slot may be given up while the runtime still knows it (a lane that is removed, a
+    /// subscription that ends), and whoever takes it next registers the number of the original.
+    file: Watched,
 }
 
 impl Files {
@@ -47,10 +41,9 @@ impl Files {
     ///
     /// Before the waiter consumes its tokens and arms: a token that comes after that is a wake-up.
     pub(super) fn forget(&self, cx: &mut Context<'_>) -> Result<bool, WaitError> {
-        for Watched { file, .. } in &self.watched {
+        for OfWaiter { file, .. } in &self.watched {
             let mut turns = 0;
-            while let Poll::Ready(ready) = file.poll_read_ready(cx) {
-                ready.map_err(|error| failed("epoll_wait", &error))?.clear_ready();
+            while file.forget(cx).map_err(failed)? {
                 turns += 1;
                 if turns == MOST_TURNS {
                     return Ok(false);
@@ -72,8 +65,10 @@ impl Files {
             match self.find(in_place, state, index) {
                 Some(at) => self.watched.swap(in_place, at),
                 None => {
-                    let file = self.register(descriptor::duplicate(state.eventfd(index).expect(MADE)))?;
-                    self.watched.push(Watched { state: Arc::downgrade(state), index, file });
+                    let runtime = self.runtime.enter();
+                    let file = Watched::new(state.eventfd(index).expect(MADE)).map_err(failed)?;
+                    drop(runtime);
+                    self.watched.push(OfWaiter { state: Arc::downgrade(state), index, file });
                     let last = self.watched.len() - 1;
                     self.watched.swap(in_place, last);
                     added = true;
@@ -104,21 +99,13 @@ impl Files {
     /// Where the file of eventfd `index` of `state` is, `from` there on.
     fn find(&self, from: usize, state: &Arc<BellState>, index: usize) -> Option<usize> {
         let is_this =
-            |watched: &Watched| watched.index == index && watched.state.as_ptr() == Arc::as_ptr(state);
+            |watched: &OfWaiter| watched.index == index && watched.state.as_ptr() == Arc::as_ptr(state);
         Some(from + self.watched.get(from..)?.iter().position(is_this)?)
-    }
-
-    fn register(&self, file: Result<OwnedFd, Errno>) -> Result<AsyncFd<OwnedFd>, WaitError> {
-        let file = file.map_err(|errno| WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
-        let _runtime = self.runtime.enter();
-        // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
-        let file = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) };
-        file.map_err(|error| failed("epoll_ctl", &error.into()))
     }
 }
 
-fn failed(call: &'static str, error: &io::Error) -> WaitError {
-    WaitError::Os { call, errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+fn failed((call, errno): Unmade) -> WaitError {
+    WaitError::Os { call, errno }
 }
 
 #[cfg(test)]

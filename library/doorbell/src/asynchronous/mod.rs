@@ -16,6 +16,7 @@ mod subscriber;
 mod turn;
 #[cfg(feature = "zerocopy")]
 mod typed;
+mod watched;
 
 pub use bell::AsyncBell;
 pub use duplex::{AsyncDuplex, connect_async, connect_async_by};

@@ -2,18 +2,14 @@
 //! A service in tokio.
 
 use super::turn::{Turn, take_turns};
+use super::watched::Watched;
 use crate::channel::SendError;
-use crate::descriptor;
-use crate::error::WaitError;
+use crate::error::{Unmade, WaitError};
 use crate::rendezvous::RendezvousError;
 use crate::service::{ClientId, Duplex, Service, ServiceError};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::Errno;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 /// A [`Service`] that a tokio task awaits. It never occupies a thread.
 ///
@@ -33,8 +29,7 @@ use tokio::io::unix::AsyncFd;
 /// ```
 #[derive(Debug)]
 pub struct AsyncService {
-    /// A duplicate, which outlives nothing: the service is dropped behind it.
-    file: AsyncFd<OwnedFd>,
+    file: Watched,
     service: Service,
 }
 
@@ -45,13 +40,9 @@ impl AsyncService {
     /// [`RendezvousError::Os`] if the runtime cannot watch it.
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`] does.
+    /// Outside a tokio runtime with I/O enabled, as [`AsyncFd`](tokio::io::unix::AsyncFd) does.
     pub fn new(service: Service) -> Result<Self, RendezvousError> {
-        let duplicate = descriptor::duplicate(service.as_fd())
-            .map_err(|errno| RendezvousError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
-        // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
-        let file = unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) };
-        Ok(Self { file: file.map_err(|error| failed(&error.into()))?, service })
+        Ok(Self { file: Watched::new(&service).map_err(failed)?, service })
     }
 
     /// Waits for the next client, which is this caller's alone, as [`Service::accept`] does.
@@ -107,14 +98,10 @@ impl AsyncService {
             if let Some(result) = attempt(service).transpose() {
                 return Turn::Done(result);
             }
-            // Forgets that it was readable before the next look: what comes behind that is an edge.
-            match file.poll_read_ready(cx) {
-                Poll::Pending => Turn::Asleep,
-                Poll::Ready(Ok(mut ready)) => {
-                    ready.clear_ready();
-                    Turn::Again
-                }
-                Poll::Ready(Err(error)) => Turn::Done(Err(failed(&error).into())),
+            match file.forget(cx) {
+                Ok(false) => Turn::Asleep,
+                Ok(true) => Turn::Again,
+                Err(unmade) => Turn::Done(Err(failed(unmade).into())),
             }
         })
     }
@@ -136,32 +123,22 @@ fn poll_room<R>(
     service: &mut Service,
     client: ClientId,
     length: usize,
-    room: &mut Option<AsyncFd<OwnedFd>>,
+    room: &mut Option<Watched>,
     cx: &mut Context<'_>,
 ) -> Result<Turn<R>, WaitError> {
-    let watched = |error: &std::io::Error| WaitError::Os {
-        call: "epoll_ctl",
-        errno: Errno::from_io_error(error).unwrap_or(Errno::IO),
-    };
+    let failed = |(call, errno)| WaitError::Os { call, errno };
     let Some(sender) = service.sender(client) else { return Ok(Turn::Again) };
     let file = match room {
         Some(file) => file,
-        None => {
-            let duplicate = descriptor::duplicate(sender.file()?)
-                .map_err(|errno| WaitError::Os { call: "fcntl(F_DUPFD_CLOEXEC)", errno })?;
-            // SAFETY: an `OwnedFd` is open and the same until it is dropped, and nothing takes it out.
-            let file = unsafe { AsyncFd::register_with_interest(duplicate, Interest::READABLE) };
-            room.insert(file.map_err(|error| watched(&error.into()))?)
-        }
+        None => room.insert(Watched::new(sender.file()?).map_err(failed)?),
     };
-    // Forgets that it was readable before it arms: what comes behind that is an edge.
-    if let Poll::Ready(ready) = file.poll_read_ready(cx) {
-        ready.map_err(|error| watched(&error))?.clear_ready();
+    // Before it arms: what comes behind that is an edge.
+    if file.forget(cx).map_err(failed)? {
         return Ok(Turn::Again);
     }
     Ok(if sender.listen(length)? { Turn::Again } else { Turn::Asleep })
 }
 
-fn failed(error: &std::io::Error) -> RendezvousError {
-    RendezvousError::Os { call: "epoll_ctl", errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+fn failed((call, errno): Unmade) -> RendezvousError {
+    RendezvousError::Os { call, errno }
 }

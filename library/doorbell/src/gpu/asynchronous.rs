@@ -2,7 +2,7 @@
 //! Waiting for an event in tokio.
 
 use super::{Event, Events, GpuError};
-use rustix::io::Errno;
+use crate::errno::errno;
 use std::io;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -15,7 +15,7 @@ pub struct AsyncWaiter {
 }
 
 fn failed(error: &io::Error) -> GpuError {
-    GpuError::Os { call: "epoll_ctl", errno: Errno::from_io_error(error).unwrap_or(Errno::IO) }
+    GpuError::Os { call: "epoll_ctl", errno: errno(error) }
 }
 
 impl AsyncWaiter {

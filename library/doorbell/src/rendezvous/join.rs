@@ -13,6 +13,7 @@ use super::{
     Connection, MOST_EVENTFDS, Reason, RendezvousError, Segment, Side, Users, address, most_memory,
     new_socket, os,
 };
+use crate::errno::errno;
 use crate::holder::Holder;
 use crate::mapping::Mapping;
 use crate::peer::{Peer, Trust, Untrusted};
@@ -457,10 +458,7 @@ fn take_offer(
 /// A pipe or a terminal in place of an eventfd could block a ring for ever, or print it.
 fn check_eventfd(file: BorrowedFd<'_>) -> Result<(), RendezvousError> {
     let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    let link = link.map_err(|error| RendezvousError::Os {
-        call: "readlink(/proc/self/fd)",
-        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-    })?;
+    let link = link.map_err(|error| os("readlink(/proc/self/fd)")(errno(&error)))?;
     if link.as_os_str() == "anon_inode:[eventfd]" {
         return Ok(());
     }

@@ -4,6 +4,7 @@
 use super::patience::{JOIN_PATIENCE, Patience};
 use super::{Connection, RendezvousError, os};
 use crate::descriptor;
+use crate::errno::checked;
 use crate::peer::{Peer, PeerId, Trust};
 use doorbell_core::layout::{MAJOR, MINOR};
 use doorbell_core::violation::PeerViolation;
@@ -262,8 +263,5 @@ unsafe fn get_option<T>(socket: &OwnedFd, option: libc::c_int, value: &mut T) ->
     let (level, to) = (libc::SOL_SOCKET, std::ptr::from_mut(value).cast());
     // SAFETY: both pointers are valid for the call, and `length` says how large `value` is.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, to, &raw mut length) };
-    if result == 0 {
-        return Ok(());
-    }
-    Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    checked(result).map(drop)
 }

@@ -2,6 +2,7 @@
 //! One at a time at a path.
 
 use super::{RendezvousError, os};
+use crate::errno::checked;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, open, stat, unlink};
 use rustix::io::Errno;
@@ -64,12 +65,10 @@ fn try_lock(file: &OwnedFd) -> Result<bool, RendezvousError> {
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_len = 1;
     // SAFETY: `lock` is valid for the call.
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) } == 0 {
-        return Ok(true);
-    }
-    match Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO) {
-        Errno::AGAIN | Errno::ACCESS => Ok(false),
-        errno => Err(RendezvousError::Os { call: "F_OFD_SETLK", errno }),
+    match checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) }) {
+        Ok(_) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(errno) => Err(RendezvousError::Os { call: "F_OFD_SETLK", errno }),
     }
 }
 

@@ -9,10 +9,10 @@
 //! abstract namespace of sockets would be no better: whoever comes first has it.)
 
 use crate::environment::{home, variable};
+use crate::errno::errno;
 use crate::folder::{Folder, FolderState};
 use crate::rendezvous::{LONGEST_PATH, RendezvousError, is_served};
 use crate::user;
-use rustix::io::Errno;
 use std::fs::{metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -200,10 +200,7 @@ pub fn names() -> Result<Vec<String>, RendezvousError> {
 
 /// The names of this user's services, and their paths.
 pub(super) fn sockets() -> Result<Vec<(String, PathBuf)>, RendezvousError> {
-    let failed = |error: std::io::Error| RendezvousError::Os {
-        call: "readdir",
-        errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
-    };
+    let failed = |error| RendezvousError::Os { call: "readdir", errno: errno(&error) };
     let mut sockets = Vec::new();
     for folder in folders().into_iter().filter(Folder::is_used) {
         for entry in std::fs::read_dir(folder.path).map_err(failed)? {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One sender, many receivers.
 
+use crate::hostile::{CONTROL, Raw};
+use crate::meet::meet;
 use crate::other::{FOREVER, message, number, segment, start};
 use doorbell::channel::broadcast::{Ended, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{RecvError, SendError};
+use doorbell::peer::Untrusted;
+use doorbell::rendezvous::{Connection, MOST_MEMORY};
 use doorbell::wait::Futex;
 use doorbell::{Deadline, PeerViolation};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +22,10 @@ fn soon() -> Option<Deadline> {
 
 fn forever() -> Option<Deadline> {
     Some(Deadline::after(FOREVER))
+}
+
+fn join(publisher: &Connection) -> Subscriber<Untrusted, Futex> {
+    Subscriber::join_within(publisher, 0, MOST_MEMORY).unwrap()
 }
 
 #[test]
@@ -376,27 +385,13 @@ fn a_subscriber_maps_the_log_without_the_right_to_write() {
 
 #[test]
 fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing() {
-    let segments = [segment(1, 1, 64)];
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let connection: doorbell::rendezvous::Connection =
-        doorbell::rendezvous::socket::host_over(ours, &segments[0]).unwrap();
-    let hostile: doorbell::rendezvous::Connection = joining.join().unwrap();
+    let segment = segment(1, 1, 64);
+    let (connection, hostile) = meet(&segment);
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
-    let _liar: Subscriber<_, Futex> =
-        Subscriber::join_within(&hostile, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
+    let _liar = join(&hostile);
     let mut honest = publisher.subscribe_waiting_by::<Futex>(WhenSlow::HoldBack).unwrap();
-    let size = segments[0].mapping().plan().size() as usize;
-    let rights = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a process or thread of this program, which follows the protocol.
-    let file = unsafe { segments[0].mapping().file() }.unwrap();
-    // SAFETY: no address is asked for.
-    let base = unsafe { mmap(std::ptr::null_mut(), size, rights, MapFlags::SHARED, file, 0) }.unwrap();
-    // The control of the first lane begins 128 bytes into the payload of a segment with two bells.
-    // SAFETY: within the mapping, which stays; an aligned word.
-    let cursor = unsafe { &*base.cast::<u8>().add(4096 + 128).cast::<std::sync::atomic::AtomicU64>() };
-    cursor.store(1 << 40, std::sync::atomic::Ordering::Relaxed);
+    Raw::of(&segment).payload(CONTROL).store(1 << 40, Ordering::Relaxed);
     publisher.publish(b"to the honest").unwrap();
     assert!(matches!(
         publisher.ended()[..],
@@ -407,30 +402,21 @@ fn a_subscriber_that_lies_about_its_cursor_is_ended_and_costs_the_others_nothing
     assert_eq!(bytes, b"to the honest");
 }
 
-/// A segment of ours, and the connections of both sides.
-fn meet() -> [doorbell::rendezvous::Connection; 2] {
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let connection = doorbell::rendezvous::socket::host_over(ours, &segment(1, 1, 64)).unwrap();
-    [connection, joining.join().unwrap()]
-}
-
 /// What the subscriber before it left in the lane was taken for its own end.
 #[test]
 fn whoever_has_left_or_was_dropped_can_subscribe_again() {
-    let [connection, theirs] = meet();
+    let (connection, theirs) = meet(&segment(1, 1, 64));
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     let mut bytes = Vec::new();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap();
-    drop(Subscriber::<_, Futex>::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap());
+    drop(join(&theirs));
     publisher.publish(b"nobody").unwrap();
     assert_eq!(publisher.ended(), [(0, Ended::Left)]);
 
     publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
     publisher.publish(b"early").unwrap();
     assert_eq!(publisher.ended(), [], "the second has not even come");
-    let mut second: Subscriber<_, Futex> =
-        Subscriber::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
+    let mut second = join(&theirs);
     assert_eq!(second.try_recv_into(&mut bytes), Ok(Some(0)));
     assert_eq!(bytes, b"early");
     while publisher.subscribers() > 0 {
@@ -440,8 +426,7 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
     drop(second);
 
     publisher.admit(&connection, 0, WhenSlow::Drop).unwrap();
-    let mut third: Subscriber<_, Futex> =
-        Subscriber::join_within(&theirs, 0, doorbell::rendezvous::MOST_MEMORY).unwrap();
+    let mut third = join(&theirs);
     publisher.publish(b"last").unwrap();
     drop(publisher);
     assert_eq!(third.try_recv_into(&mut bytes), Ok(Some(0)));
@@ -452,7 +437,7 @@ fn whoever_has_left_or_was_dropped_can_subscribe_again() {
 /// It stayed, held everybody back, and its number was known to nobody.
 #[test]
 fn a_subscriber_that_hung_up_before_it_got_the_log_has_no_place() {
-    let [connection, theirs] = meet();
+    let (connection, theirs) = meet(&segment(1, 1, 64));
     drop(theirs);
     let mut publisher: Publisher = Publisher::new(256).unwrap();
     publisher.admit(&connection, 0, WhenSlow::HoldBack).unwrap_err();

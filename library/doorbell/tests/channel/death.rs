@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A process that dies at each of its writes to shared memory, and at random moments.
 
+use crate::alone::alone;
+use crate::child::{came_to_true, in_a_child};
 use crate::other::{FOREVER, fork, message, number, segment, start};
 use doorbell::channel::{AttachError, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::Trusted;
@@ -13,15 +15,11 @@ use std::time::{Duration, Instant};
 /// In a process of its own, where nobody else opens and closes files.
 #[test]
 fn whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over() {
-    const ALONE: &str = "DOORBELL_TEST_ALONE";
-    const NAME: &str =
-        "death::whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over";
-    if std::env::var_os(ALONE).is_none() {
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let status = alone.args(["--exact", NAME, "--nocapture"]).env(ALONE, "1").status().unwrap();
-        assert!(status.success());
-        return;
-    }
+    let name = "death::whenever_the_other_process_is_killed_the_survivor_is_told_and_nothing_is_left_over";
+    alone(name, kill_again_and_again);
+}
+
+fn kill_again_and_again() {
     let kills = std::env::var("DOORBELL_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(150);
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
@@ -124,19 +122,13 @@ fn the_thread_that_has_told_of_a_death_sleeps_though_the_connection_is_kept() {
 fn a_death_is_told_though_a_forked_child_has_dropped_its_copies() {
     let segment = segment(2, 2, 256);
     let (connection, mut other) = start("echo", &segment);
-    let mut answers: Receiver = Receiver::attach(&connection, 1).unwrap();
-    // SAFETY: the child only drops, which takes no lock in a child, and exits.
-    let child = unsafe { fork() };
-    if child == 0 {
-        drop(answers);
-        drop(connection);
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    let answers: Receiver = Receiver::attach(&connection, 1).unwrap();
+    let mut held = Some((answers, connection));
+    assert!(in_a_child(fork, || {
+        drop(held.take());
+        true
+    }));
+    let (mut answers, connection) = held.unwrap();
     assert_eq!(Receiver::<_, Adaptive>::attach(&connection, 1).unwrap_err(), AttachError::Taken { lane: 1 });
     other.kill();
     let told = answers.recv_timeout(FOREVER).map(|message| message.is_some());
@@ -160,8 +152,7 @@ fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
     // With this one it is, in the child too.
     let message = receiver.recv().unwrap();
     let (gone_on, go_on) = rustix::pipe::pipe().unwrap();
-    // SAFETY: the child only reads a pipe and drops, which takes no lock in a child, and exits.
-    let child = unsafe { fork() };
+    let child = fork();
     if child == 0 {
         let read = rustix::io::read(&gone_on, &mut [0; 1]);
         message.release();
@@ -176,10 +167,7 @@ fn a_forked_child_that_drops_its_copies_says_nothing_of_what_was_received() {
     }
     assert!(receiver.try_recv().unwrap().is_none());
     assert_eq!(rustix::io::write(&go_on, &[0]), Ok(1));
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert!(came_to_true(child));
     for number in 0..12_u64 {
         assert_eq!(sender.try_send(&number.to_ne_bytes()), Ok(()), "message {number} of an empty ring");
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Many senders, one receiver.
 
+use crate::meet::meet;
 use crate::other::{FOREVER, segment, start};
 use doorbell::channel::{AttachError, Gather, GatherError, Lanes, RecvError, Sender, many};
 use doorbell::peer::Trusted;
-use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::{Wait, WaitEntry};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
@@ -160,13 +161,7 @@ fn a_gather_without_lanes_or_with_too_many_bells_says_so() {
 
     // The smallest of such bounds.
     let segments: [_; 2] = std::array::from_fn(|_| segment(1, 1, 64));
-    let connections = segments.each_ref().map(|segment| {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-        let host: Connection = socket::host_over(ours, segment).unwrap();
-        let joined: Connection = joining.join().unwrap();
-        (host, joined)
-    });
+    let connections = segments.each_ref().map(meet);
     let mut gather: Gather<_, One> = Gather::default();
     gather.add(&connections[0].0, 0).unwrap();
     assert_eq!(gather.add(&connections[1].0, 0).unwrap_err(), AttachError::TooManyBells { most: 1 });

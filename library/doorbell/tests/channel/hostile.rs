@@ -3,10 +3,11 @@
 //!
 //! `DOORBELL_MUTATIONS` sets how many writes it makes, `DOORBELL_SEED` which.
 
+use crate::meet::{meet, try_meet};
 use crate::other::segment;
 use doorbell::channel::{AttachError, Gather, GatherError, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::Trusted;
-use doorbell::rendezvous::{Connection, Reason, RendezvousError, Segment, socket};
+use doorbell::rendezvous::{Connection, Join, Reason, RendezvousError, Segment, socket};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, WaitEntry};
 use doorbell::{Deadline, PeerViolation, WaitError};
 use rustix::fd::OwnedFd;
@@ -15,7 +16,6 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlag
 use std::cell::Cell;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -61,8 +61,8 @@ impl Raw {
         self.payload(CONTROL + 256)
     }
 
-    /// The word at `offset` of the payload of a segment with four bells.
-    fn payload(&self, offset: usize) -> &AtomicU64 {
+    /// The word at `offset` of the payload of a segment with at most four bells.
+    pub(crate) fn payload(&self, offset: usize) -> &AtomicU64 {
         &self.words()[(4096 + offset) / 8]
     }
 }
@@ -72,14 +72,6 @@ impl Drop for Raw {
         // SAFETY: nobody holds a reference into it.
         unsafe { munmap(self.words.cast_mut().cast(), self.bytes) }.unwrap();
     }
-}
-
-/// Two connections of one segment in this process: ours, and one for the partner.
-pub(crate) fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let connection = socket::host_over(ours, segment).unwrap();
-    (connection, joining.join().unwrap())
 }
 
 struct Dice(u64);
@@ -308,31 +300,22 @@ fn lie_to_receiver(lie: impl Fn(&Raw, &mut Sender)) -> RecvError {
 /// Where the first ring begins, in the payload of a segment with four bells.
 const RING: usize = 4096;
 /// Where the first lane's control lies.
-const CONTROL: usize = 128;
+pub(crate) const CONTROL: usize = 128;
 
 #[test]
-fn a_length_beyond_the_ring_is_a_violation() {
-    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(5000 << 2 | 1, Ordering::Release));
-    let violation = PeerViolation::LengthOutOfRange { length: 5000, available: 504 };
-    assert_eq!(told, RecvError::Violation(violation));
-}
-
-#[test]
-fn a_length_that_would_overflow_is_a_violation() {
-    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(u64::MAX << 2 | 1, Ordering::Release));
-    assert!(matches!(told, RecvError::Violation(PeerViolation::LengthOutOfRange { .. })));
-}
-
-#[test]
-fn a_record_of_no_kind_is_a_violation() {
-    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(3, Ordering::Release));
-    assert_eq!(told, RecvError::Violation(PeerViolation::BadValue { field: "record", value: 3 }));
-}
-
-#[test]
-fn a_skip_at_the_rings_first_place_is_a_violation_and_not_an_endless_loop() {
-    let told = lie_to_receiver(|raw, _| raw.payload(RING).store(2, Ordering::Release));
-    assert_eq!(told, RecvError::Violation(PeerViolation::BadValue { field: "record", value: 2 }));
+fn a_record_that_cannot_be_is_a_violation() {
+    let told = |word: u64| lie_to_receiver(|raw, _| raw.payload(RING).store(word, Ordering::Release));
+    let beyond = PeerViolation::LengthOutOfRange { length: 5000, available: 504 };
+    assert_eq!(told(5000 << 2 | 1), RecvError::Violation(beyond), "a length beyond the ring");
+    let overflows = told(u64::MAX << 2 | 1);
+    assert!(
+        matches!(overflows, RecvError::Violation(PeerViolation::LengthOutOfRange { .. })),
+        "{overflows:?}"
+    );
+    // Of no kind; and a skip at the ring's first place, which would be an endless loop.
+    for value in [3, 2] {
+        assert_eq!(told(value), RecvError::Violation(PeerViolation::BadValue { field: "record", value }));
+    }
 }
 
 #[test]
@@ -495,10 +478,9 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
 
     let lent = segment(2, 2, 512);
     let _sender: Sender<Trusted> = Sender::at(&lent, 0).unwrap();
-    let (host, joiner) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(joiner));
-    assert_eq!(socket::host_over(host, &lent).unwrap_err(), RendezvousError::Lent);
-    assert_eq!(joining.join().unwrap().unwrap_err(), RendezvousError::Refused(Reason::Lent));
+    let (hosting, joining) = try_meet(&lent, Join::default());
+    assert_eq!(hosting.unwrap_err(), RendezvousError::Lent);
+    assert_eq!(joining.unwrap_err(), RendezvousError::Refused(Reason::Lent));
     // The host was found to have sent the memory before it refused: what a joiner has, it keeps.
     let (host, joiner) = socket::pair().unwrap();
     let refusing = thread::scope(|scope| {
@@ -518,12 +500,6 @@ fn trusted_ends_and_untrusted_peers_do_not_share_a_segment() {
     });
     assert!(matches!(unfinished, Err(RendezvousError::NoAnswer(_))), "{unfinished:?}");
     assert_eq!(Sender::<_, Futex>::at_waiting_by(&given, 0).map(drop), Err::<(), _>(AttachError::Untrusted));
-    let (host, joiner) = socket::pair().unwrap();
-    let joining =
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(joiner).unwrap());
-    // SAFETY: a process or thread of this program, which follows the protocol.
-    let connection = unsafe { socket::host_over_as::<Trusted>(host, &lent) }.unwrap();
+    let (connection, _joined) = crate::meet::meet_as::<Trusted>(&lent);
     Sender::<_, Futex>::attach_waiting_by(&connection, 1).expect("whoever is trusted may come");
-    drop(joining.join().unwrap());
 }

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Leaving in order: connections and ends dropped in whichever order, and what the others are told.
 
+use crate::child::{came_to_true, child, in_a_child};
+use crate::meet::{meet, meet_as, try_meet};
 use crate::other::{FOREVER, fork, segment, start};
 use doorbell::channel::broadcast::{Ended, JoinError, Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{AttachError, Gather, Lanes, Receiver, RecvError, SendError, Sender};
 use doorbell::peer::{PeerId, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, Reason, RendezvousError, Segment, socket};
-use doorbell::wait::{Adaptive, Eventfd, Futex, Wait};
+use doorbell::rendezvous::{Connection, Join, Offer, Reason, RendezvousError, Segment, socket};
+use doorbell::wait::{Adaptive, Eventfd, Futex};
 use doorbell::{Bell, WaitError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
-
-/// A connection of the host of `segment`, and the one that joined, in this process too.
-fn meet(segment: &Arc<Segment>) -> (Connection, Connection) {
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    (socket::host_over(ours, segment).unwrap(), joining.join().unwrap())
-}
 
 /// Returns when all that hung up before this was called has been told to the host of `segment`: its
 /// watcher hears them in turn.
@@ -71,15 +66,7 @@ fn an_end_that_outlives_its_connection_is_given_to_nobody_until_it_is_dropped() 
 #[test]
 fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     let segment = segment(1, 1, 256);
-    let trusted = || {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || {
-            // SAFETY: a process or thread of this program, which follows the protocol.
-            unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
-        });
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
-    };
+    let trusted = || meet_as::<Trusted>(&segment);
     let ((_first, one), (_second, two)) = (trusted(), trusted());
     let joined = Arc::clone(one.segment());
     let late: Gather<Trusted> = Gather::at(&joined, 0).unwrap();
@@ -95,34 +82,21 @@ fn an_end_taken_at_the_segment_of_a_connection_keeps_the_connection_too() {
     // Now nothing is left that could keep it.
     let refused = Receiver::<Trusted>::at(&joined, 0).unwrap_err();
     assert_eq!(refused, AttachError::HungUp);
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining =
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        thread::spawn(move || unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop));
-    assert_eq!(
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        unsafe { socket::host_over_as::<Trusted>(ours, &joined) }.unwrap_err(),
-        RendezvousError::HungUp
-    );
-    assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(Reason::HungUp)));
+    // SAFETY: a thread of this program, which follows the protocol.
+    let (hosting, joining) = try_meet::<Trusted>(&joined, unsafe { Join::of() });
+    assert_eq!(hosting.unwrap_err(), RendezvousError::HungUp);
+    assert_eq!(joining.unwrap_err(), RendezvousError::Refused(Reason::HungUp));
 }
 
 /// Its waiter slot was given away while it waited there: two waited
 /// for one token, and one of them slept on.
-fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'static>() {
+#[test]
+fn a_bell_with_an_eventfd_slot_that_outlives_its_connection_keeps_the_slot() {
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
-    let trusted = || {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || {
-            // SAFETY: a process or thread of this program, which follows the protocol.
-            unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).unwrap()
-        });
-        // SAFETY: a process or thread of this program, which follows the protocol.
-        (unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap(), joining.join().unwrap())
-    };
+    let trusted = || meet_as::<Trusted>(&segment);
     let (first, one) = trusted();
-    let mut seated: Bell<W> = one.bell_waiting_by(0).unwrap();
-    let (mut late, mut seatless): (Bell<W>, Bell<Futex>) =
+    let mut seated: Bell<Eventfd> = one.bell_waiting_by(0).unwrap();
+    let (mut late, mut seatless): (Bell<Eventfd>, Bell<Futex>) =
         (one.bell_waiting_by(0).unwrap(), one.bell_waiting_by(0).unwrap());
     assert_eq!(seated.wait_timeout(Duration::from_millis(1)), Ok(None), "takes the slot");
     drop(one);
@@ -131,7 +105,7 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     let (third, three) = trusted();
     drop(three);
     assert_eq!(deaths.wait_timeout(FOREVER), Err(WaitError::PeerGone(third.peer().id())), "and nobody else");
-    let mut host: Bell<W> = segment.bell_waiting_by(0).unwrap();
+    let mut host: Bell<Eventfd> = segment.bell_waiting_by(0).unwrap();
     assert_eq!(host.wait_timeout(Duration::from_millis(1)), Ok(None));
     let slots = &segment.state(0).unwrap().record().slot_holders;
     let holders = || [0, 1].map(|slot| slots[slot].load(Ordering::Relaxed));
@@ -155,28 +129,15 @@ fn a_bell_that_outlives_its_connection_keeps_its_slot<W: Wait + Default + 'stati
     assert_eq!(holders(), [0, other]);
 }
 
-#[test]
-fn a_bell_with_an_eventfd_slot_that_outlives_its_connection_keeps_the_slot() {
-    a_bell_that_outlives_its_connection_keeps_its_slot::<Eventfd>();
-}
-
 /// It is the parent's number under which the child would take an end,
 /// and with the parent it would be given away.
 #[test]
 fn a_forked_child_takes_no_end_on_a_segment_that_its_parent_joined() {
     let segment = segment(1, 1, 256);
     let (_host, joined) = meet(&segment);
-    // SAFETY: the child tries to attach, which is refused before any lock is taken, and exits.
-    let child = unsafe { fork() };
-    if child == 0 {
-        let refused = Sender::<Untrusted, Futex>::attach_waiting_by(&joined, 0).map(drop);
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(i32::from(refused != Err(AttachError::HungUp))) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert!(in_a_child(fork, || {
+        Sender::<Untrusted, Futex>::attach_waiting_by(&joined, 0).map(drop) == Err(AttachError::HungUp)
+    }));
 }
 
 /// Whichever the watcher heard first was told: half of the time an orderly end looked like a death.
@@ -252,19 +213,12 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
     let segment = segment(2, 2, 64);
     let (ours, theirs) = socket::pair().unwrap();
     let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    // SAFETY: the child meets, which takes locks that a fork waits for, and exits.
-    let child = unsafe { fork() };
-    if child == 0 {
+    let meeting = child(fork, || {
         let connection: Result<Connection, _> = socket::host_over(ours, &segment);
         let mut bell = segment.bell_waiting_by::<Futex>(0).unwrap();
         // Until the parent's joiner has hung up.
-        let told = bell.wait_timeout(FOREVER);
-        // SAFETY: no precondition.
-        unsafe {
-            libc::_exit(i32::from(connection.is_err() || !matches!(told, Err(WaitError::PeerGone(_)))))
-        };
-    }
-    drop(ours);
+        connection.is_ok() && matches!(bell.wait_timeout(FOREVER), Err(WaitError::PeerGone(_)))
+    });
     let of_child = joining.join().unwrap();
     let (_host, of_parent) = meet(&segment);
     let _one = Sender::<_, Futex>::attach_waiting_by(&of_child, 0).unwrap();
@@ -274,10 +228,7 @@ fn joiners_met_by_a_process_and_by_its_forked_child_have_numbers_of_their_own() 
     let (_host, third) = meet(&segment);
     assert!(taken(Sender::<_, Adaptive>::attach(&third, 0)), "the one that lives keeps its end");
     drop((_one, of_child));
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert!(came_to_true(meeting));
 }
 
 #[test]
@@ -323,14 +274,11 @@ fn a_subscriber_that_joins_another_lane_than_was_admitted_is_told_so() {
 fn hanging_up_is_told_though_a_forked_child_has_a_copy_of_the_connection() {
     let segment = segment(1, 1, 64);
     let (host, joined) = meet(&segment);
-    // SAFETY: the child only waits to be killed.
-    let child = unsafe { fork() };
-    if child == 0 {
+    let child = child(fork, || {
         loop {
-            // SAFETY: no precondition.
-            unsafe { libc::pause() };
+            thread::park();
         }
-    }
+    });
     drop(joined);
     let told = segment.bell_waiting_by::<Futex>(0).unwrap().wait_timeout(FOREVER);
     // SAFETY: a child of ours, which is not reaped yet.

@@ -3,9 +3,13 @@
 //!
 //! The other process is this test program again, started with a role; see `other`.
 
+#[path = "../common/alone.rs"]
+mod alone;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 mod broadcast;
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 mod death;
@@ -14,6 +18,8 @@ mod every_write;
 mod gather;
 mod hostile;
 mod leaving;
+#[path = "../common/meet.rs"]
+mod meet;
 mod other;
 mod processes;
 mod select;

@@ -26,13 +26,9 @@ impl Other {
 static MEETING: Mutex<()> = Mutex::new(());
 
 /// Forks. 0 in the child.
-///
-/// # Safety
-/// As for `fork` in a program with threads.
-pub(crate) unsafe fn fork() -> libc::pid_t {
+pub(crate) fn fork() -> libc::pid_t {
     let _alone = MEETING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the caller's contract.
-    unsafe { libc::fork() }
+    crate::child::by_fork()
 }
 
 /// Starts the other process, which plays `role`, and meets it.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Channels between processes.
 
+use crate::meet::meet;
 use crate::other::{FOREVER, message, number, segment, start};
 use doorbell::channel::{AttachError, Receiver, SendError, Sender};
-use doorbell::rendezvous::{Connection, Offer, Segment};
+use doorbell::rendezvous::{Offer, Segment};
 use std::sync::Arc;
 
 #[test]
@@ -49,10 +50,7 @@ fn a_killed_receiver_is_named_and_its_successor_misses_nothing() {
     assert_eq!(error, SendError::PeerGone(connection.peer().id()));
     assert!(sent >= 50);
     drop(other);
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = std::thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let _host: Connection = doorbell::rendezvous::socket::host_over(ours, &segment).unwrap();
-    let successor: Connection = joining.join().unwrap();
+    let (_host, successor) = meet(&segment);
     let mut receiver: Receiver = Receiver::attach(&successor, 0).unwrap();
     let mut next = None;
     while let Some(message) = receiver.try_recv().unwrap() {
@@ -69,10 +67,7 @@ fn a_killed_receiver_is_named_and_its_successor_misses_nothing() {
 #[test]
 fn a_segment_without_channels_says_so() {
     let segment = Arc::new(Segment::new(&Offer::default()).unwrap());
-    let (ours, theirs) = doorbell::rendezvous::socket::pair().unwrap();
-    let joining = std::thread::spawn(move || doorbell::rendezvous::socket::join_over(theirs).unwrap());
-    let _host: Connection = doorbell::rendezvous::socket::host_over(ours, &segment).unwrap();
-    let connection: Connection = joining.join().unwrap();
+    let (_host, connection) = meet(&segment);
     let refused = Receiver::<_, doorbell::wait::Adaptive>::attach(&connection, 0).unwrap_err();
     assert_eq!(refused, AttachError::NoChannels);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for unlike ends.
 
-use crate::other::FOREVER;
+use crate::meet::meet;
+use crate::other::{FOREVER, segment};
 use doorbell::channel::broadcast::{Publisher, Subscriber, WhenSlow};
 use doorbell::channel::{Receiver, RecvError, SendError, Sender, many, pair};
 use doorbell::peer::Trusted;
-use doorbell::rendezvous::{Connection, Offer, Segment, socket};
 use doorbell::select::{File, Selectable};
 use doorbell::{Bell, Deadline, Select};
 use rustix::pipe::pipe;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -104,17 +103,10 @@ fn a_sender_that_leaves_is_news_as_long_as_nobody_has_come() {
 #[test]
 fn a_peer_that_goes_ends_the_sleep_at_its_channel() {
     each_way(|mut select| {
-        let (ours, theirs) = socket::pair().unwrap();
-        let other = thread::spawn(move || {
-            let connection: Connection = socket::join_over(theirs).unwrap();
-            let sender: Sender = Sender::attach(&connection, 0).unwrap();
-            (connection, sender)
-        });
-        let lanes = doorbell::channel::Lanes::new(1, 1, 4096).unwrap();
-        let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).unwrap());
-        let connection: Connection = socket::host_over(ours, &segment).unwrap();
+        let (connection, theirs) = meet(&segment(1, 1, 4096));
+        let sender: Sender = Sender::attach(&theirs, 0).unwrap();
+        let theirs = (theirs, sender);
         let mut receiver: Receiver = Receiver::attach(&connection, 0).unwrap();
-        let theirs = other.join().unwrap();
         while !matches!(receiver.try_recv(), Ok(None)) {}
         is_ended_by(&mut select, &mut receiver, || drop(theirs));
         assert!(receiver.try_recv().is_err());

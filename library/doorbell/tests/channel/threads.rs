@@ -3,7 +3,8 @@
 
 use crate::other::{FOREVER, message, number};
 use doorbell::Deadline;
-use doorbell::channel::{RecvError, SendError, pair, pair_waiting_by};
+use doorbell::channel::{AttachError, Lanes, Receiver, RecvError, SendError, Sender, pair, pair_waiting_by};
+use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, Yield};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::thread;
@@ -116,32 +117,28 @@ fn a_slot_is_seen_when_it_is_committed_and_never_when_it_is_dropped() {
     assert!(receiver.try_recv().unwrap().is_none());
 }
 
-#[test]
-fn a_batch_wakes_a_sleeper_when_it_is_dropped() {
-    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(4096).unwrap();
+/// Sends so many in one batch over a ring of `capacity` bytes, to a receiver that may sleep.
+fn all_of_a_batch_arrive(capacity: u64, count: u8) {
+    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(capacity).unwrap();
     let receiving = thread::spawn(move || {
-        (0..50).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
+        (0..count).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
     });
     let mut batch = sender.batch();
-    for number in 0..50 {
-        batch.push(&[number]).unwrap();
+    for number in 0..count {
+        batch.push_deadline(&[number], Some(Deadline::after(FOREVER))).unwrap();
     }
     drop(batch);
-    assert_eq!(receiving.join().unwrap(), (0..50).collect::<Vec<_>>());
+    assert_eq!(receiving.join().unwrap(), (0..count).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_wakes_a_sleeper_when_it_is_dropped() {
+    all_of_a_batch_arrive(4096, 50);
 }
 
 #[test]
 fn a_full_batch_rings_before_it_waits_for_room() {
-    let (mut sender, mut receiver) = pair_waiting_by::<Futex>(64).unwrap();
-    let receiving = thread::spawn(move || {
-        (0..200).map(|_| receiver.recv_timeout(FOREVER).unwrap().expect("hung")[0]).collect::<Vec<_>>()
-    });
-    let mut batch = sender.batch();
-    for number in 0..200 {
-        batch.push_deadline(&[number], Some(Deadline::after(FOREVER))).unwrap();
-    }
-    drop(batch);
-    assert_eq!(receiving.join().unwrap(), (0..200).collect::<Vec<_>>());
+    all_of_a_batch_arrive(64, 200);
 }
 
 #[test]
@@ -163,21 +160,24 @@ fn a_receiver_that_waits_for_bytes_is_woken_when_they_are_there_and_at_its_deadl
     drop(sending.join().unwrap());
 }
 
+/// Memory of one lane.
+fn for_threads(capacity: u64) -> Segment {
+    Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, capacity).unwrap())).unwrap()
+}
+
 #[test]
 fn a_sender_that_leaves_is_told_after_its_last_message_and_its_successor_is_heard() {
-    let lanes = doorbell::channel::Lanes::new(1, 1, 4096).unwrap();
-    let offer = doorbell::rendezvous::Offer::of_lanes(lanes);
-    let segment = doorbell::rendezvous::Segment::for_threads(&offer).unwrap();
-    let mut first = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap();
-    let mut receiver = doorbell::channel::Receiver::<_, Adaptive>::at(&segment, 0).unwrap();
-    let taken = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap_err();
-    assert_eq!(taken, doorbell::channel::AttachError::Taken { lane: 0 });
+    let segment = for_threads(4096);
+    let mut first = Sender::<_, Adaptive>::at(&segment, 0).unwrap();
+    let mut receiver = Receiver::<_, Adaptive>::at(&segment, 0).unwrap();
+    let taken = Sender::<_, Adaptive>::at(&segment, 0).unwrap_err();
+    assert_eq!(taken, AttachError::Taken { lane: 0 });
     first.send(b"last words").unwrap();
     drop(first);
     assert_eq!(receiver.recv().unwrap().to_vec(), b"last words");
     assert_eq!(receiver.recv().unwrap_err(), RecvError::Closed);
     assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Closed);
-    let mut second = doorbell::channel::Sender::<_, Adaptive>::at(&segment, 0).unwrap();
+    let mut second = Sender::<_, Adaptive>::at(&segment, 0).unwrap();
     assert!(receiver.try_recv().unwrap().is_none());
     second.send(b"I go on").unwrap();
     assert_eq!(receiver.recv().unwrap().to_vec(), b"I go on");
@@ -185,11 +185,9 @@ fn a_sender_that_leaves_is_told_after_its_last_message_and_its_successor_is_hear
 
 #[test]
 fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
-    let lanes = doorbell::channel::Lanes::new(1, 1, 64).unwrap();
-    let offer = doorbell::rendezvous::Offer::of_lanes(lanes);
-    let segment = doorbell::rendezvous::Segment::for_threads(&offer).unwrap();
-    let mut sender = doorbell::channel::Sender::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
-    let mut first = doorbell::channel::Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
+    let segment = for_threads(64);
+    let mut sender = Sender::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
+    let mut first = Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
     sender.send(&[1; 16]).unwrap();
     sender.send(&[2; 16]).unwrap();
     assert_eq!(first.recv().unwrap()[0], 1);
@@ -201,7 +199,7 @@ fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
     drop(first);
     let (refused, mut sender) = blocked.join().unwrap();
     assert_eq!(refused, Err(SendError::Closed));
-    let mut second = doorbell::channel::Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
+    let mut second = Receiver::<_, Futex>::at_waiting_by(&segment, 0).unwrap();
     assert_eq!(second.recv().unwrap()[0], 2);
     while let Some(message) = second.try_recv().unwrap() {
         assert_eq!(message[0], 3);
@@ -213,7 +211,7 @@ fn a_receiver_that_leaves_is_told_and_its_successor_gets_what_it_left() {
 #[test]
 fn the_room_of_a_message_is_the_senders_again_when_it_is_released_or_the_receiver_is_used_the_next_time() {
     let (mut sender, mut receiver) = pair(64).unwrap();
-    let fill = |sender: &mut doorbell::channel::Sender<_>| while sender.try_send(&[1; 8]).is_ok() {};
+    let fill = |sender: &mut Sender<_>| while sender.try_send(&[1; 8]).is_ok() {};
     fill(&mut sender);
     receiver.recv().unwrap().release();
     sender.try_send(&[2; 8]).unwrap();
@@ -224,7 +222,7 @@ fn the_room_of_a_message_is_the_senders_again_when_it_is_released_or_the_receive
     sender.try_send(&[3; 8]).unwrap();
 }
 
-fn is_readable(receiver: &mut doorbell::channel::Receiver<doorbell::peer::Trusted>) -> bool {
+fn is_readable(receiver: &mut Receiver<doorbell::peer::Trusted>) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(&receiver.file().unwrap(), PollFlags::IN)], Some(&now)).unwrap() == 1
 }
@@ -278,7 +276,7 @@ fn a_file_is_readable_exactly_while_there_is_something_to_receive() {
 /// fits has no room: the sender waited for the receiver, and the receiver for bytes.
 #[test]
 fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
-    let (mut sender, mut receiver) = doorbell::channel::pair(256).unwrap();
+    let (mut sender, mut receiver) = pair(256).unwrap();
     // Released up to 88, then 24 more that are held back.
     for length in [80, 16] {
         sender.send(&vec![1; length]).unwrap();
@@ -286,8 +284,8 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
     }
     // 56 bytes of records, then one of 96 behind them, with the rest of the ring skipped.
     sender.send(&[2; 48]).unwrap();
-    assert_eq!(sender.try_send(&[3; 88]).unwrap_err(), doorbell::channel::SendError::Full);
-    let over = doorbell::Deadline::after(Duration::ZERO);
+    assert_eq!(sender.try_send(&[3; 88]).unwrap_err(), SendError::Full);
+    let over = Deadline::after(Duration::ZERO);
     assert!(!receiver.wait_for_bytes(64, over).unwrap());
     sender.try_send(&[3; 88]).expect("the receiver that waits holds nothing back");
     assert!(receiver.wait_for_bytes(64, over).unwrap());
@@ -297,15 +295,13 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
 /// too often and never too seldom.
 #[test]
 fn a_receiver_that_waits_for_bytes_is_woken_once_when_they_are_there() {
-    use doorbell::channel::{Lanes, Receiver, Sender};
-    use doorbell::rendezvous::{Offer, Segment};
-    let segment = Segment::for_threads(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap();
+    let segment = for_threads(4096);
     let mut sender: Sender<_, Futex> = Sender::at_waiting_by(&segment, 0).unwrap();
     let mut receiver: Receiver<_, Futex> = Receiver::at_waiting_by(&segment, 0).unwrap();
     let (say, said) = std::sync::mpsc::channel();
     let waiting = thread::spawn(move || {
         say.send(rustix::thread::gettid()).unwrap();
-        assert!(receiver.wait_for_bytes(1024, doorbell::Deadline::after(FOREVER)).unwrap(), "hung");
+        assert!(receiver.wait_for_bytes(1024, Deadline::after(FOREVER)).unwrap(), "hung");
         receiver.counts()
     });
     let receiver = said.recv().unwrap();

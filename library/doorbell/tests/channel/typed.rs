@@ -2,10 +2,8 @@
 //! Values of one type, one by one and in batches.
 
 use doorbell::PeerViolation;
-use doorbell::channel::{Lanes, Receiver, RecvError, SendError, Sender, TypedReceiver, TypedSender, pair};
+use doorbell::channel::{Receiver, RecvError, SendError, Sender, TypedReceiver, TypedSender, pair};
 use doorbell::peer::{Trusted, Untrusted};
-use doorbell::rendezvous::{Join, Offer, Segment, socket};
-use std::sync::Arc;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Its size divides neither a word nor a line.
@@ -82,11 +80,7 @@ fn values_of_any_size_and_alignment_come_in_order_whether_taken_alone_or_togethe
 
 #[test]
 fn the_values_of_one_who_is_not_trusted_are_copied_out() {
-    let (ours, theirs) = socket::pair().unwrap();
-    let segment = Arc::new(Segment::new(&Offer::of_lanes(Lanes::new(1, 1, 4096).unwrap())).unwrap());
-    let joining = std::thread::spawn(move || Join::default().over(theirs).unwrap());
-    let host = socket::host_over(ours, &segment).unwrap();
-    let join = joining.join().unwrap();
+    let (host, join) = crate::meet::meet(&crate::other::segment(1, 1, 4096));
     let sender = Sender::<Untrusted>::attach(&host, 0).unwrap();
     let receiver = Receiver::<Untrusted>::attach(&join, 0).unwrap();
     exchange(sender, receiver, odd);

@@ -47,11 +47,7 @@ pub(crate) fn count_descriptors() {
     let segment = segment(3);
     let (bells, memory) = (6, 1);
     assert_eq!(open_descriptors(), none + memory + bells);
-    let (ours, theirs) = socket::pair().unwrap();
-    let (host, joined) = thread::scope(|scope| {
-        let joining = scope.spawn(|| socket::join_over(theirs).unwrap());
-        (socket::host_over(ours, &segment).unwrap(), joining.join().unwrap())
-    });
+    let (host, joined) = meet(&segment);
     let pidfds = [&host, &joined].iter().filter(|end| end.peer().pidfd().is_some()).count();
     // The watcher's epoll, and for signals that cannot be made to block, nothing in a memfd.
     let of_the_process = 2;

@@ -10,6 +10,8 @@ mod clocks;
 mod common;
 mod containers;
 mod descriptors;
+#[path = "../common/meet.rs"]
+mod meet;
 mod memory;
 mod rights;
 
@@ -22,6 +24,7 @@ use doorbell::rendezvous::{
 };
 use doorbell::wait::{Adaptive, Eventfd, Futex, Spin, Wait, Yield};
 use doorbell::{Bell, Deadline, WaitError, wait_any};
+use meet::meet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{Mode, OFlags};

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for a GPU, on a driver made for tests (`driver.c`), which is none.
 
+#[path = "../common/alone.rs"]
+mod alone;
+
+use alone::alone;
 use doorbell::Deadline;
 use doorbell::gpu::driver::{Driver, Handle};
 use doorbell::gpu::{AsyncWaiter, Event, Events, GpuError, Spin, Waiter};
@@ -112,6 +116,13 @@ impl Bench {
     }
 }
 
+/// One who never spins.
+fn sleeper() -> Waiter {
+    let mut waiter = Waiter::new().unwrap();
+    waiter.set_spin(Spin::For(Duration::ZERO));
+    waiter
+}
+
 const WAITS: u64 = 10;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_millis(5);
@@ -160,8 +171,7 @@ fn a_wait_that_is_given_up_may_be_taken_up_again_and_an_early_event_is_not_told_
 #[test]
 fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
     let (mut slow, mut quick) = (Bench::new("never=1"), Bench::new(""));
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     let event = slow.launch(SHORT);
     assert!(!waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap());
     quick.event = slow.event;
@@ -180,14 +190,12 @@ fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
 fn an_event_that_was_given_up_often_is_looked_for() {
     let mut bench = Bench::new("");
     let event = bench.launch(LONG * 20);
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     while !waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap() {}
     assert!(waiter.counts().slept > 0);
     // In parts it is one wait, and told.
     let event = bench.launch(LONG * 20);
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     let mut done = waiter.wait(&event, Some(Deadline::after(SHORT))).unwrap();
     while !done {
         done = waiter.resume(&event, Some(Deadline::after(SHORT))).unwrap();
@@ -206,8 +214,7 @@ fn a_driver_that_calls_late_makes_a_wait_late_and_no_more() {
     // The event is done although nobody is called before half a
     // minute is over: a glance, or the deadline, finds it.
     let mut bench = Bench::new("late_us=30000000");
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     let event = bench.launch(Duration::ZERO);
     assert!(waiter.wait(&event, Some(Deadline::after(Duration::from_secs(10)))).unwrap());
     bench.forget();
@@ -233,8 +240,7 @@ fn a_wait_breaks_no_capture_of_another_thread() {
 #[test]
 fn a_thread_without_a_context_waits_too() {
     let mut bench = Bench::new("");
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     let mut events = Events::new().unwrap();
     let event = bench.launch(SHORT);
     assert!(waiter.wait(&event, None).unwrap());
@@ -267,8 +273,7 @@ fn a_kernel_that_fails_and_a_device_that_is_lost_end_a_wait_by_their_names() {
     // Asleep, and nobody calls any more.
     let mut lost = Bench::new("never=1 lost_us=5000000");
     let event = lost.launch(SHORT);
-    let mut waiter = Waiter::new().unwrap();
-    waiter.set_spin(Spin::For(Duration::ZERO));
+    let mut waiter = sleeper();
     failed(waiter.wait(&event, None).unwrap_err());
     assert_eq!(waiter.counts().slept, 1);
     lost.forget();
@@ -366,16 +371,6 @@ fn calls_for(times: impl IntoIterator<Item = Duration>) -> i32 {
         bench.memory[1] = 0;
     }
     calls() - before
-}
-
-/// Runs `test` in a process of its own, for other tests have functions called too.
-fn alone(name: &str, test: impl FnOnce()) {
-    if std::env::var_os("DOORBELL_TEST_ALONE").is_some() {
-        return test();
-    }
-    let mut alone = Command::new(std::env::current_exe().unwrap());
-    let status = alone.args([name, "--exact"]).env("DOORBELL_TEST_ALONE", "1").status().unwrap();
-    assert!(status.success());
 }
 
 #[test]

@@ -63,11 +63,8 @@ fn more_memory_than_the_joiner_takes_is_refused() {
     let segment = Arc::new(Segment::new(&Offer { payload: 8 << 20, ..Offer::default() }).unwrap());
     let bytes = segment.mapping().plan().size();
     let meet = |most| {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining =
-            thread::spawn(move || doorbell::rendezvous::Join::default().most_memory(most).over(theirs));
-        let hosting = socket::host_over(ours, &segment);
-        (hosting.map(drop), joining.join().unwrap().map(drop))
+        let (hosting, joining) = try_meet(&segment, socket::Join::default().most_memory(most));
+        (hosting.map(drop), joining.map(drop))
     };
     let too_much = doorbell::mapping::MapError::TooMuch { bytes, most: bytes - 1 };
     assert_eq!(
@@ -103,22 +100,15 @@ fn memory_in_huge_pages_is_refused_from_and_for_the_untrusted() {
         doorbell_skipped::skip(segment.refused()[0]);
         return;
     }
-    let meet = || {
-        let (ours, theirs) = socket::pair().unwrap();
-        let joining = thread::spawn(move || {
-            // SAFETY: a process or thread of this program, which follows the protocol.
-            unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(theirs).map(drop)
-        });
-        (ours, joining)
-    };
-    let (ours, joining) = meet();
+    // SAFETY: a thread of this program, which follows the protocol.
+    let trusting = || unsafe { socket::Join::<Trusted>::of() };
+    let (ours, theirs) = socket::pair().unwrap();
+    let joining = thread::spawn(move || trusting().over(theirs).map(drop));
     let refused = socket::host_over(ours, &segment).unwrap_err();
     assert_eq!(refused, RendezvousError::Map(doorbell::mapping::MapError::HugePages));
     assert_eq!(joining.join().unwrap(), Err(RendezvousError::Refused(Reason::Unusable)));
-    let (ours, joining) = meet();
-    // SAFETY: a process or thread of this program, which follows the protocol.
-    unsafe { socket::host_over_as::<Trusted>(ours, &segment) }.unwrap();
-    assert_eq!(joining.join().unwrap(), Ok(()));
+    let (host, joined) = try_meet(&segment, trusting());
+    assert!(host.is_ok() && joined.is_ok());
 }
 
 #[test]

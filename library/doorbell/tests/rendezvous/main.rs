@@ -4,17 +4,23 @@
 //! The other process is this test program again, started with a role; see `child`.
 
 mod by_path;
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 mod lying;
+#[path = "../common/meet.rs"]
+mod meet;
 
+use child::{by_fork, came_to_true, child as forked, in_a_child};
 use common::{FOREVER, Other, ROLE, me_as};
-use doorbell::peer::{Trusted, Untrusted};
+use doorbell::peer::Trusted;
 use doorbell::rendezvous::{
     Connection, MOST_EVENTFDS, Offer, Reason, RendezvousError, Segment, inherited, socket,
 };
 use doorbell::wait::{Adaptive, Eventfd, Futex, Wait, Yield};
 use doorbell::{Bell, PeerViolation, WaitError, counters};
+use meet::{meet, try_meet};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -110,22 +116,10 @@ fn ping_pong<W: Wait + Default>(role: &str) {
 }
 
 #[test]
-fn adaptive_processes_answer_each_other() {
+fn processes_answer_each_other_by_every_way_of_waiting() {
     ping_pong::<Adaptive>("serve adaptive");
-}
-
-#[test]
-fn eventfd_processes_answer_each_other() {
     ping_pong::<Eventfd>("serve eventfd");
-}
-
-#[test]
-fn futex_processes_answer_each_other() {
     ping_pong::<Futex>("serve futex");
-}
-
-#[test]
-fn a_yielding_and_an_eventfd_process_answer_each_other() {
     ping_pong::<Yield>("serve eventfd");
 }
 
@@ -149,17 +143,9 @@ fn a_killed_peer_is_told<W: Wait + Default>() {
 }
 
 #[test]
-fn a_futex_waiter_is_told_of_a_killed_peer() {
+fn a_waiter_is_told_of_a_killed_peer_by_every_way_of_waiting() {
     a_killed_peer_is_told::<Futex>();
-}
-
-#[test]
-fn an_adaptive_waiter_is_told_of_a_killed_peer() {
     a_killed_peer_is_told::<Adaptive>();
-}
-
-#[test]
-fn an_eventfd_waiter_is_told_of_a_killed_peer() {
     a_killed_peer_is_told::<Eventfd>();
 }
 
@@ -167,10 +153,7 @@ fn an_eventfd_waiter_is_told_of_a_killed_peer() {
 #[test]
 fn a_peer_that_makes_the_eventfd_block_and_fills_it_does_not_hold_up_a_ring() {
     let segment = segment();
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let connection: Connection<Untrusted> = socket::host_over(ours, &segment).unwrap();
-    let hostile: Connection<Untrusted> = joining.join().unwrap();
+    let (connection, hostile) = meet(&segment);
     // Takes a waiter slot and arms, as an event loop does.
     let mut file = hostile.bell_waiting_by::<Futex>(TO_CHILD).unwrap().into_fd().unwrap();
     rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).unwrap();
@@ -352,16 +335,12 @@ fn open_descriptors() -> usize {
 fn a_bell_for_children_is_shared_across_a_fork() {
     let mut bell: Bell<Futex> = Bell::for_children(0).unwrap().waiting_by();
     let ringer = bell.clone();
-    // SAFETY: the child only makes system calls and touches atomics before it ends.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    let child = forked(by_fork, || {
         ringer.ring();
-        // SAFETY: ends the process without running anything of the parent's.
-        unsafe { libc::_exit(0) };
-    }
+        true
+    });
     assert_eq!(wait(&mut bell), Ok(1));
-    // SAFETY: waits for our own child.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert!(came_to_true(child));
 }
 
 /// A bell made for threads is another bell in the child.
@@ -369,15 +348,10 @@ fn a_bell_for_children_is_shared_across_a_fork() {
 fn a_bell_for_threads_is_copied_by_a_fork() {
     let mut bell: Bell<Futex> = Bell::new().unwrap().waiting_by();
     let ringer = bell.clone();
-    // SAFETY: as above.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
+    assert!(in_a_child(by_fork, || {
         ringer.ring();
-        // SAFETY: as above.
-        unsafe { libc::_exit(0) };
-    }
-    // SAFETY: waits for our own child.
-    unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        true
+    }));
     assert_eq!(bell.try_wait(), None);
 }
 
@@ -452,14 +426,7 @@ fn wishes_about_memory_that_cannot_be_granted_are_named() {
 fn more_eventfds_than_one_packet_carries_are_taken_by_who_says_so() {
     let offer = Offer { bells: 64, eventfds: 5, ..Offer::default() };
     let segment = Arc::new(Segment::new(&offer).unwrap());
-    let meet = |join: socket::Join| {
-        let (ours, theirs) = socket::pair().unwrap();
-        thread::scope(|scope| {
-            let joiner = scope.spawn(move || join.over(theirs));
-            (socket::host_over(ours, &segment), joiner.join().unwrap())
-        })
-    };
-    let (refused, too_many) = meet(socket::Join::default());
+    let (refused, too_many) = try_meet(&segment, socket::Join::default());
     // It may hang up before we have read its verdict, on packets that it did not read.
     assert!(
         matches!(refused, Err(RendezvousError::Refused(Reason::TooMany) | RendezvousError::NoAnswer(_))),
@@ -470,7 +437,7 @@ fn more_eventfds_than_one_packet_carries_are_taken_by_who_says_so() {
         RendezvousError::TooMany { bells: 64, eventfds: 5, most: MOST_EVENTFDS }
     );
 
-    let (host, joined) = meet(socket::Join::default().most_eventfds(320));
+    let (host, joined) = try_meet(&segment, socket::Join::default().most_eventfds(320));
     let (host, joined) = (host.unwrap(), joined.unwrap());
     // The last bell has the last of them: all five tell of a ring.
     let waiters: Vec<_> = (0..5).map(|_| joined.bell(63).unwrap().into_fd().unwrap()).collect();
@@ -486,7 +453,7 @@ fn more_eventfds_than_one_packet_carries_are_taken_by_who_says_so() {
 fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
     let directory = std::env::temp_dir().join(format!("doorbell-fork-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    let host = socket::Host::bind(directory.join("host")).unwrap();
+    let mut host = Some(socket::Host::bind(directory.join("host")).unwrap());
     let names = || {
         let mut names: Vec<_> =
             std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -494,16 +461,10 @@ fn a_forked_child_that_drops_its_copies_leaves_its_parents_paths_alone() {
         names
     };
     let before = names();
-    // SAFETY: the child only drops, and exits.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        drop(host);
-        // SAFETY: no precondition.
-        unsafe { libc::_exit(0) };
-    }
-    let mut status = 0;
-    // SAFETY: a child of ours, and a valid place for its status.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(in_a_child(by_fork, || {
+        drop(host.take());
+        true
+    }));
     assert_eq!(names(), before);
     drop(host);
     assert_eq!(names(), Vec::<std::ffi::OsString>::new());

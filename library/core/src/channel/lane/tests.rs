@@ -6,16 +6,22 @@ use super::*;
 use proptest::prelude::*;
 use std::vec::Vec;
 
-/// The smallest ring. Panics if it is touched outside.
-struct Ring {
-    words: [AtomicU64; 8],
+/// A ring, if not said otherwise the smallest. Panics if it is touched outside.
+struct Ring<W = [AtomicU64; 8]> {
+    words: W,
     released: AtomicU64,
 }
 
-impl Shared for Ring {
+impl<W: AsRef<[AtomicU64]>> Ring<W> {
+    fn of(words: W) -> Self {
+        Self { words, released: AtomicU64::new(0) }
+    }
+}
+
+impl<W: AsRef<[AtomicU64]>> Shared for Ring<W> {
     fn word(&self, place: u64) -> &AtomicU64 {
         assert_eq!(place % 8, 0);
-        &self.words[place as usize / 8]
+        &self.words.as_ref()[place as usize / 8]
     }
     fn released(&self) -> &AtomicU64 {
         &self.released
@@ -32,7 +38,7 @@ fn rings() -> impl Iterator<Item = Ring> {
         let word = |place: usize| WORDS[number / WORDS.len().pow(place as u32) % WORDS.len()];
         let words: [u64; 8] = core::array::from_fn(word);
         (words.iter().filter(|word| **word == u64::MAX).count() < 2)
-            .then(|| Ring { words: words.map(AtomicU64::new), released: AtomicU64::new(0) })
+            .then(|| Ring::of(words.map(AtomicU64::new)))
     })
 }
 
@@ -111,20 +117,9 @@ fn whatever_records_lie_there_a_run_is_of_messages_in_the_ring_alone() {
     }
 }
 
-/// A ring in which eight of the shortest messages may be held back.
-struct Larger {
-    words: [AtomicU64; 128],
-    released: AtomicU64,
-}
-
-impl Shared for Larger {
-    fn word(&self, place: u64) -> &AtomicU64 {
-        assert_eq!(place % 8, 0);
-        &self.words[place as usize / 8]
-    }
-    fn released(&self) -> &AtomicU64 {
-        &self.released
-    }
+/// One in which eight of the shortest messages may be held back.
+fn larger() -> Ring<[AtomicU64; 128]> {
+    Ring::of([const { AtomicU64::new(0) }; 128])
 }
 
 proptest! {
@@ -134,7 +129,7 @@ proptest! {
     fn messages_of_all_lengths_are_taken_in_order(lengths in prop::collection::vec(
         prop_oneof![Just(8_u64), Just(24), 0_u64..=376], 1..300), ways in prop::collection::vec(0_u8..3, 1..50)
     ) {
-        let ring = Larger { words: [const { AtomicU64::new(0) }; 128], released: AtomicU64::new(0) };
+        let ring = larger();
         let capacity = Capacity::new(1024).unwrap();
         let mut sender = Sender::attach(capacity, &ring).unwrap();
         let mut receiver = Receiver::attach(capacity, &ring).unwrap();
@@ -228,7 +223,7 @@ proptest! {
     fn a_sender_that_begins_again_overwrites_nothing_that_is_still_to_be_read(
         steps in steps(), window in (0_u64..64).prop_map(|units| units * 8)
     ) {
-        let ring = Larger { words: [const { AtomicU64::new(0) }; 128], released: AtomicU64::new(0) };
+        let ring = larger();
         let capacity = Capacity::new(1024).unwrap();
         let new_sender = || {
             let mut sender = Sender::attach(capacity, &ring).unwrap();
@@ -313,14 +308,14 @@ impl Shared for Moving {
 #[test]
 fn who_looks_at_a_ring_while_it_moves_looks_again() {
     let words = [16 << 2 | 1, 0, 0, 8 << 2 | 1, 0, 0, 0, 0].map(AtomicU64::new);
-    let ring = Moving { ring: Ring { words, released: AtomicU64::new(0) }, moved: false.into() };
+    let ring = Moving { ring: Ring::of(words), moved: false.into() };
     assert_eq!(occupancy(Capacity::SMALLEST, &ring), (1, 16));
 }
 
 /// Messages of `length` bytes that a ring of which `used` bytes were sent and received takes while
 /// nobody receives, by a sender that begins again beyond `window`.
 fn burst(used: u64, length: u64, window: u64) -> u64 {
-    let ring = Larger { words: [const { AtomicU64::new(0) }; 128], released: AtomicU64::new(0) };
+    let ring = larger();
     let capacity = Capacity::new(1024).unwrap();
     let mut sender = Sender::attach(capacity, &ring).unwrap();
     sender.begin_again_beyond(u64::MAX);
@@ -367,29 +362,11 @@ fn nobody_attaches_where_no_record_can_begin() {
     }
 }
 
-/// As large as a ring must be for whose beginning again it matters where both sides run.
-#[cfg(not(any(feature = "fault_injection", miri)))]
-struct Largest {
-    words: std::vec::Vec<AtomicU64>,
-    released: AtomicU64,
-}
-
-#[cfg(not(any(feature = "fault_injection", miri)))]
-impl Shared for Largest {
-    fn word(&self, place: u64) -> &AtomicU64 {
-        &self.words[place as usize / 8]
-    }
-    fn released(&self) -> &AtomicU64 {
-        &self.released
-    }
-}
-
-/// Each message is answered before the next: where in a ring of 512
-/// KiB does the last of many end that goes furthest?
+/// Each message is answered before the next: where in a ring of 512 KiB does the last of many end
+/// that goes furthest? (A ring must be so large for that to depend on where both sides run.)
 #[cfg(not(any(feature = "fault_injection", miri)))]
 fn furthest(on_one_cpu: bool) -> u64 {
-    let words = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();
-    let ring = Largest { words, released: AtomicU64::new(0) };
+    let ring = Ring::of((0..1 << 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
     let capacity = Capacity::new(512 << 10).unwrap();
     assert!(super::depends_on_cpus(capacity));
     let mut sender = Sender::attach(capacity, &ring).unwrap();

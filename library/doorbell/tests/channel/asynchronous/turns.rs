@@ -2,7 +2,8 @@
 //! Ends that always have something, and peers that never rest, leave the runtime to the others.
 
 use super::on_both_runtimes;
-use crate::hostile::{Raw, meet};
+use crate::hostile::Raw;
+use crate::meet::meet;
 use crate::other::segment;
 use doorbell::channel::broadcast::{Publisher, WhenSlow};
 use doorbell::channel::{Gather, Receiver, Sender, many, pair};

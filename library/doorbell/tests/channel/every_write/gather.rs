@@ -2,9 +2,10 @@
 //! One of two senders to a gather dies; the other costs it nothing.
 
 use super::{ROUNDS, at_every_write, parts, words};
+use crate::meet::meet;
 use crate::other::{FOREVER, segment};
 use doorbell::channel::{AttachError, Gather, GatherError, RecvError, Sender};
-use doorbell::rendezvous::{Connection, socket};
+use doorbell::rendezvous::Connection;
 use doorbell::wait::Futex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,11 +29,7 @@ pub(super) fn send(connection: &Connection, number: u64) {
 
 #[test]
 fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_of_the_other_sender() {
-    let other_segment = segment(1, 1, 64);
-    let (ours, theirs) = socket::pair().unwrap();
-    let joining = thread::spawn(move || socket::join_over(theirs).unwrap());
-    let other: Connection = socket::host_over(ours, &other_segment).unwrap();
-    let joined: Connection = joining.join().unwrap();
+    let (other, joined) = meet(&segment(1, 1, 64));
     let mut honest: Sender<_, Futex> = Sender::attach_waiting_by(&joined, 0).unwrap();
     let mut sent = 0_u64;
     // What a message of the child takes at the least: two words, one behind, one before.
