@@ -199,7 +199,7 @@ impl Log for Tape {
 }
 
 /// The publisher waits for nobody: what a subscriber is given is a message that was published,
-/// behind a gap of known size.
+/// after a gap of known size.
 #[test]
 fn a_subscriber_that_is_overtaken_gets_no_torn_message_and_counts_what_it_missed() {
     let log = Tape {

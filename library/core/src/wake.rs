@@ -43,8 +43,8 @@
 //!      cannot have eaten it.
 //!
 //! Each order is needed. Without either fence both sides may read the old value: x86 too lets a
-//! load pass an earlier store. With W1 behind W3 the waiter may eat a token whose bit is already
-//! cleared, and the next announcement finds no bit. With W2 behind W3, or N4 behind N5, a notifier
+//! load pass an earlier store. With W1 after W3 the waiter may eat a token whose bit is already
+//! cleared, and the next announcement finds no bit. With W2 after W3, or N4 after N5, a notifier
 //! that is late with an earlier thing can take the bit of a waiter whose ticket is already the new
 //! epoch. Without W5 an announcement between the caller's own look and W3 is slept through. Without
 //! N5 a waiter between W5 and W6 sleeps through N6. `races/broken.rs` has each of these mistakes as
@@ -59,13 +59,13 @@
 //! One that notifies far more often than anybody sleeps may leave N2 to the waiter, who then has
 //! the kernel run a full fence on every processor on which such a notifier may be
 //! (`membarrier(2)`): between two instructions of each notifier there is then a point at which it
-//! had a fence. If that point lies behind N1, W5 sees the thing; if it lies before N3, N3 sees
+//! had a fence. If that point lies after N1, W5 sees the thing; if it lies before N3, N3 sees
 //! the bit, which was set before the call. One of both it does.
 //!
 //! The notifier says so in `unfenced` before it begins ([`WakeWords::begin_unfenced`]), by a fence
-//! that pairs with W4: if that fence comes first, the waiter, which reads `unfenced` behind W4,
-//! makes the call; if W4 comes first, every look N3 behind it sees the bit. It takes its word back
-//! ([`WakeWords::end_unfenced`]) by a release behind its last N1 without a fence: a waiter
+//! that pairs with W4: if that fence comes first, the waiter, which reads `unfenced` after W4,
+//! makes the call; if W4 comes first, every look N3 after it sees the bit. It takes its word back
+//! ([`WakeWords::end_unfenced`]) by a release after its last N1 without a fence: a waiter
 //! that finds nobody unfenced any more sees what was made true so. A notifier that dies leaves its
 //! count behind, which costs later waiters a call for nothing.
 //!
@@ -188,7 +188,7 @@ impl WakeWords {
     ///
     /// Where the processor's read-modify-write is a full fence (x86) it is the fence of the
     /// announcement too. That holds for a read-modify-write alone and with nothing stored
-    /// behind it, which is why the two cannot be had apart.
+    /// after it, which is why the two cannot be had apart.
     #[inline(always)]
     pub fn count_and_announce(&self, count: &AtomicU32) -> Woken {
         self.count_and_announce_with::<Complete>(count)
@@ -245,7 +245,7 @@ impl WakeWords {
     /// Notifier: from now on announces with a fence again.
     pub fn end_unfenced(&self) {
         fault::point();
-        // Release: pairs with the look in `listen_with`, behind which
+        // Release: pairs with the look in `listen_with`, after which
         // W5 sees what was announced without a fence.
         self.unfenced.fetch_sub(1, Ordering::Release);
     }
@@ -310,7 +310,7 @@ impl WakeWords {
         }
         fault::point();
         // N4. One of several notifiers gets the bits and with them the duty to wake. Release: a waiter that
-        // sets its bit again (W3) must see what was announced. Acquire: N5 stays behind it.
+        // sets its bit again (W3) must see what was announced. Acquire: N5 stays after it.
         let taken = self.waiters.swap(0, Ordering::AcqRel);
         if S::NEW_EPOCH && S::TAKE_BEFORE_EPOCH && taken != 0 {
             fault::point();
@@ -374,7 +374,7 @@ impl<'a> Waiter<'a> {
         self.ticket
     }
 
-    /// W2. Acquire: W3 stays behind it, and behind the N4 of the notifier that wrote this epoch.
+    /// W2. Acquire: W3 stays after it, and after the N4 of the notifier that wrote this epoch.
     fn read_ticket(&mut self) {
         self.ticket = self.words.epoch.load(Ordering::Acquire);
     }
@@ -410,7 +410,7 @@ pub trait Sleep {
     fn consume(&mut self, index: usize) -> Result<(), Self::Error>;
 
     /// Makes a full fence of what any notifier of waiter number `index` does that leaves out its
-    /// own: on every processor, a point between two of its instructions behind all that
+    /// own: on every processor, a point between two of its instructions after all that
     /// happened before this call.
     ///
     /// # Errors
@@ -515,7 +515,7 @@ pub(crate) fn listen_with<T: Steps, S: Sleep>(
     }
     if T::FENCE_IN_LISTEN {
         // W4. Pairs with N2 in `announce`: whichever fence comes
-        // later, the load behind it sees the store before the other.
+        // later, the load after it sees the store before the other.
         fence_after_rmw();
     }
     for (index, waiter) in waiters.iter().enumerate() {

@@ -24,7 +24,7 @@
 //!
 //! 1. **N2 before W2.** Then W4 sees the thing, and takes it.
 //! 2. **W2 before N2.** Then N3 sees the waiter's count: only W6 takes it back. If W3 read the
-//!    epoch of N4, it is behind N4 and W4 sees the thing. Else the ticket is from before N4: either
+//!    epoch of N4, it is after N4 and W4 sees the thing. Else the ticket is from before N4: either
 //!    the kernel finds the word changed, or the waiter is in the queue when N5 comes. N5 then wakes
 //!    it or another, and whoever is woken goes to W3 and W4, and sleeps on only if the thing was
 //!    taken.

@@ -26,8 +26,8 @@
 //! price would cost as much spun as slept, and the waiter would sleep although spinning answers at
 //! once for the same processor time. With it the window spends at most 7/4 of what the thriftiest
 //! window spends: its cost is not above that one's, whose sleeps, each of them paid with the price,
-//! are all that the delay can weigh against. And it spins the price wherever that ends four waits
-//! of seven, so that the usual wait is not slept.
+//! are all that the delay can weigh against. And where spinning the price ends four waits of seven,
+//! it spins at least long enough that those four are not slept.
 //!
 //! **Ties** go to the wider window: it costs nothing while every wait hits, and a wait somewhat
 //! longer than usual hits too.
@@ -35,8 +35,8 @@
 //! **A sleep's length** is the wait itself and the time the waiter needed to get running again (the
 //! **latency**), which is taken off; but a wait that was spun for in vain was longer than the
 //! window, whatever is left. Two waiters that wake each other and both sleep see each other's
-//! latency as a long wait and would never find out that spinning pays. So now and then a waiter **
-//! probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the
+//! latency as a long wait and would never find out that spinning pays. So now and then a waiter
+//! **probes**: it spins regardless, and goes on doing so as long as it hits, for as many waits as the
 //! other side's histogram needs to turn around. A probe that changed nothing makes the next one
 //! rarer, from one in 16 waits to one in 1024. A device does not wait back ([`Window::of_device`]):
 //! its probes are no longer than the price, for beyond that one that hits would only have spent
@@ -153,7 +153,7 @@ impl Window {
     }
 
     /// The wait ended before it was worth reading a clock. As [`spun_and_hit`](Self::spun_and_hit)
-    /// of 0, but costs an addition: such hits can only speak for the window they were made in.
+    /// of 0, but costs one addition: it is counted when the next wait that was timed is.
     #[inline]
     pub fn hit_at_once(&mut self) {
         if self.probe_left == 0 {
@@ -397,7 +397,7 @@ mod tests {
         assert!(spun < 2000 * u64::from(COST.price) / 50, "spun {spun} ns in vain");
     }
 
-    /// What a sleep cost behind a GPU (book/gpu.md): a probe of twice the latency ended behind
+    /// What a sleep cost after a GPU (book/gpu.md): a probe of twice the latency ended after
     /// kernels of 100 µs, and went on for sixteen.
     #[test]
     fn behind_a_device_a_probe_spends_no_more_than_a_sleep() {

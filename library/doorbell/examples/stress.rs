@@ -237,7 +237,7 @@ fn take(
             Heard::Rings(more) => rings += more,
             Heard::Gone(peer) => {
                 deaths.tell(peer);
-                // It is told behind all rings, and again and again when nobody is left.
+                // It is told after all rings, and again and again when nobody is left.
                 if has_ended {
                     return ended(rings, messages, deaths);
                 }

@@ -199,7 +199,7 @@ impl<W> Bell<W> {
     /// takes no signal mask: a program that must not miss one waits with a deadline too, or for
     /// the [file](Self::into_fd) with `ppoll`. Nor need a handler end it that was installed
     /// with `SA_RESTART`, as `signal` does it: in a wait without a deadline the kernel
-    /// goes back to sleep behind it.
+    /// goes back to sleep after it.
     pub fn set_interruptible(&mut self, interruptible: bool) {
         self.listener.set_interruptible(interruptible);
     }

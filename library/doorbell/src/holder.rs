@@ -37,7 +37,7 @@ pub(crate) enum Holder {
     /// By its own number, if it is in these namespaces.
     Process {
         namespace: u32,
-        /// The number, behind the generation to which it belongs: a forked child has another.
+        /// The number, after the generation to which it belongs: a forked child has another.
         known: AtomicU64,
     },
 }

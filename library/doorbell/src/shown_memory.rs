@@ -2,7 +2,7 @@
 //! Memory that other processes have open, as it shows among the links in `/proc/PID/fd`.
 //!
 //! What a link says is its owner's to choose: a file of any kind can be named like our memory, in a
-//! mount namespace or before the look, and be exchanged behind it. And opening one may wait for
+//! mount namespace or before the look, and be exchanged after it. And opening one may wait for
 //! ever, as that of a FIFO does. So a link is only held at first, what is held is looked at, and it
 //! is opened if it is memory. This is the only way in which links of other processes are opened.
 

@@ -23,7 +23,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Tells all of what was made true before, and behind a fence since: either that is seen by who
+    /// Tells all of what was made true before, and after a fence since: either that is seen by who
     /// has come meanwhile, or it is told.
     #[inline]
     pub(crate) fn tell(&self) {

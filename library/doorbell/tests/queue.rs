@@ -90,7 +90,7 @@ fn of_many_idle_threads_a_push_wakes_one() {
     }
     work.close();
     let sleeps: u64 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
-    // One sleep of each before the first value and behind the last, and one
+    // One sleep of each before the first value and after the last, and one
     // for each value. Locks of the test's own, and what else the kernel lets
     // a thread sleep for, are far below what a wake of all makes: 4000.
     assert!(sleeps < 2 * WORKERS + 3 * VALUES, "{sleeps} sleeps");

@@ -681,7 +681,7 @@ fn a_service_without_descriptors_tells_its_callers_so_and_everybody_who_looks() 
     // Without a client it has no memory by which it could be found, but in a folder of names.
     let service = _service.0.id();
     let turned_away = || doorbell::counters::process(service).unwrap().expect("it counts").turned_away;
-    // It counts behind telling.
+    // It counts after telling.
     while turned_away() == 0 {
         thread::sleep(Duration::from_millis(1));
     }

@@ -661,7 +661,7 @@ enum doorbell_status doorbell_bell_set_partner(const struct doorbell_bell *bell,
  * DOORBELL_INTERRUPTED. Without it, waits go on. A signal just before the sleep does not end it: a
  * program that must not miss one also has a deadline, or polls the file with ppoll(). Nor need a
  * handler end it that was installed with SA_RESTART, as signal() does it: in a wait without a
- * deadline the kernel goes back to sleep behind it. Use sigaction() without that.
+ * deadline the kernel goes back to sleep after it. Use sigaction() without that.
  */
 enum doorbell_status doorbell_bell_set_interruptible(const struct doorbell_bell *bell,
                                                      bool interruptible);
@@ -1196,7 +1196,7 @@ enum doorbell_status doorbell_host_accept_until(const struct doorbell_host *host
 enum doorbell_status doorbell_join(const char *path, struct doorbell_connection **connection);
 
 /**
- * As doorbell_join(), as `options` say; NULL says nothing.
+ * As doorbell_join(), with `options`; NULL means the usual ones.
  */
 enum doorbell_status doorbell_join_with(const char *path,
                                         const struct doorbell_join_options *options,
@@ -1217,7 +1217,7 @@ enum doorbell_status doorbell_host_over(int32_t fd,
 enum doorbell_status doorbell_join_over(int32_t fd, struct doorbell_connection **connection);
 
 /**
- * As doorbell_join_over(), as `options` say; NULL says nothing.
+ * As doorbell_join_over(), with `options`; NULL means the usual ones.
  */
 enum doorbell_status doorbell_join_over_with(int32_t fd,
                                              const struct doorbell_join_options *options,
@@ -1273,7 +1273,7 @@ void doorbell_pending_free(struct doorbell_pending *pending);
 enum doorbell_status doorbell_inherit(struct doorbell_connection **connection);
 
 /**
- * As doorbell_inherit(), as `options` say; NULL says nothing.
+ * As doorbell_inherit(), with `options`; NULL means the usual ones.
  */
 enum doorbell_status doorbell_inherit_with(const struct doorbell_join_options *options,
                                            struct doorbell_connection **connection);
@@ -1344,21 +1344,21 @@ enum doorbell_status doorbell_channel(uint64_t capacity,
                                       struct doorbell_receiver **receiver);
 
 /**
- * Listens at the service `name` of this user: `hello`, or a path, which has a slash.
+ * Listens at the service `name` of this user: a name as `hello`, or a path, if it has a slash.
  * DOORBELL_OWNED if another process serves it. Clients are processes of this user or root; each
  * has memory of its own, and reaches no other.
  */
 enum doorbell_status doorbell_listen(const char *name, struct doorbell_service **service);
 
 /**
- * As doorbell_listen(), as `options` say; NULL says nothing.
+ * As doorbell_listen(), with `options`; NULL means the usual ones.
  */
 enum doorbell_status doorbell_listen_with(const char *name,
                                           const struct doorbell_listen_options *options,
                                           struct doorbell_service **service);
 
 /**
- * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it.
+ * Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte after it.
  * DOORBELL_TOO_LONG if that is too little; DOORBELL_IN_USE while another thread uses the handle.
  */
 enum doorbell_status doorbell_service_path(const struct doorbell_service *service,
@@ -1375,8 +1375,8 @@ enum doorbell_status doorbell_connect(const char *name,
                                       struct doorbell_receiver **receiver);
 
 /**
- * As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service
- * is none of `options->host`.
+ * As doorbell_connect(), with `options`; NULL means the usual ones. DOORBELL_OTHER_USER if the
+ * service runs as a user that `options->host` does not allow.
  */
 enum doorbell_status doorbell_connect_with(const char *name,
                                            const struct doorbell_join_options *options,
@@ -1409,7 +1409,7 @@ enum doorbell_status doorbell_service_recv(const struct doorbell_service *servic
 /**
  * Sends `length` bytes to client number `client`. Waits while there is no room, because
  * the client does not take its answers, until `deadline`: then DOORBELL_TIMED_OUT. 0
- * does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client
+ * never waits. While this call waits, no other client is served. DOORBELL_CLOSED if the client
  * has gone, DOORBELL_PEER_GONE if its process goes meanwhile.
  */
 enum doorbell_status doorbell_service_send(const struct doorbell_service *service,

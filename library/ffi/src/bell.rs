@@ -361,7 +361,7 @@ pub unsafe extern "C" fn doorbell_bell_set_partner(
 /// DOORBELL_INTERRUPTED. Without it, waits go on. A signal just before the sleep does not end it: a
 /// program that must not miss one also has a deadline, or polls the file with ppoll(). Nor need a
 /// handler end it that was installed with SA_RESTART, as signal() does it: in a wait without a
-/// deadline the kernel goes back to sleep behind it. Use sigaction() without that.
+/// deadline the kernel goes back to sleep after it. Use sigaction() without that.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_bell_set_interruptible(
     bell: *const doorbell_bell,

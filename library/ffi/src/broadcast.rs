@@ -81,7 +81,7 @@ impl Locked for Subscribing {
         match self.kept {
             None => Ok(&mut *self.subscriber),
             Some(_) => {
-                Err(Failure::invalid("a message is kept that was too long for its place; copy it first"))
+                Err(Failure::invalid("a message is kept that was too long for its buffer; copy it first"))
             }
         }
     }

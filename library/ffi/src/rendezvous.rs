@@ -367,7 +367,7 @@ pub unsafe extern "C" fn doorbell_join(
     }
 }
 
-/// As doorbell_join(), as `options` say; NULL says nothing.
+/// As doorbell_join(), with `options`; NULL means the usual ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join_with(
     path: *const c_char,
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn doorbell_join_over(
     unsafe { guard_new(connection, "connection", || Ok(doorbell_connection(socket::join_over(socket?)?))) }
 }
 
-/// As doorbell_join_over(), as `options` say; NULL says nothing.
+/// As doorbell_join_over(), with `options`; NULL means the usual ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_join_over_with(
     fd: i32,
@@ -551,7 +551,7 @@ pub unsafe extern "C" fn doorbell_inherit(connection: *mut *mut doorbell_connect
     unsafe { guard_new(connection, "connection", || Ok(doorbell_connection(inherited::join()?))) }
 }
 
-/// As doorbell_inherit(), as `options` say; NULL says nothing.
+/// As doorbell_inherit(), with `options`; NULL means the usual ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_inherit_with(
     options: *const doorbell_join_options,

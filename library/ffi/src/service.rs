@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three words: a channel between threads, a name that is a service, a connection to it.
+//! The three basic calls: a channel between threads, a name that is a service, a connection to it.
 
 use crate::bell::at;
 use crate::channel::{doorbell_receiver, doorbell_sender, unless_full};
@@ -33,7 +33,7 @@ impl Locked for Serving {
         match self.kept {
             None => Ok(&mut self.service),
             Some(_) => {
-                Err(Failure::invalid("a message is kept that was too long for its place; receive it first"))
+                Err(Failure::invalid("a message is kept that was too long for its buffer; receive it first"))
             }
         }
     }
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn doorbell_channel(
     })
 }
 
-/// Listens at the service `name` of this user: `hello`, or a path, which has a slash.
+/// Listens at the service `name` of this user: a name as `hello`, or a path, if it has a slash.
 /// DOORBELL_OWNED if another process serves it. Clients are processes of this user or root; each
 /// has memory of its own, and reaches no other.
 #[unsafe(no_mangle)]
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn doorbell_listen(
     unsafe { doorbell_listen_with(name, std::ptr::null(), service) }
 }
 
-/// As doorbell_listen(), as `options` say; NULL says nothing.
+/// As doorbell_listen(), with `options`; NULL means the usual ones.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_listen_with(
     name: *const c_char,
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn doorbell_listen_with(
     }
 }
 
-/// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte behind it.
+/// Copies the path at which it listens to `to`, where `size` bytes are, with a zero byte after it.
 /// DOORBELL_TOO_LONG if that is too little; DOORBELL_IN_USE while another thread uses the handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_path(
@@ -125,8 +125,8 @@ pub unsafe extern "C" fn doorbell_connect(
     unsafe { doorbell_connect_with(name, std::ptr::null(), deadline, sender, receiver) }
 }
 
-/// As doorbell_connect(), as `options` say; NULL says nothing. DOORBELL_OTHER_USER if the service
-/// is none of `options->host`.
+/// As doorbell_connect(), with `options`; NULL means the usual ones. DOORBELL_OTHER_USER if the
+/// service runs as a user that `options->host` does not allow.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_connect_with(
     name: *const c_char,
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn doorbell_service_recv(
 
 /// Sends `length` bytes to client number `client`. Waits while there is no room, because
 /// the client does not take its answers, until `deadline`: then DOORBELL_TIMED_OUT. 0
-/// does not wait; while it waits, nobody else is served. DOORBELL_CLOSED if the client
+/// never waits. While this call waits, no other client is served. DOORBELL_CLOSED if the client
 /// has gone, DOORBELL_PEER_GONE if its process goes meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn doorbell_service_send(
@@ -272,7 +272,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// It never waited.
+    /// Once it did not wait at all.
     #[test]
     fn a_service_waits_until_the_deadline_for_a_client_to_make_room() {
         const ANSWERS: usize = 100;

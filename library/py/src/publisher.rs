@@ -75,8 +75,8 @@ impl Publisher {
     #[pyo3(signature = (connection, lane, when_slow = "hold back"))]
     fn admit(&self, py: Python<'_>, connection: &Connection, lane: u32, when_slow: &str) -> PyResult<u64> {
         let (slow, peer) = (self::when_slow(when_slow)?, connection.peers_connection()?);
-        // The peer may not take the log from its socket for a while: nothing is locked meanwhile that a
-        // thread with the interpreter's lock waits for.
+        // The peer may take long to receive the log: meanwhile nothing is locked that a thread with
+        // the interpreter's lock waits for.
         blocking::at_leisure(py, || {
             self.with(|publisher| publisher.admit(&peer, lane, slow).map_err(of_join))
         })
@@ -95,7 +95,7 @@ impl Publisher {
     }
 
     /// Publishes one message of `length` bytes, with these parts at
-    /// these places. What lies between them is not said.
+    /// these places. The bytes between them are unspecified.
     #[pyo3(signature = (length, parts, timeout = None))]
     fn _publish_parts(
         &self,

@@ -192,7 +192,7 @@ pub struct Reserved<I> {
 }
 
 /// Finds `size` bytes in one piece for a record, and room for the
-/// word behind it. `None` while there is none.
+/// word after it. `None` while there is none.
 ///
 /// `tail` is at most `capacity` ahead of `head`, and `size` is a [`record_size`].
 #[inline(always)]
@@ -206,7 +206,7 @@ pub fn reserve<I: Word>(capacity: I, tail: I, head: I, size: I) -> Option<Reserv
 }
 
 /// As [`reserve`], while the word at index `hurdle` is still to be read: skips it if the record and
-/// the word behind it do not fit before.
+/// the word after it do not fit before.
 ///
 /// `head` is at the ring's first place, `tail` in the same lap before `hurdle`.
 #[inline(always)]
@@ -223,7 +223,7 @@ pub fn reserve_around<I: Word>(capacity: I, tail: I, head: I, hurdle: I, size: I
     if needed <= free { Some(Reserved { skip, start: tail.plus(skip) }) } else { None }
 }
 
-/// How many bytes from the place of `tail` on are free in one piece, with the word behind them.
+/// How many bytes from the place of `tail` on are free in one piece, with the word after them.
 ///
 /// `tail` is at most `capacity` less one unit ahead of `head`.
 #[inline(always)]
@@ -492,7 +492,7 @@ mod tests {
             for length in lengths(capacity).filter(|_| !held) {
                 let size = record_size(length);
                 let reserved = reserve_around(capacity, tail, head, hurdle, size).expect("room");
-                // Who gives it back and wants more has room too, behind the hurdle.
+                // Who gives it back and wants more has room too, after the hurdle.
                 let tail = reserved.start;
                 if tail.wrapping_sub(head) > hurdle.wrapping_sub(head) && behind == 0 {
                     for longer in length..=longest(capacity) {

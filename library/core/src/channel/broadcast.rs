@@ -21,7 +21,7 @@
 //! If any load of B2 sees a store of P3 that destroys the message at the cursor, then the fences P2
 //! and B3 order the store of `floor` in P1, which passed the cursor, before B4. So B4 sees it. This
 //! is the argument of a sequence lock. The floor itself is released and acquired: a subscriber that
-//! jumps to it finds a tail that is not behind it.
+//! jumps to it finds a tail that is not after it.
 //!
 //! What is read of the message later, where it lies, is a B2 too, and
 //! good if B3 and B4 follow ([`Here::is_intact`]).
@@ -121,7 +121,7 @@ impl Publisher {
         Ok((if left == 0 { self.tail } else { cursor }, self.number.wrapping_sub(left)))
     }
 
-    /// The index behind the record at `index`, which is between floor
+    /// The index after the record at `index`, which is between floor
     /// and tail, and whether that is a message.
     fn behind_record(&self, index: u64, log: &impl Log) -> Result<(u64, bool), PeerViolation> {
         let word = log.word(place(index, self.capacity)).load(Ordering::Relaxed);

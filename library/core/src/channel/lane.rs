@@ -8,7 +8,7 @@
 //! ------                                          --------
 //! S1 room? else read `released` (acquire), check  R1 read the word at my index (acquire)
 //! S2 write the payload                            R2 0: nothing. Else copy it once, check it
-//! S3 write 0 into the word behind the record      R3 read the payload
+//! S3 write 0 into the word after the record      R3 read the payload
 //! S4 write the record's word (release)            R4 advance my index, which is private
 //! S5 announce                                     R5 now and then: write `released` (release), announce
 //! ```
@@ -50,7 +50,7 @@
 //! receiver has told all but what it holds back, less than an eighth ([`may_hold_back`]). When it
 //! has received everything, there is room for any message even so, hence the index that the sender
 //! wants was passed by what was told: it does not sleep. A receiver that has not told of following
-//! a skip that began the ring again holds back that skip and what lies behind, less than an
+//! a skip that began the ring again holds back that skip and what lies after, less than an
 //! eighth together: between them and the hurdle there are six eighths.
 //!
 //! # A sender killed at any instruction
@@ -114,12 +114,12 @@ pub trait Shared {
     fn released(&self) -> &AtomicU64;
 }
 
-/// Room for one message: a record's word, and behind it in one piece
+/// Room for one message: a record's word, and after it in one piece
 /// as many bytes as the message may have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Room {
     /// The sender's index, where the record begins, and what leaves its place: kept at hand, for
-    /// what lies in memory would be loaded anew behind the payload.
+    /// what lies in memory would be loaded anew after the payload.
     tail: u64,
     mask: u64,
     most: u64,
@@ -131,7 +131,7 @@ impl Room {
     /// Where in the ring the payload goes.
     #[inline(always)]
     pub fn payload(&self) -> u64 {
-        // In one piece behind the word: at most the capacity.
+        // In one piece after the word: at most the capacity.
         self.start().wrapping_add(8)
     }
 
@@ -159,7 +159,7 @@ pub struct Sender {
     /// At most so many bytes are open from `tail` on ([`open`]): as many as were at the last look,
     /// less what was published since, and never more than the longest record takes.
     open: u64,
-    /// Everything before is free: what was released, or behind it what was skipped to begin again.
+    /// Everything before is free: what was released, or after it what was skipped to begin again.
     head: u64,
     /// The last `released` that was checked.
     released: u64,
@@ -194,7 +194,7 @@ impl Sender {
                 (head, hurdle) = (tail.wrapping_add(step), Some(tail.wrapping_add(capacity)));
             }
             tail = tail.wrapping_add(step);
-            // There is always a 0 behind the last record, so the records never fill the ring.
+            // There is always a 0 after the last record, so the records never fill the ring.
             if tail.wrapping_sub(head) >= capacity {
                 return Err(PeerViolation::IndexOutOfRange { theirs: tail, ours: head, capacity });
             }
@@ -311,7 +311,7 @@ impl Sender {
     fn look_ahead(&mut self, size: u64) {
         let here = self.tail & self.mask;
         let open = match self.hurdle_ahead() {
-            // The word behind must not be the hurdle either.
+            // The word after must not be the hurdle either.
             Some(hurdle) => hurdle.wrapping_sub(self.tail).wrapping_sub(8),
             None => open(self.capacity, self.tail, self.head),
         };
@@ -346,7 +346,7 @@ impl Sender {
         (length, tail)
     }
 
-    /// S3 and S4: the word at `here`, with a 0 at the place `next` behind its record.
+    /// S3 and S4: the word at `here`, with a 0 at the place `next` after its record.
     #[inline(always)]
     fn store_last<S: Steps>(next: u64, here: u64, word: u64, shared: &impl Shared) {
         let behind = shared.word(next);
@@ -363,7 +363,7 @@ impl Sender {
         }
     }
 
-    /// The index behind what was published last.
+    /// The index after what was published last.
     #[inline(always)]
     pub fn tail(&self) -> u64 {
         self.tail
@@ -436,7 +436,7 @@ impl Found {
     }
 }
 
-/// What a receiver keeps at hand while it goes through a run of messages: behind each word that it
+/// What a receiver keeps at hand while it goes through a run of messages: after each word that it
 /// acquires, what lies in memory would be loaded anew.
 #[derive(Debug)]
 pub struct Run {
@@ -709,7 +709,7 @@ impl Receiver {
         self.head.wrapping_add(bytes.max(1)).wrapping_sub(1)
     }
 
-    /// R4: goes on behind the message that `next` found. It stays the
+    /// R4: goes on after the message that `next` found. It stays the
     /// receiver's as long as nothing is released.
     #[inline(always)]
     pub fn consume(&mut self, found: Found) {

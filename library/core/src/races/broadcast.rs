@@ -107,7 +107,7 @@ fn publish_and_copy() {
 without! {
     Steps:
     WriteBeforeFloor: FLOOR_BEFORE_WRITE;
-    /// A subscriber jumped to the floor and found a tail behind it: this model's own find.
+    /// A subscriber jumped to the floor and found a tail after it: this model's own find.
     NoReleaseOfFloor: RELEASE_FLOOR;
     NoFenceAfterFloor: FENCE_AFTER_FLOOR;
     NoFenceBeforeCheck: FENCE_BEFORE_CHECK;

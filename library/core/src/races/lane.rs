@@ -60,7 +60,7 @@ impl Lane {
         let words = capacity.get() / 8;
         let lane = Self {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
-            // An empty message at the end of the ring has its payload behind it.
+            // An empty message at the end of the ring has its payload after it.
             cells: (0..=words).map(|_| UnsafeCell::new(0)).collect(),
             released: AtomicU64::new(0),
             message_wanted: AtomicU64::new(0),
@@ -269,7 +269,7 @@ fn send_to_a_full_ring_and_receive_with_a_release_that_is_not_announced() {
 }
 
 /// What a sender leaves that gives its room back: the receiver
-/// follows the skip and finds nothing behind it.
+/// follows the skip and finds nothing after it.
 #[test]
 fn skip_without_a_message_and_send_and_receive() {
     explore_bounded(|| {
@@ -374,7 +374,7 @@ fn begin_again_and_fill_the_ring_and_receive() {
     });
 }
 
-/// A second sender goes on behind what the first left around its hurdle.
+/// A second sender goes on after what the first left around its hurdle.
 #[test]
 fn attach_to_a_lane_begun_again_and_receive() {
     explore_bounded(|| {

@@ -102,7 +102,7 @@ fn publish_twice_and_drop_the_await_and_await_again() {
     explore_bounded(|| publish_twice_and_await_twice::<Complete>(2, Forget::BeforeListening));
 }
 
-/// The eventfd's bit stays set behind the future that was dropped; the futex's is another.
+/// The eventfd's bit stays set after the future that was dropped; the futex's is another.
 #[test]
 fn publish_and_drop_the_await_and_wait_on_the_futex() {
     explore_bounded(|| {

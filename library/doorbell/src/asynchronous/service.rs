@@ -132,7 +132,7 @@ fn poll_room<R>(
         Some(file) => file,
         None => room.insert(Watched::new(sender.file()?).map_err(failed)?),
     };
-    // Before it arms: what comes behind that is an edge.
+    // Before it arms: what comes after that is an edge.
     if file.forget(cx).map_err(failed)? {
         return Ok(Turn::Again);
     }

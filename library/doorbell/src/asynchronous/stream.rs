@@ -9,7 +9,7 @@ use futures_core::Stream;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Copies of the messages. Ends when the sender has left, or, behind the error that tells of it,
+/// Copies of the messages. Ends when the sender has left, or, after the error that tells of it,
 /// has died or lied; then it may be polled on, and goes on with the next sender.
 ///
 /// ```
@@ -44,7 +44,7 @@ impl<T: Trust, W: Wait> Stream for Async<Receiver<T, W>> {
     }
 }
 
-/// Lane numbers and copies of the messages. Ends when no sender is left, behind the errors that
+/// Lane numbers and copies of the messages. Ends when no sender is left, after the errors that
 /// tell of those who died or lied; then it may be polled on, and goes on with the next sender.
 impl<T: Trust, W: Wait> Stream for Async<Gather<T, W>> {
     type Item = Result<(usize, Vec<u8>), GatherError>;

@@ -28,7 +28,7 @@ impl Watched {
 
     /// Forgets that it was readable, and has the task woken when it becomes so from now on. Was it?
     ///
-    /// Before the next look at what it tells of: what comes behind that is an edge.
+    /// Before the next look at what it tells of: what comes after that is an edge.
     pub(super) fn forget(&self, cx: &mut Context<'_>) -> Result<bool, Unmade> {
         match self.0.poll_read_ready(cx) {
             Poll::Pending => Ok(false),

@@ -6,8 +6,8 @@
 //! that falls behind for a moment finds many in lines that nobody writes any more. So in a stream
 //! it pauses when it has found nothing, and then looks again.
 //!
-//! Whether there is a stream it finds out by trying: a pause behind which several messages lay is
-//! followed by another the next time, one behind which there were none or few is not repeated
+//! Whether there is a stream it finds out by trying: a pause after which several messages lay is
+//! followed by another the next time, one after which there were none or few is not repeated
 //! before a while, which doubles each time. A receiver whose every answer is waited for thus pauses
 //! at one message in thousands.
 
@@ -16,7 +16,7 @@ use std::hint::spin_loop;
 /// About as long as it takes a fast sender to fill ten lines. More takes no less time a message,
 /// and is later; half as much takes more.
 const PAUSES: u32 = 32;
-/// A pause pays if so many messages, or two and so many bytes, lay behind it: one alone may be an
+/// A pause pays if so many messages, or two and so many bytes, lay after it: one alone may be an
 /// answer, however long it is.
 const MESSAGES: u64 = 4;
 const BYTES: u64 = 2048;
@@ -29,7 +29,7 @@ const LONGEST: u32 = 1 << 12;
 pub(super) struct Distance {
     /// Up to where it had received when it last found nothing.
     since: u64,
-    /// The size of the first record behind the pause then; `None` if there was no pause.
+    /// The size of the first record after the pause then; `None` if there was no pause.
     behind: Option<u64>,
     /// So many looks are let go by before the next trial.
     left: u32,

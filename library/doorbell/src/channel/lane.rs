@@ -39,7 +39,7 @@ pub(super) struct Lane {
     pub(super) message_state: Arc<BellState>,
     /// Its words, in `mapping`.
     message_words: NonNull<WakeWords>,
-    /// What a sender looks at behind each message: these, while it has left out its fence, else
+    /// What a sender looks at after each message: these, while it has left out its fence, else
     /// words at which somebody always waits.
     looked_at: NonNull<WakeWords>,
     /// Where the sender waits for room.
@@ -163,7 +163,7 @@ impl Lane {
         if self.write_at_once::<T>(begin, bytes) {
             return fitting;
         }
-        // Whole words from a multiple of 8 on, and the bytes before and behind one by one.
+        // Whole words from a multiple of 8 on, and the bytes before and after one by one.
         let lead = (begin.next_multiple_of(8) - begin).min(fitting as u64) as usize;
         let (lead, rest) = bytes.split_at(lead);
         let (words, tail) = rest.as_chunks::<8>();

@@ -85,7 +85,7 @@
 //! # Death
 //!
 //! A receiver gets every message that was committed, and is then told which peer went. A successor
-//! may attach to the same lane: it continues a dead sender's lane behind the last committed
+//! may attach to the same lane: it continues a dead sender's lane after the last committed
 //! message, and gets again what a dead receiver had not released.
 //!
 //! | the two ends are in | an end left in order | an end whose process died |

@@ -220,7 +220,7 @@ impl RingReader {
     }
 
     /// Says where this receiver wants to be woken that waits for `bytes` bytes. Before it arms:
-    /// `Sender::ring` reads it behind its fence.
+    /// `Sender::ring` reads it after its fence.
     #[inline]
     pub(super) fn want(&self, bytes: u64) {
         fault::point();

@@ -47,7 +47,7 @@ impl Alarm {
     /// In a thread of the driver's, which may call nothing of the driver.
     fn ring(&self, number: u64) {
         self.fired.lock().unwrap_or_else(PoisonError::into_inner).push(number);
-        // Release: pairs with `rung`, behind which the list is read.
+        // Release: pairs with `rung`, after which the list is read.
         self.rung.fetch_add(1, Ordering::Release);
         let _ = futex::wake(&self.rung, futex::Flags::PRIVATE, u32::MAX);
         if let Some(file) = &self.file {
@@ -96,7 +96,7 @@ unsafe extern "C" fn done(call: *mut c_void) {
 }
 
 /// Streams of ours, in each of which one event at most is waited for: in one stream an early event
-/// would be told behind a late one.
+/// would be told after a late one.
 #[derive(Debug)]
 pub(super) struct Lanes {
     driver: &'static Driver,

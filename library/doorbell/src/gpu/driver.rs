@@ -6,7 +6,7 @@
 //! needed, so that a program built here runs where there is none, and no build
 //! needs CUDA. Tests open a library made for tests in its place, by the same way.
 //!
-//! The driver's names stand behind each function; those that end in `_v2` are the ones that
+//! The driver's names stand after each function; those that end in `_v2` are the ones that
 //! `cuda.h` gives the plain name.
 
 use super::error::GpuError;
@@ -103,7 +103,7 @@ table! {
         function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32, shared: u32,
         stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void
     );
-    /// Calls a function in a thread of the driver's, behind what is in the stream.
+    /// Calls a function in a thread of the driver's, after what is in the stream.
     launch_host_function = "cuLaunchHostFunc" (stream: Handle, function: HostFunction, argument: *mut c_void);
     /// A new stream.
     stream_create = "cuStreamCreate" (stream: *mut Handle, flags: u32);
@@ -131,7 +131,7 @@ table! {
     event_create = "cuEventCreate" (event: *mut Handle, flags: u32);
     /// Gives an event up.
     event_destroy = "cuEventDestroy_v2" (event: Handle);
-    /// Records an event behind what is in a stream.
+    /// Records an event after what is in a stream.
     event_record = "cuEventRecord" (event: Handle, stream: Handle);
     /// Waits for an event.
     event_synchronize = "cuEventSynchronize" (event: Handle);

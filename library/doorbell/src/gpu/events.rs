@@ -68,7 +68,7 @@ pub struct Done {
 /// How often the timer ticks at least.
 const GLANCE: Duration = Duration::from_millis(100);
 /// What is expected to take so long is looked at by a timer: a wake-up by a timer takes some 50 µs
-/// itself, and behind long kernels the one interrupt costs less than the looks.
+/// itself, and after long kernels the one interrupt costs less than the looks.
 const BY_TIMER: RangeInclusive<Duration> = Duration::from_micros(100)..=Duration::from_millis(20);
 /// Between two looks at what is late lies this part of what was expected, or of what it took so
 /// far, and no less than that.

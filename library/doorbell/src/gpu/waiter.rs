@@ -206,7 +206,7 @@ fn pause(spun: Duration) {
 const ROUNDS: usize = 20;
 const FEWEST_ROUNDS: usize = 3;
 /// What is left between two of them, so that the thread that wakes is
-/// as fast asleep as behind a kernel.
+/// as fast asleep as after a kernel.
 const APART: Duration = Duration::from_micros(300);
 /// Bounds for what can be a measurement.
 const BELIEVABLE_NS: std::ops::RangeInclusive<u32> = 2_000..=500_000;

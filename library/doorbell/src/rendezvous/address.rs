@@ -7,7 +7,7 @@ use rustix::net::SocketAddrUnix;
 use std::path::Path;
 
 /// The longest path of a socket: `sun_path` of `sockaddr_un`, less
-/// the zero byte behind it (unix(7)).
+/// the zero byte after it (unix(7)).
 pub(crate) const LONGEST_PATH: usize = 107;
 
 /// # Errors

@@ -230,7 +230,7 @@ impl<T: Trust> Join<T> {
     }
 
     /// What is offered, with the descriptors that came with the
-    /// offer, and those that come behind it.
+    /// offer, and those that come after it.
     pub(super) fn segment(
         &self,
         socket: &OwnedFd,

@@ -113,7 +113,7 @@ pub(super) fn send_all(
     more.chunks(MOST_AT_ONCE).try_for_each(|some| send(socket.as_fd(), &[MORE], some))
 }
 
-/// Receives the packets behind the first one, until there are as many
+/// Receives the packets after the first one, until there are as many
 /// `descriptors` as were `announced`, or more.
 pub(super) fn receive_more(
     socket: impl AsFd,

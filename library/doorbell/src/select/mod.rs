@@ -51,7 +51,7 @@ use source::Place;
 ///
 /// # What happens when …
 ///
-/// **… several have something?** One of them is named. The search begins behind the one that was
+/// **… several have something?** One of them is named. The search begins after the one that was
 /// named last, so that each gets its turn however busy the others are.
 ///
 /// **… an end is named?** Call its `try_recv` (`try_wait`, `try_send`, a read that does not block).

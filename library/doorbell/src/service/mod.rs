@@ -472,7 +472,7 @@ impl Service {
     }
 
     /// Receives from the client at `place`, which has its next turn
-    /// behind the others. If it has nothing, it is armed.
+    /// after the others. If it has nothing, it is armed.
     fn look_at(&mut self, place: usize, to: &mut Vec<u8>) -> Result<Option<ClientId>, ServiceError> {
         let Some(client) = self.clients.get_mut(place).and_then(Option::as_mut) else { return Ok(None) };
         client.to_be_looked_at = false;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// for services that several users share: whose it is is not looked at.
 pub const VARIABLE: &str = "DOORBELL_RUNTIME_DIR";
 
-/// What a service's socket is called behind its name.
+/// What a service's socket is called after its name.
 const SUFFIX: &str = ".sock";
 
 /// Where services of a user may listen, the first choice first.

@@ -282,7 +282,7 @@ fn a_receiver_that_waits_for_bytes_gives_back_what_it_has_received() {
         sender.send(&vec![1; length]).unwrap();
         assert_eq!(receiver.recv().unwrap().to_vec().len(), length);
     }
-    // 56 bytes of records, then one of 96 behind them, with the rest of the ring skipped.
+    // 56 bytes of records, then one of 96 after them, with the rest of the ring skipped.
     sender.send(&[2; 48]).unwrap();
     assert_eq!(sender.try_send(&[3; 88]).unwrap_err(), SendError::Full);
     let over = Deadline::after(Duration::ZERO);

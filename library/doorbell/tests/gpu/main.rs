@@ -68,7 +68,7 @@ impl Bench {
         Self { driver, stream, event, work, memory: Box::new([0; 3]) }
     }
 
-    /// Starts a kernel of `time` and records the event behind it.
+    /// Starts a kernel of `time` and records the event after it.
     fn launch(&mut self, time: Duration) -> Event<'static> {
         let base = self.memory.as_mut_ptr() as u64;
         let (mut ns, mut stamps, mut flag, mut value) = (time.as_nanos() as u64, base, base + 16, 1_u32);
@@ -87,7 +87,7 @@ impl Bench {
         }
     }
 
-    /// Records the event behind what is not done before it is [let go](Self::let_go).
+    /// Records the event after what is not done before it is [let go](Self::let_go).
     fn hold(&mut self) -> Event<'static> {
         let word = self.word();
         word.store(0, Ordering::SeqCst);
@@ -185,7 +185,7 @@ fn an_event_that_was_given_up_and_is_recorded_anew_is_told_by_the_driver() {
 }
 
 /// However often it is given up, no more than some streams are left
-/// behind, and it is found all the same.
+/// after, and it is found all the same.
 #[test]
 fn an_event_that_was_given_up_often_is_looked_for() {
     let mut bench = Bench::new("");
@@ -297,7 +297,7 @@ fn one_descriptor_tells_of_many_events_each_once_in_the_order_in_which_they_are_
             unsafe { events.add(&event, round * 8 + place) }.unwrap();
         }
         assert!(events.done().unwrap().is_empty(), "all are held");
-        // 5 has no divisor in common with 8: each is let go once, and hardly one behind the one before it.
+        // 5 has no divisor in common with 8: each is let go once, and hardly one after the one before it.
         for place in (0..8).map(|step| (step * 5 + round) % 8) {
             benches[place as usize].let_go();
             let told = loop {
@@ -311,7 +311,7 @@ fn one_descriptor_tells_of_many_events_each_once_in_the_order_in_which_they_are_
             assert_eq!(told, [(round * 8 + place, true)]);
         }
         assert!(events.is_empty());
-        // A call that comes behind the look makes it readable once more.
+        // A call that comes after the look makes it readable once more.
         assert!(events.done().unwrap().is_empty(), "nothing is waited for any more");
     }
 }

@@ -273,7 +273,7 @@ proptest! {
                 }
             }
             if released == sent.len() {
-                // Another sender finds it too, wherever this one went. Where this one left a skip without a message behind what was
+                // Another sender finds it too, wherever this one went. Where this one left a skip without a message after what was
                 // released, the receiver must look once more: whoever finds no room rings it.
                 if sender.room(376, &ring).unwrap().is_none() {
                     prop_assert!(receiver.next(&ring).unwrap().is_none());

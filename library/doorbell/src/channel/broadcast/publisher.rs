@@ -170,7 +170,7 @@ impl<W: Wait + Default> Publisher<W> {
 
 impl<W: Wait> Publisher<W> {
     /// A subscriber in this process, which may be given to another thread. It receives what is
-    /// published from now on, behind the [history](Self::set_history).
+    /// published from now on, after the [history](Self::set_history).
     ///
     /// # Errors
     /// [`JoinError`].
@@ -228,7 +228,7 @@ impl<W: Wait> Publisher<W> {
     }
 
     /// Admits the peer of `connection`, which calls [`Subscriber::join`] with the same `lane` of
-    /// the segment they share. It receives what is published from now on, behind the
+    /// the segment they share. It receives what is published from now on, after the
     /// [history](Self::set_history). Returns its number here. The connection may be dropped: the
     /// connection is kept until the subscription ends.
     ///
@@ -592,7 +592,7 @@ impl<W: Wait> Publisher<W> {
         self.ended.push_back((place.number, ended));
         if ended == Ended::Dropped {
             fault::point();
-            // Before it leaves: the subscriber reads it behind the word.
+            // Before it leaves: the subscriber reads it after the word.
             place.lane.control().dropped.store(1, Ordering::Relaxed);
         }
     }
@@ -642,7 +642,7 @@ fn may_go_on(lane: &Lane, subscriber: &Partner, seen: u64, floor: u64) -> bool {
 
 impl Place {
     /// Says that the publisher wants to be woken when this subscriber has gone on to `floor`.
-    /// Before it arms: `Subscriber::release` reads it behind its fence.
+    /// Before it arms: `Subscriber::release` reads it after its fence.
     fn want(&self, floor: u64) {
         fault::point();
         self.lane.control().room_wanted.store(floor.wrapping_sub(1), Ordering::Relaxed);
@@ -662,7 +662,7 @@ impl Place {
         let now = control.released.load(Ordering::Acquire);
         match advanced(self.cursor, now, tail, capacity) {
             Ok(cursor) => self.cursor = cursor,
-            // One that was overtaken sees a gap; its cursor may lie anywhere behind the tail.
+            // One that was overtaken sees a gap; its cursor may lie anywhere after the tail.
             Err(violation) => return Err(Ended::Violation(violation)),
         }
         Ok(())

@@ -198,7 +198,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             let Self { log, index, lane, publisher, way, listener, .. } = self;
             let control = lane.control();
             fault::point();
-            // Before the waiter arms: the publisher reads it behind its fence.
+            // Before the waiter arms: the publisher reads it after its fence.
             control.message_wanted.store(index.cursor(), Ordering::Relaxed);
             let state = &lane.message_state;
             let ready = || index.has_next(log) || publisher.may_have_gone(&control.sender);
@@ -258,7 +258,7 @@ impl<T: Trust, W: Wait> Subscriber<T, W> {
             let Self { log, index: subscription, lane, publisher, dropped, violation, .. } = &*self;
             let (state, control) = (&*lane.message_state, lane.control());
             fault::point();
-            // Before the waiter arms: the publisher reads it behind its fence.
+            // Before the waiter arms: the publisher reads it after its fence.
             control.message_wanted.store(subscription.cursor(), Ordering::Relaxed);
             let ready = || {
                 *dropped
@@ -432,7 +432,7 @@ impl<T: Trust, W: Wait> Source for Subscriber<T, W> {
         let Self { log, index, lane, publisher, listener, .. } = self;
         let (log, index, publisher, control) = (&*log, &*index, &*publisher, lane.control());
         fault::point();
-        // Before the waiter arms: the publisher reads it behind its fence.
+        // Before the waiter arms: the publisher reads it after its fence.
         control.message_wanted.store(index.cursor(), Ordering::Relaxed);
         parts.add(WaitEntry { state: &lane.message_state, listener }, || {
             index.has_next(log) || publisher.may_have_gone(&control.sender)

@@ -190,7 +190,7 @@ impl<T: Trust, W: Wait> Sender<T, W> {
     }
 
     /// Says where this sender wants to be woken that waits for room for `most` bytes. Before it
-    /// arms: `RingReader::release` reads it behind its fence.
+    /// arms: `RingReader::release` reads it after its fence.
     fn want_room(&self, most: u64) -> u64 {
         let wanted = self.index.wanted(most);
         fault::point();

@@ -41,7 +41,7 @@ fn a_receive_that_is_dropped_in_the_middle_of_its_wait_loses_neither_message_nor
         }
         assert_eq!(received, ROUNDS, "nothing lost, nothing twice");
         assert!(answers.get_ref().counts().slept >= ROUNDS);
-        // Another way of waiting takes over behind a wait that was dropped.
+        // Another way of waiting takes over after a wait that was dropped.
         assert!(try_once(answers.recv()).await.is_none());
         let mut answers = answers.into_inner();
         requests.send(&message(ROUNDS, longest)).await.unwrap();

@@ -32,7 +32,7 @@ fn at_whichever_write_a_sender_dies_the_gather_gets_its_whole_messages_and_all_o
     let (other, joined) = meet(&segment(1, 1, 64));
     let mut honest: Sender<_, Futex> = Sender::attach_waiting_by(&joined, 0).unwrap();
     let mut sent = 0_u64;
-    // What a message of the child takes at the least: two words, one behind, one before.
+    // What a message of the child takes at the least: two words, one after, one before.
     at_every_write(
         "die-gathered",
         4 * ROUNDS,

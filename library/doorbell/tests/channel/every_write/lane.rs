@@ -109,7 +109,7 @@ fn serve<W: Wait + Default>(
     }
 }
 
-/// A round without a wait still writes two words of payload, one behind them and one before.
+/// A round without a wait still writes two words of payload, one after them and one before.
 const LEAST: u64 = 4 * ROUNDS;
 
 #[test]
