@@ -54,18 +54,8 @@ struct Follower {
 impl Follower {
     fn new(vectors: Vectors) -> Self {
         // Whoever arms or reads; a waiter of the model for each processor.
-        let config = Config {
-            name: "replay",
-            waiters: [Some((Waiter::Polls, 0)); 2],
-            senders: 1,
-            posts: u8::MAX,
-            vectors: 2,
-            semaphore: false,
-            time_out: false,
-            hot_plug: false,
-            throttles: false,
-            limit: 0,
-        };
+        let waiters = [Some((Waiter::Polls, 0)); 2];
+        let config = Config { waiters, posts: u8::MAX, vectors: 2, ..Config::SMALLEST };
         Self { polled: Polled { config, hazard: None }, vectors }
     }
 

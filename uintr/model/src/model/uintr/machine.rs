@@ -107,33 +107,24 @@ impl From<Vector> for Irq {
     }
 }
 
-/// The user's stack, which this model does not look at: frames go nowhere and come back as zeros.
-pub(super) struct NoStack;
+/// The user's stack, of which this model knows only whether a page is missing: frames go nowhere
+/// and come back as zeros.
+pub(super) struct Stack {
+    pub(super) page_missing: bool,
+}
 
-impl Memory for NoStack {
-    fn read8(&mut self, _: u64, _: Rights) -> Result<u64, PageFault> {
-        Ok(0)
-    }
-    fn write8(&mut self, _: u64, _: u64, _: Rights) -> Result<(), PageFault> {
-        Ok(())
-    }
-    fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
-        Ok(0)
-    }
-    fn update16(&mut self, _: u64, _: &mut dyn FnMut(u128) -> Option<u128>) -> Result<(), PageFault> {
-        Ok(())
+impl Stack {
+    fn access(&self, address: u64, write: bool) -> Result<u64, PageFault> {
+        if self.page_missing { Err(PageFault { address, write, user: true }) } else { Ok(0) }
     }
 }
 
-/// One of which a page is missing.
-struct NoPage;
-
-impl Memory for NoPage {
+impl Memory for Stack {
     fn read8(&mut self, address: u64, _: Rights) -> Result<u64, PageFault> {
-        Err(PageFault { address, write: false, user: true })
+        self.access(address, false)
     }
     fn write8(&mut self, address: u64, _: u64, _: Rights) -> Result<(), PageFault> {
-        Err(PageFault { address, write: true, user: true })
+        self.access(address, true).map(drop)
     }
     fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
         Ok(0)
@@ -344,19 +335,17 @@ impl Machine {
     }
 
     pub(super) fn deliver(&self, state: &mut State, core: usize) {
-        if let Task::Receiver(r) = state.cores[core].running
-            && state.receivers[usize::from(r)].page_missing
-        {
+        let page_missing = matches!(state.cores[core].running, Task::Receiver(r)
+            if state.receivers[usize::from(r)].page_missing);
+        let before = state.cores[core];
+        let delivered =
+            self.on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut Stack { page_missing }));
+        let Ok(vector) = delivered else {
             // What a fault leaves is what was: the request is pending yet, and the flag open.
-            let before = state.cores[core];
-            let fault = self.on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoPage));
-            debug_assert!(fault.is_err() && state.cores[core] == before);
+            debug_assert!(page_missing && state.cores[core] == before);
             state.cores[core].at = At::PageFault;
             return;
-        }
-        let vector = self
-            .on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoStack))
-            .expect("the model's handler and stack are always mapped");
+        };
         if let Task::Receiver(r) = state.cores[core].running {
             let receiver = &mut state.receivers[usize::from(r)];
             receiver.handling = vector + 1;

@@ -11,7 +11,7 @@
 //! One receiver is followed at a time, on the model's two processors,
 //! with at most two user vectors.
 
-use super::config::{Config, Interference, Patience, Resume, Sleep, Wake};
+use super::config::{Config, Patience, Resume, Sleep};
 use super::machine::Machine;
 use super::state::{At, Irq, Place, Receive, Send, State, Task, VECTORS};
 use crate::cpu::{ApicMode, delivery};
@@ -71,19 +71,12 @@ impl Follower {
         // In xAPIC mode the ID is in bits 15:8 of NDST (H27).
         let x = lines.iter().any(|line| UpidValue { low: line.low, pir: 0 }.ndst() & 0xFF00 != 0);
         let config = Config {
-            name: "replay",
-            receivers: 1,
-            senders: 1,
             posts: u8::MAX,
             patience: Patience::Spins,
             resume: Resume::Direct,
             sleep: Sleep::AtSwitch,
-            wake: Wake::AtOnce,
-            ticks: 0,
             apic: if x { ApicMode::XApic } else { ApicMode::X2Apic },
-            payload: false,
-            probe: false,
-            interference: Interference::default(),
+            ..Config::SMALLEST
         };
         Ok(Self { machine: Machine { config, hazard: None }, vectors })
     }
