@@ -16,10 +16,10 @@ mod wake;
 pub use super::{ReplayError, Replayed};
 pub use config::{Config, Interference, Patience, Resume, Sleep, Wake};
 pub use hazard::{ELSEWHERE, Hazard};
-pub use machine::{Action, Machine, Vector};
+pub use machine::{Action, Machine};
 pub use replay::replay;
 pub use rules::{I1, I2, I3, I4, I5, ITEM_LEFT, NOT_QUIET, SLEEPS_FOREVER, STUCK, UNDELIVERED};
-pub use state::State;
+pub use state::{Irq, State};
 
 use super::{Configuration, Property, Protocol, Step};
 

@@ -51,7 +51,7 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
     };
     match action {
         Action::Accept(core, vector) | Action::AcceptJoined(core, vector) => {
-            accept(before, core, vector.into(), after)
+            accept(before, core, vector, after)
         }
         Action::Take(core) => {
             let upid = usize::from(before.cores[usize::from(core)].upid).saturating_sub(1);

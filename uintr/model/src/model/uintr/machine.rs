@@ -19,9 +19,9 @@ use crate::xstate::{MISC_UIF, UintrState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A processor acknowledges one interrupt.
-    Accept(u8, Vector),
+    Accept(u8, Irq),
     /// A processor acknowledges several messages of one vector that met in its local APIC.
-    AcceptJoined(u8, Vector),
+    AcceptJoined(u8, Irq),
     /// Second half of notification processing.
     Take(u8),
     /// A processor delivers a user interrupt.
@@ -85,26 +85,6 @@ pub enum Action {
     GoOffLine(u8),
     /// It is back.
     ComeBack(u8),
-}
-
-/// Which of the two interrupt vectors a message carries: the
-/// notification vector, or else the kernel's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Vector {
-    /// Whether it is the notification vector.
-    pub notification: bool,
-}
-
-impl From<Irq> for Vector {
-    fn from(irq: Irq) -> Self {
-        Self { notification: irq == Irq::Notify }
-    }
-}
-
-impl From<Vector> for Irq {
-    fn from(vector: Vector) -> Self {
-        if vector.notification { Self::Notify } else { Self::Kernel }
-    }
 }
 
 /// The user's stack, of which this model knows only whether a page is missing: frames go nowhere
@@ -197,8 +177,8 @@ impl Machine {
             state.budget = state.budget.saturating_sub(1);
         }
         match action {
-            Action::Accept(core, vector) => {
-                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+            Action::Accept(core, irq) => {
+                let c = &mut state.cores[usize::from(core)];
                 if irq == Irq::Notify && c.self_ipi {
                     c.self_ipi = false;
                 } else {
@@ -206,8 +186,8 @@ impl Machine {
                 }
                 self.accept(&mut state, usize::from(core), irq);
             }
-            Action::AcceptJoined(core, vector) => {
-                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+            Action::AcceptJoined(core, irq) => {
+                let c = &mut state.cores[usize::from(core)];
                 c.self_ipi &= irq != Irq::Notify;
                 c.in_flight[irq as usize] = 0;
                 self.accept(&mut state, usize::from(core), irq);

@@ -114,10 +114,10 @@ impl Machine {
             for irq in Irq::ALL {
                 let waiting = c.in_flight[irq as usize] + u8::from(irq == Irq::Notify && c.self_ipi);
                 if waiting > 0 {
-                    actions.push(Action::Accept(id, irq.into()));
+                    actions.push(Action::Accept(id, irq));
                 }
                 if waiting > 1 {
-                    actions.push(Action::AcceptJoined(id, irq.into()));
+                    actions.push(Action::AcceptJoined(id, irq));
                 }
             }
             // Interrupts come before the next instruction, user interrupts after ordinary ones (§6.2).
