@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::symptoms::{Certainty, SYMPTOMS};
 use crate::view::{Glyphs, terminal};
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// A mechanism that has a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,14 +145,8 @@ pub fn correct(mechanism: Mechanism, full: bool) -> Answer {
                 format!("FAULT: {}", fault.property.violation)
             }
         };
-        line(
-            &mut text,
-            &format!(
-                "  {name:24} {:>12} states, depth {:>3}: {verdict}",
-                grouped(outcome.states),
-                outcome.depth
-            ),
-        );
+        let (states, depth) = (grouped(outcome.states), outcome.depth);
+        text += &format!("  {name:24} {states:>12} states, depth {depth:>3}: {verdict}\n");
     }
     let expected = chart.is_none();
     let head = if expected { "no fault found" } else { "a fault was found" };
@@ -174,14 +168,14 @@ pub fn hazard(mechanism: Mechanism, name: &str, glyphs: Glyphs) -> Result<Answer
         return Ok(Answer { text, chart: None, expected: false });
     };
     let mut text = terminal(&fault.chart, glyphs);
-    line(&mut text, "");
-    line(&mut text, &format!("    Mechanism: {}.", entry.mechanism));
-    line(&mut text, &format!("    Instead:   {}.", entry.fix));
+    text += "\n";
+    text += &format!("    Mechanism: {}.\n", entry.mechanism);
+    text += &format!("    Instead:   {}.\n", entry.fix);
     for symptom in SYMPTOMS.iter().filter(|symptom| symptom.hazards.contains(&entry.name)) {
-        line(&mut text, &format!("    Seen:      {} ({}).", symptom.seen, certainty(symptom.certainty)));
+        text += &format!("    Seen:      {} ({}).\n", symptom.seen, certainty(symptom.certainty));
     }
     let length = fault.chart.steps.len();
-    line(&mut text, &format!("    The shortest such run has {length} steps; found after {states} states."));
+    text += &format!("    The shortest such run has {length} steps; found after {states} states.\n");
     Ok(Answer { text, chart: Some(fault.chart), expected: true })
 }
 
@@ -190,24 +184,24 @@ pub fn hazard(mechanism: Mechanism, name: &str, glyphs: Glyphs) -> Result<Answer
 pub fn list(mechanism: Mechanism) -> String {
     let mut text = String::new();
     for entry in mechanism.hazards() {
-        line(&mut text, &format!("{:4} {}", entry.name, entry.title));
-        line(&mut text, &format!("       {}", entry.mechanism));
+        text += &format!("{:4} {}\n", entry.name, entry.title);
+        text += &format!("       {}\n", entry.mechanism);
     }
     if mechanism == Mechanism::Uintr {
-        line(&mut text, "\nNot switches here:");
+        text += "\nNot switches here:\n";
         for (name, title, reason) in uintr::ELSEWHERE {
-            line(&mut text, &format!("{name:4} {title}: {reason}"));
+            text += &format!("{name:4} {title}: {reason}\n");
         }
     }
-    line(&mut text, "\nSeen in the field, and what explains it:");
+    text += "\nSeen in the field, and what explains it:\n";
     let names: Vec<_> = mechanism.hazards().iter().map(|entry| entry.name).collect();
     for symptom in SYMPTOMS {
         let explained = symptom.hazards.iter().any(|hazard| names.contains(hazard));
         if explained || mechanism == Mechanism::Uintr {
             let hazards =
                 if symptom.hazards.is_empty() { "-".to_owned() } else { symptom.hazards.join(", ") };
-            line(&mut text, &format!("{hazards:8} {} ({})", symptom.seen, certainty(symptom.certainty)));
-            line(&mut text, &format!("           {}", symptom.explanation));
+            text += &format!("{hazards:8} {} ({})\n", symptom.seen, certainty(symptom.certainty));
+            text += &format!("           {}\n", symptom.explanation);
         }
     }
     text
@@ -219,10 +213,6 @@ const fn certainty(certainty: Certainty) -> &'static str {
         Certainty::Fits => "fits what was seen",
         Certainty::Unrelated => "not a wake-up",
     }
-}
-
-fn line(text: &mut String, words: &str) {
-    writeln!(text, "{words}").expect("writing to a string");
 }
 
 /// 1234567 as `1 234 567`.

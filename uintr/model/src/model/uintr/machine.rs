@@ -10,7 +10,8 @@
 use super::config::{Config, Patience, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
-    At, Call, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
+    At, Call, Core, Irq, NOTIFY, Place, Plug, Receiver, Send, State, TICK, Task, VECTORS, Wrong,
+    table_register, upid_address,
 };
 use crate::cpu::{Cpu, Memory, PageFault, Rights, delivery, notification, xsave};
 use crate::xstate::{MISC_UIF, UintrState};
@@ -264,7 +265,7 @@ impl Machine {
                 let receiver = &mut state.receivers[usize::from(r)];
                 receiver.ticks -= 1;
                 receiver.tick_due = true;
-                receiver.due[super::state::TICK] = true;
+                receiver.due[TICK] = true;
             }
             Action::Expire(core, r) => self.expire(&mut state, usize::from(core), r),
             Action::Timer(core) => self.timer(&mut state, usize::from(core)),
@@ -299,7 +300,7 @@ impl Machine {
         }
         // An ordinary interrupt. The handler of the notification vector only ends it.
         if irq == Irq::Kernel {
-            let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
+            let woken = |r: &Receiver| r.queued && r.on && r.ndst == self.ndst(core);
             self.wake_those(state, core, woken);
         }
         if state.cores[core].at == At::User {
@@ -599,7 +600,7 @@ impl Machine {
     }
 
     /// A receiver's state out of the registers, which are left null.
-    fn save(&self, c: &mut Core, receiver: &mut super::state::Receiver) {
+    fn save(&self, c: &mut Core, receiver: &mut Receiver) {
         let image = self.on_cpu(c, xsave::xsaves);
         receiver.saved_uif = image.uif();
         receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
@@ -789,7 +790,7 @@ impl Machine {
     }
 
     /// Those on a list of which that holds, by the interrupt of this processor.
-    fn wake_those(&self, state: &mut State, core: usize, woken: impl Fn(&super::state::Receiver) -> bool) {
+    fn wake_those(&self, state: &mut State, core: usize, woken: impl Fn(&Receiver) -> bool) {
         for r in 0..state.receivers.len() {
             if woken(&state.receivers[r]) {
                 self.wake(state, core, r);
@@ -807,12 +808,12 @@ impl Machine {
             sender.stale |= sender.next == Send::Post && self.target(s, sender.sent).0 == r;
         }
         let revoked = [true; VECTORS];
-        state.receivers[r] = super::state::Receiver { second_life: true, revoked, ..Default::default() };
+        state.receivers[r] = Receiver { second_life: true, revoked, ..Default::default() };
     }
 }
 
 /// Two steps: there is something to read; who is in the queue is woken.
-fn write(receiver: &mut super::state::Receiver) {
+fn write(receiver: &mut Receiver) {
     receiver.writes -= 1;
     if receiver.writes == 1 {
         receiver.readable = true;
@@ -830,7 +831,7 @@ fn write(receiver: &mut super::state::Receiver) {
 
 impl State {
     /// The receiver whose UPID a core points at.
-    fn pointed_at(&mut self, core: usize) -> Option<&mut super::state::Receiver> {
+    fn pointed_at(&mut self, core: usize) -> Option<&mut Receiver> {
         let upid = usize::from(self.cores[core].upid);
         upid.checked_sub(1).map(|r| &mut self.receivers[r])
     }

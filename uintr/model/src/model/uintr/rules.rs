@@ -3,9 +3,7 @@
 //! and what a machine at rest must have done.
 
 use super::machine::Machine;
-use super::state::{
-    At, Core, Irq, Place, Plug, Receive, Receiver, Send, State, Task, Ticking, VECTORS, Wrong,
-};
+use super::state::{At, Core, Irq, Place, Plug, Receive, Send, State, Task, Ticking, VECTORS, Wrong};
 use crate::model::{Property, search::property};
 
 /// ON means that somebody is on the way.
@@ -71,7 +69,7 @@ impl Machine {
 
     fn broken_for(&self, state: &State, r: usize) -> Option<Property> {
         let receiver = &state.receivers[r];
-        if !receiver.registered() || receiver.place == Place::Exited {
+        if !receiver.alive() {
             return None;
         }
         let taking = |core: &Core| core.armed && usize::from(core.upid) == r + 1;
@@ -126,12 +124,11 @@ impl Machine {
     }
 
     pub(super) fn undone(&self, state: &State) -> Option<Property> {
-        let alive = |receiver: &&Receiver| receiver.registered() && receiver.place != Place::Exited;
         state
             .receivers
             .iter()
             .enumerate()
-            .filter(|(_, receiver)| alive(receiver))
+            .filter(|(_, receiver)| receiver.alive())
             .find_map(|(r, receiver)| {
                 let asleep = receiver.place == Place::Asleep;
                 let due = receiver.due.contains(&true);

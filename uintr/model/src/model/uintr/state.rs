@@ -278,6 +278,11 @@ impl Receiver {
         self.next != Receive::Register
     }
 
+    /// It has a UPID, and its thread has not ended.
+    pub(super) fn alive(&self) -> bool {
+        self.registered() && self.place != Place::Exited
+    }
+
     pub(super) fn upid(&self) -> UpidValue {
         UpidValue::new(if self.nv_kernel { KERNEL } else { NOTIFY }, u32::from(self.ndst))
             .with_on(self.on)
