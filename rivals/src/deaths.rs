@@ -37,9 +37,6 @@ pub struct Arguments {
 const P99_AT_MOST_NS: f64 = 10e6;
 
 /// Three ways of sleeping. False if one of them missed the bar.
-///
-/// # Errors
-/// What failed, or that a survivor was told something else.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     if arguments.child {
         return child();

@@ -7,6 +7,7 @@ mod bell;
 mod channels;
 mod clock;
 mod deaths;
+mod hosted;
 mod library;
 mod partner;
 mod peers;

@@ -69,9 +69,6 @@ impl Partner {
     /// Starts `serve`. A child that panics says so on standard error and ends.
     ///
     /// Start all children before there are threads of this program's own.
-    ///
-    /// # Errors
-    /// Which system call failed.
     pub fn start(place: Place, serve: impl FnOnce(Desk) + Send + 'static) -> Result<Self, String> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("pipe: {errno}"));
         let ((theirs, orders), (reports, report)) = (pipe()?, pipe()?);
@@ -97,17 +94,11 @@ impl Partner {
     }
 
     /// Tells it what to do next.
-    ///
-    /// # Errors
-    /// It has ended.
     pub fn order(&self, words: Words) -> Result<(), String> {
         put(&self.orders, words).map_err(|errno| format!("the partner takes no orders: {errno}"))
     }
 
     /// Waits for its report.
-    ///
-    /// # Errors
-    /// It has ended.
     pub fn report(&self) -> Result<Words, String> {
         get(&self.reports).ok_or_else(|| "the partner ended".to_owned())
     }

@@ -11,9 +11,6 @@ const PILOTS: usize = 3;
 /// How many fit into `length`, no fewer than `least` and no more than
 /// `most`, judged by pilot blocks that grow until one is long enough.
 /// `block` runs so many and returns how many nanoseconds that took.
-///
-/// # Errors
-/// That of a block.
 pub fn fitting<E>(
     length: Duration,
     least: u64,

@@ -13,9 +13,6 @@ pub struct Raw(Option<(File, PathBuf)>);
 
 impl Raw {
     /// Adds to what the file holds. Nothing is written if no file is named.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
     pub fn new(path: Option<&Path>) -> anyhow::Result<Self> {
         let open = |path: &Path| -> anyhow::Result<_> {
             let file = OpenOptions::new().create(true).append(true).open(path);
@@ -24,8 +21,6 @@ impl Raw {
         path.map(open).transpose().map(Self)
     }
 
-    /// # Errors
-    /// What could not be written.
     pub fn line(&mut self, line: &impl Serialize) -> anyhow::Result<()> {
         let Some((file, path)) = &mut self.0 else { return Ok(()) };
         // Whole, in one call, and on a line of its own whatever a run that was cut has left.

@@ -19,9 +19,6 @@ pub struct Turn {
 /// Gives every variant one block in each round. `groups` says how
 /// many variants each group has: those of a group are neighbours in
 /// time, so that what slows the cores slows all that are compared.
-///
-/// # Errors
-/// That of a block.
 pub fn rounds<E>(
     shuffle: &mut Shuffle,
     rounds: usize,

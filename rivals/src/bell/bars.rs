@@ -2,13 +2,14 @@
 //! What the bell may cost beyond the same thing written by hand.
 
 use crate::arguments::Common;
-use crate::bell::variant::{Block, Variant, epoll, futex, ring_nobody, spin};
+use crate::bell::variant::{Block, Variant, bells, epoll, futex, ring_nobody, spin};
 use crate::partner::Place::{Processes, Threads};
 use crate::raw::Raw;
 use crate::rounds::rounds;
 use crate::shuffle::Shuffle;
 use crate::statistics::{Ratio, Stands, quantile};
 use crate::table::Table;
+use doorbell::wait::{Futex, Spin};
 use serde_json::json;
 
 /// One thing against another, and the most that the first may cost.
@@ -36,7 +37,7 @@ fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
     };
     for (place, places) in [(Processes, "processes"), (Threads, "threads")] {
         for &(cpus, cores) in placements {
-            let variants = [futex::bell(place, cpus)?, futex::by_hand(place, cpus)?];
+            let variants = [bells::<Futex>(place, cpus, 1)?, futex::by_hand(place, cpus)?];
             add(format!("futex round trip, {places}, {cores}"), variants, 1.05, 400);
         }
     }
@@ -51,7 +52,7 @@ fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
     if cpus.0 != cpus.1 {
         add(
             "spinning round trip, threads, two cores".to_owned(),
-            [spin::bell(two)?, spin::by_hand(two)?],
+            [bells::<Spin>(Threads, two, spin::GROUP)?, spin::by_hand(two)?],
             1.15,
             15_000,
         );
@@ -62,9 +63,6 @@ fn bars(cpus: (usize, usize)) -> Result<Vec<Bar>, String> {
 }
 
 /// Runs them all and prints a table. Returns how many bars were missed.
-///
-/// # Errors
-/// What is missing, or what became of a partner.
 pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::Result<usize> {
     let mut bars = bars(cpus).map_err(anyhow::Error::msg)?;
     bars.retain(|bar| arguments.wants(&bar.name));

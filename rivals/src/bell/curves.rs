@@ -88,9 +88,6 @@ fn policies(spin_alone: bool) -> Result<Vec<Policy>, String> {
 
 /// Runs them all and prints a table for each placement. Returns at
 /// how many gaps adaptive missed a bar.
-///
-/// # Errors
-/// What is missing.
 pub fn run(arguments: &Common, cpus: (usize, usize), raw: &mut Raw) -> anyhow::Result<usize> {
     let cost = sleep_cost();
     println!("A sleep here: latency {} ns, price {} ns.\n", cost.latency, cost.price);

@@ -19,9 +19,6 @@ pub struct Arguments {
 type Comparison = fn(&crate::arguments::Common, (usize, usize), &mut Raw) -> anyhow::Result<usize>;
 
 /// Runs one of the two. False if a bar was missed.
-///
-/// # Errors
-/// What is missing, or what could not be written.
 pub fn run(arguments: &Arguments, comparison: Comparison) -> anyhow::Result<bool> {
     let cpus = arguments.cpus.pair();
     println!("CPUs {} and {}.\n", cpus.0, cpus.1);

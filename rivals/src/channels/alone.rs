@@ -167,8 +167,6 @@ fn publish(count: u32, messages: u64) {
     drop(subscribers);
 }
 
-/// # Errors
-/// There is no such channel.
 pub fn run(Arguments { channel, messages, size }: &Arguments) -> anyhow::Result<bool> {
     match (channel.as_str(), *size) {
         ("gather", lanes) => gather(lanes, *messages),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A comparison: all channels of one place with messages of one size, in interleaved blocks.
 
+use crate::channels::letter::Tally;
 use crate::channels::link::{Block, Kind, Link, Order, Place};
 use crate::channels::many::SENDERS;
 use crate::channels::record::{Placement, Record};
-use crate::channels::variant::{Rival, Waiting, depth};
+use crate::channels::variant::{Rival, depth};
 use crate::channels::watchdog::watch;
 use crate::pilot::fitting;
 use crate::rounds::rounds;
@@ -27,17 +28,13 @@ pub type Against = fn(&[Rival], usize) -> Vec<usize>;
 
 /// A channel that could not be had, or went away.
 pub struct Absence {
-    pub channel: &'static str,
-    pub waiting: Waiting,
+    pub rival: Rival,
     pub reason: String,
 }
 
 /// One channel in one kind and placement.
 pub struct Standing {
-    pub channel: &'static str,
-    pub place: Place,
-    pub waiting: Waiting,
-    pub ours: bool,
+    pub rival: Rival,
     pub kind: Kind,
     pub placement: Placement,
     /// Median over rounds, in nanoseconds.
@@ -49,11 +46,26 @@ pub struct Standing {
     /// where that is the channel itself, or was not run.
     pub ratios: Vec<Option<Ratio>>,
     pub sent: u64,
-    pub received: u64,
-    pub missing: u64,
-    pub repeated: u64,
-    pub corrupt: u64,
+    pub tally: Tally,
     pub late: u64,
+}
+
+impl Standing {
+    /// Ours stand out.
+    pub fn name(&self) -> String {
+        if self.rival.ours { format!("*{}*", self.rival.name) } else { self.rival.name.to_owned() }
+    }
+
+    /// As cells of a table: how many came of how many, and what was wrong.
+    pub fn received(&self) -> [String; 2] {
+        let Tally { received, missing, repeated, corrupt } = self.tally;
+        let counts =
+            [("missing", missing), ("repeated", repeated), ("corrupt", corrupt), ("late", self.late)];
+        let faults = counts.iter().filter(|(_, count)| *count > 0);
+        let faults: Vec<_> = faults.map(|(what, count)| format!("{count} {what}")).collect();
+        let faults = if faults.is_empty() { "none".to_owned() } else { faults.join(", ") };
+        [format!("{received} of {}", self.sent), faults]
+    }
 }
 
 pub struct Results {
@@ -100,7 +112,7 @@ pub fn run<const S: usize>(
         for (rival, link) in open.iter_mut().filter(|(rival, _)| serves(rival)) {
             match watch(rival.name, PATIENCE, rival.open) {
                 Ok(opened) => *link = Some(opened),
-                Err(reason) => absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason }),
+                Err(reason) => absences.push(Absence { rival: *rival, reason }),
             }
         }
     }
@@ -138,9 +150,7 @@ pub fn run<const S: usize>(
                         configuration.count = count;
                         group.push(configuration);
                     }
-                    Err(reason) => {
-                        absences.push(Absence { channel: rival.name, waiting: rival.waiting, reason })
-                    }
+                    Err(reason) => absences.push(Absence { rival: *rival, reason }),
                 }
             }
             groups.push(group);
@@ -198,17 +208,13 @@ fn standings(group: &[Configuration], rivals: &[Rival], against: Against) -> Vec
     group
         .iter()
         .map(|configuration| {
-            let Rival { name, place, waiting, ours, .. } = rivals[configuration.rival];
             let ratio = |base: usize| {
                 let base = group.iter().find(|other| other.rival == base && base != configuration.rival);
                 base.map(|base| Ratio::paired(&times(configuration), &times(base)))
             };
             let count = |of: fn(&Block) -> u64| configuration.blocks.iter().map(of).sum();
             Standing {
-                channel: name,
-                place,
-                waiting,
-                ours,
+                rival: rivals[configuration.rival],
                 kind: configuration.kind,
                 placement: configuration.placement,
                 middle: quantile(&mut times(configuration), 0.5),
@@ -220,10 +226,7 @@ fn standings(group: &[Configuration], rivals: &[Rival], against: Against) -> Vec
                 ),
                 ratios: against(rivals, configuration.rival).into_iter().map(ratio).collect(),
                 sent: count(|block| block.sent),
-                received: count(|block| block.tally.received),
-                missing: count(|block| block.tally.missing),
-                repeated: count(|block| block.tally.repeated),
-                corrupt: count(|block| block.tally.corrupt),
+                tally: configuration.blocks.iter().fold(Tally::default(), |sum, block| sum + block.tally),
                 late: count(|block| block.late),
             }
         })

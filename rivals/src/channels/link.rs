@@ -100,8 +100,6 @@ pub struct Block {
 
 /// A link whose message size is not in its type.
 pub trait Link {
-    /// # Errors
-    /// What became of the partner.
     fn block(&mut self, order: Order) -> Result<Block, String>;
 }
 

@@ -100,8 +100,6 @@ fn wanted(all: Vec<Rival>, only: &[String]) -> Vec<Rival> {
         .collect()
 }
 
-/// # Errors
-/// What hangs, or could not be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let cpus = arguments.cpus.pair();
     let mut placements = arguments.placement.clone();

@@ -5,7 +5,7 @@
 use super::comparison::{self, Plan, Standing};
 use super::link::Kind;
 use super::record::{Placement, Record};
-use super::table::{bytes, faults};
+use super::table::bytes;
 use super::variant::{Rival, streams};
 use crate::arguments::{Common, Cpus};
 use crate::raw::Raw;
@@ -30,8 +30,6 @@ fn bases(rivals: &[Rival], rival: usize) -> Vec<usize> {
     [0, 1].into_iter().chain(rivals.iter().position(pushes)).collect()
 }
 
-/// # Errors
-/// What hangs, or could not be written.
 pub fn run(Arguments { common, cpus, block }: &Arguments) -> anyhow::Result<bool> {
     let cpus = cpus.pair();
     anyhow::ensure!(
@@ -69,7 +67,7 @@ pub fn run(Arguments { common, cpus, block }: &Arguments) -> anyhow::Result<bool
     ] {
         println!("### Streams of {}\n\n{}", bytes(size), table(&results.standings));
         for absence in results.absences {
-            println!("Not run: {}: {}.\n", absence.channel, absence.reason);
+            println!("Not run: {}: {}.\n", absence.rival.name, absence.reason);
         }
     }
     Ok(true)
@@ -92,16 +90,17 @@ fn table(standings: &[Standing]) -> Table {
         let mut ratios =
             standing.ratios.iter().map(|ratio| ratio.map_or_else(|| "-".into(), |ratio| ratio.to_string()));
         let mut ratio = || ratios.next().unwrap_or_else(|| "-".into());
+        let [received, faults] = standing.received();
         table.row([
-            standing.place.to_string(),
-            if standing.ours { format!("*{}*", standing.channel) } else { standing.channel.to_owned() },
+            standing.rival.place.to_string(),
+            standing.name(),
             format!("{:.1}", standing.middle),
             format!("{:.1}", standing.cpu),
             ratio(),
             ratio(),
             ratio(),
-            format!("{} of {}", standing.received, standing.sent),
-            faults(standing),
+            received,
+            faults,
         ]);
     }
     table

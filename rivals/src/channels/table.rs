@@ -22,7 +22,7 @@ pub fn markdown(results: &Results, place: Place, size: usize, rounds: usize) -> 
         }
     }
     for absence in &results.absences {
-        let (channel, waiting) = (absence.channel, waits(absence.waiting));
+        let (channel, waiting) = (absence.rival.name, waits(absence.rival.waiting));
         let _ = writeln!(text, "Not run: {channel} ({waiting}): {}.\n", absence.reason);
     }
     text
@@ -68,16 +68,17 @@ fn table(
             None => ("1".to_owned(), "what is set against"),
             Some(ratio) => (ratio.to_string(), place_of(ratio)),
         };
+        let [received, faults] = standing.received();
         table.row([
-            waits(standing.waiting).to_owned(),
-            if standing.ours { format!("*{}*", standing.channel) } else { standing.channel.to_owned() },
+            waits(standing.rival.waiting).to_owned(),
+            standing.name(),
             format!("{:.0}", standing.middle),
             second,
             format!("{:.0}", standing.cpu),
             ratio,
             word.to_owned(),
-            format!("{} of {}", standing.received, standing.sent),
-            faults(standing),
+            received,
+            faults,
         ]);
     }
     let _ = writeln!(text, "{table}");
@@ -89,21 +90,6 @@ fn place_of(ratio: Ratio) -> &'static str {
         Stands::Above => "behind",
         Stands::Within | Stands::Undecided => "inconclusive",
     }
-}
-
-pub fn faults(standing: &Standing) -> String {
-    let counts = [
-        ("missing", standing.missing),
-        ("repeated", standing.repeated),
-        ("corrupt", standing.corrupt),
-        ("late", standing.late),
-    ];
-    let faults: Vec<_> = counts
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(what, count)| format!("{count} {what}"))
-        .collect();
-    if faults.is_empty() { "none".to_owned() } else { faults.join(", ") }
 }
 
 fn waits(waiting: Waiting) -> &'static str {

@@ -7,4 +7,4 @@ use std::time::Duration;
 
 pub struct Crossbeam;
 
-like_std!(Crossbeam, bounded, Sender, Receiver, TrySendError);
+like_std!(Crossbeam, bounded, Sender<T>, Receiver<T>, Sender, TrySendError);

@@ -7,4 +7,4 @@ use std::time::Duration;
 
 pub struct Flume;
 
-like_std!(Flume, bounded, Sender, Receiver, TrySendError);
+like_std!(Flume, bounded, Sender<T>, Receiver<T>, Sender, TrySendError);

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Bounded channels of values, one library a file: as little of each as both comparisons need.
 
-/// Channels that have the standard library's calls: what makes one, and the types of its ends.
+/// Channels that have the standard library's calls: what makes one, the types of its ends for
+/// values of type `T`, and whose functions send.
 macro_rules! like_std {
-    ($library:ident, $make:path, $sender:ident, $receiver:ident, $refused:ident) => {
-        impl<T: Send + 'static> Library<T> for $library {
-            type Sender = $sender<T>;
-            type Receiver = $receiver<T>;
+    ($library:ident, $make:path, $sender:ty, $receiver:ty, $sends:ident, $refused:ident) => {
+        impl<T: Send + Unpin + 'static> Library<T> for $library {
+            type Sender = $sender;
+            type Receiver = $receiver;
             fn bounded(room: usize) -> (Self::Sender, Self::Receiver) {
                 $make(room)
             }
         }
 
-        impl<T: Send + 'static> Sends<T> for $sender<T> {
+        impl<T: Send + Unpin + 'static> Sends<T> for $sender {
             #[inline(always)]
             fn send(&mut self, value: T) {
-                assert!($sender::send(self, value).is_ok(), "the partner lives");
+                assert!($sends::send(self, value).is_ok(), "the partner lives");
             }
             #[inline(always)]
             fn try_send(&mut self, value: &mut Option<T>) -> bool {
-                match value.take().map(|value| $sender::try_send(self, value)) {
+                match value.take().map(|value| $sends::try_send(self, value)) {
                     Some(Err($refused::Full(back) | $refused::Disconnected(back))) => {
                         *value = Some(back);
                         false
@@ -29,7 +30,7 @@ macro_rules! like_std {
             }
         }
 
-        impl<T: Send + 'static> Receives<T> for $receiver<T> {
+        impl<T: Send + Unpin + 'static> Receives<T> for $receiver {
             #[inline(always)]
             fn receive(&mut self) -> T {
                 self.recv().expect("the partner lives")

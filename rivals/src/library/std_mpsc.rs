@@ -7,4 +7,4 @@ use std::time::Duration;
 
 pub struct StdMpsc;
 
-like_std!(StdMpsc, sync_channel, SyncSender, Receiver, TrySendError);
+like_std!(StdMpsc, sync_channel, SyncSender<T>, Receiver<T>, SyncSender, TrySendError);

@@ -2,8 +2,9 @@
 //! The comparisons as a table in Markdown.
 
 use crate::peers::comparison::{Comparison, Measured};
-use crate::statistics::{Ratio, Stands, median};
+use crate::statistics::{Ratio, Stands};
 use crate::table::{Table, digits};
+use doorbell_verdict::statistics::median;
 use std::fmt::Write;
 
 /// One comparison in one line, for progress.
@@ -62,5 +63,6 @@ pub fn markdown(measured: &[(&Comparison, anyhow::Result<Measured>)]) -> String 
 fn spread(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);
-    format!("{} [{}..{}]", digits(median(values)), digits(least), digits(most))
+    let middle = median(values).unwrap_or(f64::NAN);
+    format!("{} [{}..{}]", digits(middle), digits(least), digits(most))
 }

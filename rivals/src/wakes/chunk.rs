@@ -2,8 +2,7 @@
 //! One configuration for some seconds, in a process of its own: whatever it does, the run goes on,
 //! and its memory of earlier configurations is empty.
 
-use crate::partner::Place;
-use crate::wakes::configuration;
+use crate::wakes::configuration::{self, Configuration};
 use crate::wakes::probe::Outcome;
 use crate::wakes::variant::{Kind, Variant};
 use serde::{Deserialize, Serialize};
@@ -17,70 +16,28 @@ const MOST: usize = 20;
 /// that were not woken, looked into.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What is to be run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Configuration<'a> {
-    pub round: usize,
-    pub variant: &'a str,
-    pub place: Place,
-    pub notifiers: usize,
-    pub lasting_ms: u64,
-    pub seed: u32,
-}
-
 /// One line of the raw output.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chunk {
-    pub round: usize,
-    pub variant: String,
+    #[serde(flatten)]
+    pub configuration: Configuration,
     pub kind: Kind,
-    pub place: Place,
-    pub notifiers: usize,
-    pub lasting_ms: u64,
-    pub seed: u32,
     /// What came of it, or why nothing did.
     pub result: Result<Outcome, String>,
 }
 
-impl Chunk {
-    pub fn is(&self, configuration: &Configuration) -> bool {
-        self.round == configuration.round
-            && self.variant == configuration.variant
-            && self.place == configuration.place
-            && self.notifiers == configuration.notifiers
-            && self.lasting_ms == configuration.lasting_ms
-            && self.seed == configuration.seed
-    }
-}
-
 /// Runs it in this process and ends it.
 pub fn serve(variant: &Variant, configuration: &Configuration) -> ! {
-    let lasting = Duration::from_millis(configuration.lasting_ms);
-    let result = configuration::run(
-        variant,
-        configuration.place,
-        configuration.notifiers,
-        lasting,
-        MOST,
-        configuration.seed,
-    );
+    let result = configuration::run(variant, configuration, MOST);
     println!("{}", serde_json::to_string(&result).expect("plain data"));
     // At once: threads that hang in a call do not keep it.
     std::process::exit(0)
 }
 
 /// Runs it in a process of its own.
-pub fn run(variant: &Variant, configuration: &Configuration) -> Chunk {
-    Chunk {
-        round: configuration.round,
-        variant: variant.name.to_owned(),
-        kind: variant.kind,
-        place: configuration.place,
-        notifiers: configuration.notifiers,
-        lasting_ms: configuration.lasting_ms,
-        seed: configuration.seed,
-        result: run_alone(configuration),
-    }
+pub fn run(variant: &Variant, configuration: Configuration) -> Chunk {
+    let result = run_alone(&configuration);
+    Chunk { configuration, kind: variant.kind, result }
 }
 
 fn run_alone(configuration: &Configuration) -> Result<Outcome, String> {

@@ -6,20 +6,24 @@ use crate::wakes::burst::bursts;
 use crate::wakes::probe::{Outcome, probe};
 use crate::wakes::shared::Shared;
 use crate::wakes::variant::{Opened, Variant};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Runs it for `lasting`, or until `most` waits were not woken. `seed` is of the gaps.
-///
-/// # Errors
-/// Why it could not be opened, or that a notifier ended early.
-pub fn run(
-    variant: &Variant,
-    place: Place,
-    notifiers: usize,
-    lasting: Duration,
-    most: usize,
-    seed: u32,
-) -> Result<Outcome, String> {
+/// What is to be run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Configuration {
+    pub round: usize,
+    pub variant: String,
+    pub place: Place,
+    pub notifiers: usize,
+    pub lasting_ms: u64,
+    pub seed: u32,
+}
+
+/// Runs it for its time, or until `most` waits were not woken.
+pub fn run(variant: &Variant, configuration: &Configuration, most: usize) -> Result<Outcome, String> {
+    let &Configuration { place, notifiers, lasting_ms, seed, .. } = configuration;
+    let lasting = Duration::from_millis(lasting_ms);
     let shared = Shared::new()?;
     let Opened { notifiers: makers, watch } = (variant.open)(place, notifiers)?;
     let start = |(number, make): (usize, crate::wakes::variant::MakeNotifier)| {
@@ -58,12 +62,17 @@ mod tests {
     use crate::wakes::probe::Ending;
     use crate::wakes::variant::variants;
 
-    /// Far more than it takes: the first that is found ends it.
-    const LASTING: Duration = Duration::from_secs(60);
-
-    fn run_until_found(name: &str, place: Place, notifiers: usize) -> Outcome {
+    fn run_for(seconds: u64, name: &str, place: Place, notifiers: usize) -> Outcome {
         let variant = variants().into_iter().find(|variant| variant.name == name).unwrap();
-        run(&variant, place, notifiers, LASTING, 1, 1).unwrap()
+        let (variant_name, lasting_ms) = (name.to_owned(), seconds * 1000);
+        let configuration =
+            Configuration { round: 0, variant: variant_name, place, notifiers, lasting_ms, seed: 1 };
+        run(&variant, &configuration, 1).unwrap()
+    }
+
+    /// A minute is far more than it takes: the first that is found ends it.
+    fn run_until_found(name: &str, place: Place, notifiers: usize) -> Outcome {
+        run_for(60, name, place, notifiers)
     }
 
     /// The order of the mistake that the stress looks for above all.
@@ -98,10 +107,8 @@ mod tests {
 
     #[test]
     fn of_a_means_without_a_mistake_every_notification_is_seen_and_every_wait_is_woken() {
-        let eventfd =
-            variants().into_iter().find(|variant| variant.name == "eventfd as semaphore, epoll").unwrap();
         for place in [Place::Threads, Place::Processes] {
-            let outcome = run(&eventfd, place, 3, Duration::from_secs(1), 1, 1).unwrap();
+            let outcome = run_for(1, "eventfd as semaphore, epoll", place, 3);
             assert!(outcome.unwoken.is_empty() && outcome.stalled == 0, "{outcome:?}");
             assert!(outcome.sent > 0 && outcome.sent == outcome.seen, "{outcome:?}");
         }

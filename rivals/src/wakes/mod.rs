@@ -15,7 +15,8 @@ use crate::raw::{self, Raw};
 use crate::rounds::rounds;
 use crate::shuffle::Shuffle;
 use anyhow::Context;
-use chunk::{Chunk, Configuration};
+use chunk::Chunk;
+use configuration::Configuration;
 use variant::{Kind, Variant, variants};
 
 #[derive(clap::Args)]
@@ -41,22 +42,12 @@ pub struct Arguments {
 }
 
 /// All parts, in the order in which they run.
-fn plan<'a>(arguments: &Arguments, variants: &'a [Variant]) -> Vec<(&'a Variant, Configuration<'a>)> {
+fn plan<'a>(arguments: &Arguments, variants: &'a [Variant]) -> Vec<(&'a Variant, Configuration)> {
     let mut configurations = Vec::new();
     for variant in variants.iter().filter(|variant| arguments.common.wants(variant.name)) {
         for &place in variant.places.iter().filter(|place| arguments.place.contains(place)) {
             for &notifiers in &arguments.notifiers {
-                configurations.push((
-                    variant,
-                    Configuration {
-                        round: 0,
-                        variant: variant.name,
-                        place,
-                        notifiers,
-                        lasting_ms: 0,
-                        seed: 0,
-                    },
-                ));
+                configurations.push((variant, place, notifiers));
             }
         }
     }
@@ -65,9 +56,10 @@ fn plan<'a>(arguments: &Arguments, variants: &'a [Variant]) -> Vec<(&'a Variant,
     let lasting_ms = (arguments.time * 1000.0 / parts as f64) as u64;
     let mut all = Vec::with_capacity(parts);
     let planned = rounds(&mut Shuffle::new(seed.into()), often, &[configurations.len()], |turn| {
-        let (variant, configuration) = configurations[turn.variant];
+        let (variant, place, notifiers): (&Variant, _, _) = configurations[turn.variant];
+        let (round, name) = (turn.round, variant.name.to_owned());
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(all.len() as u32 * 16);
-        all.push((variant, Configuration { round: turn.round, lasting_ms, seed, ..configuration }));
+        all.push((variant, Configuration { round, variant: name, place, notifiers, lasting_ms, seed }));
         Ok::<_, std::convert::Infallible>(())
     });
     match planned {
@@ -83,10 +75,10 @@ fn chunks(arguments: &Arguments, variants: &[Variant]) -> anyhow::Result<Vec<Chu
     }
     let mut raw = Raw::new(path)?;
     for (variant, configuration) in plan(arguments, variants) {
-        if chunks.iter().any(|chunk| chunk.is(&configuration)) {
+        if chunks.iter().any(|chunk| chunk.configuration == configuration) {
             continue;
         }
-        let chunk = chunk::run(variant, &configuration);
+        let chunk = chunk::run(variant, configuration);
         raw.line(&chunk)?;
         chunks.push(chunk);
     }
@@ -100,8 +92,7 @@ fn judge(chunks: &[Chunk]) -> bool {
     };
     let mut sound = true;
     for variant in table::variants_of(chunks) {
-        let of_variant =
-            || chunks.iter().filter(|chunk| chunk.variant == variant.name && chunk.place == variant.place);
+        let of_variant = || chunks.iter().filter(|chunk| variant.is_of(chunk));
         let count: u64 = of_variant().map(unwoken).sum();
         let failed = of_variant().any(|chunk| chunk.result.is_err());
         let wrong = match variant.kind {
@@ -121,8 +112,6 @@ fn judge(chunks: &[Chunk]) -> bool {
     sound
 }
 
-/// # Errors
-/// What could not be read or written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let variants = variants();
     if let Some(text) = &arguments.configuration {

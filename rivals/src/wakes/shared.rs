@@ -39,9 +39,6 @@ pub struct Shared {
 }
 
 /// `N` words that are zero and that forked children share.
-///
-/// # Errors
-/// What mmap reported.
 pub fn words<const N: usize>() -> Result<&'static [Word; N], String> {
     let flags = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
     // SAFETY: a mapping at no chosen address replaces nothing.
@@ -53,8 +50,6 @@ pub fn words<const N: usize>() -> Result<&'static [Word; N], String> {
 }
 
 impl Shared {
-    /// # Errors
-    /// What mmap reported.
     pub fn new() -> Result<&'static Self, String> {
         const COUNT: usize = size_of::<Shared>() / size_of::<Word>();
         // SAFETY: `Shared` is that many words and nothing else.

@@ -4,6 +4,7 @@
 use crate::partner::Place;
 use crate::table::Table;
 use crate::wakes::chunk::Chunk;
+use crate::wakes::configuration::Configuration;
 use crate::wakes::probe::{Ending, Evidence, Outcome};
 use crate::wakes::variant::Kind;
 use std::fmt::Write;
@@ -16,12 +17,19 @@ pub struct Row<'a> {
     pub kind: Kind,
 }
 
+impl Row<'_> {
+    pub fn is_of(&self, chunk: &Chunk) -> bool {
+        chunk.configuration.variant == self.name && chunk.configuration.place == self.place
+    }
+}
+
 /// Those there are anything of, threads first, and in each place ours
 /// first and what was planted last.
 pub fn variants_of(chunks: &[Chunk]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row> = Vec::new();
     for chunk in chunks {
-        let row = Row { name: &chunk.variant, place: chunk.place, kind: chunk.kind };
+        let row =
+            Row { name: &chunk.configuration.variant, place: chunk.configuration.place, kind: chunk.kind };
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -54,8 +62,7 @@ pub fn markdown(chunks: &[Chunk]) -> String {
                 ">woken late",
             ]);
             for row in rows.iter().filter(|row| row.place == place) {
-                let of_row: Vec<_> =
-                    chunks.iter().filter(|chunk| chunk.variant == row.name && chunk.place == place).collect();
+                let of_row: Vec<_> = chunks.iter().filter(|chunk| row.is_of(chunk)).collect();
                 table.row(configurations(row, &of_row));
             }
             let _ = writeln!(text, "### Between {place}\n\n{table}");
@@ -63,7 +70,7 @@ pub fn markdown(chunks: &[Chunk]) -> String {
     }
     for chunk in chunks {
         if let Err(reason) = &chunk.result {
-            let (variant, place, notifiers) = (&chunk.variant, chunk.place, chunk.notifiers);
+            let Configuration { variant, place, notifiers, .. } = &chunk.configuration;
             let _ = writeln!(text, "Came to nothing: {variant}, {place}, {notifiers} notifiers: {reason}.\n");
         }
     }
@@ -75,7 +82,7 @@ fn configurations(row: &Row, chunks: &[&Chunk]) -> [String; 9] {
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(|outcome| of(outcome)).sum::<u64>();
     let unwoken: Vec<&Evidence> = outcomes.iter().flat_map(|outcome| &outcome.unwoken).collect();
     let name = if row.kind == Kind::Ours { format!("*{}*", row.name) } else { row.name.to_owned() };
-    let milliseconds: u64 = chunks.iter().map(|chunk| chunk.lasting_ms).sum();
+    let milliseconds: u64 = chunks.iter().map(|chunk| chunk.configuration.lasting_ms).sum();
     let sent = sum(|outcome| outcome.sent);
     let often = match unwoken.len() as u64 {
         0 => "0".to_owned(),

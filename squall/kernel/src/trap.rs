@@ -37,35 +37,9 @@ const PC: usize = offset_of!(Space, registers);
 /// `sscratch` and whose `t0` was spilled.
 macro_rules! save {
     () => {
-        "sd x1, {pc} + 8(t0)
-         sd x2, {pc} + 16(t0)
-         sd x3, {pc} + 24(t0)
-         sd x6, {pc} + 48(t0)
-         sd x7, {pc} + 56(t0)
-         sd x8, {pc} + 64(t0)
-         sd x9, {pc} + 72(t0)
-         sd x10, {pc} + 80(t0)
-         sd x11, {pc} + 88(t0)
-         sd x12, {pc} + 96(t0)
-         sd x13, {pc} + 104(t0)
-         sd x14, {pc} + 112(t0)
-         sd x15, {pc} + 120(t0)
-         sd x16, {pc} + 128(t0)
-         sd x17, {pc} + 136(t0)
-         sd x18, {pc} + 144(t0)
-         sd x19, {pc} + 152(t0)
-         sd x20, {pc} + 160(t0)
-         sd x21, {pc} + 168(t0)
-         sd x22, {pc} + 176(t0)
-         sd x23, {pc} + 184(t0)
-         sd x24, {pc} + 192(t0)
-         sd x25, {pc} + 200(t0)
-         sd x26, {pc} + 208(t0)
-         sd x27, {pc} + 216(t0)
-         sd x28, {pc} + 224(t0)
-         sd x29, {pc} + 232(t0)
-         sd x30, {pc} + 240(t0)
-         sd x31, {pc} + 248(t0)
+        ".irp n, 1,2,3,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+         sd x\\n, {pc} + 8 * \\n(t0)
+         .endr
          csrr t1, sepc
          sd t1, {pc}(t0)
          csrrw t1, sscratch, tp
@@ -290,11 +264,9 @@ unsafe extern "C" fn enter_same(space: *mut Space) -> ! {
         "ld t0, {resume_point}(a0)",
         "csrw sepc, t0",
         // What is in registers is the kernel's, or another space's; ra, sp, t3 and a0 the image overwrites first.
-        "li t0, 0", "li t1, 0", "li t2, 0", "li t4, 0", "li t5, 0", "li t6, 0",
-        "li a1, 0", "li a2, 0", "li a3, 0", "li a4, 0", "li a5, 0", "li a6, 0", "li a7, 0",
-        "li s0, 0", "li s1, 0", "li s2, 0", "li s3, 0", "li s4, 0", "li s5, 0",
-        "li s6, 0", "li s7, 0", "li s8, 0", "li s9, 0", "li s10, 0", "li s11, 0",
-        "li tp, 0", "li gp, 0",
+        ".irp register, t0,t1,t2,t4,t5,t6,a1,a2,a3,a4,a5,a6,a7,s0,s1,s2,s3,s4,s5,s6,s7,s8,s9,s10,s11,tp,gp",
+        "li \\register, 0",
+        ".endr",
         "sret",
         pc = const PC,
         resume_point = const offset_of!(Space, resume_point),
@@ -308,37 +280,10 @@ unsafe extern "C" fn load_registers(space: *mut Space) -> ! {
     naked_asm!(
         "sd zero, {pc}(a0)",
         "csrw sepc, t0",
-        "ld x1, {pc} + 8(a0)",
-        "ld x2, {pc} + 16(a0)",
-        "ld x3, {pc} + 24(a0)",
-        "ld x4, {pc} + 32(a0)",
-        "ld x5, {pc} + 40(a0)",
-        "ld x6, {pc} + 48(a0)",
-        "ld x7, {pc} + 56(a0)",
-        "ld x8, {pc} + 64(a0)",
-        "ld x9, {pc} + 72(a0)",
-        "ld x11, {pc} + 88(a0)",
-        "ld x12, {pc} + 96(a0)",
-        "ld x13, {pc} + 104(a0)",
-        "ld x14, {pc} + 112(a0)",
-        "ld x15, {pc} + 120(a0)",
-        "ld x16, {pc} + 128(a0)",
-        "ld x17, {pc} + 136(a0)",
-        "ld x18, {pc} + 144(a0)",
-        "ld x19, {pc} + 152(a0)",
-        "ld x20, {pc} + 160(a0)",
-        "ld x21, {pc} + 168(a0)",
-        "ld x22, {pc} + 176(a0)",
-        "ld x23, {pc} + 184(a0)",
-        "ld x24, {pc} + 192(a0)",
-        "ld x25, {pc} + 200(a0)",
-        "ld x26, {pc} + 208(a0)",
-        "ld x27, {pc} + 216(a0)",
-        "ld x28, {pc} + 224(a0)",
-        "ld x29, {pc} + 232(a0)",
-        "ld x30, {pc} + 240(a0)",
-        "ld x31, {pc} + 248(a0)",
-        "ld x10, {pc} + 80(a0)",
+        // The one with the address last.
+        ".irp n, 1,2,3,4,5,6,7,8,9,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,10",
+        "ld x\\n, {pc} + 8 * \\n(a0)",
+        ".endr",
         "sret",
         pc = const PC,
     )

@@ -92,18 +92,9 @@ pub unsafe fn hand_over(function: unsafe extern "C" fn(*mut Part), part: *mut Pa
 macro_rules! store_what_a_call_keeps {
     () => {
         "sd ra, 0(sp)
-         sd s0, 8(sp)
-         sd s1, 16(sp)
-         sd s2, 24(sp)
-         sd s3, 32(sp)
-         sd s4, 40(sp)
-         sd s5, 48(sp)
-         sd s6, 56(sp)
-         sd s7, 64(sp)
-         sd s8, 72(sp)
-         sd s9, 80(sp)
-         sd s10, 88(sp)
-         sd s11, 96(sp)"
+         .irp n, 0,1,2,3,4,5,6,7,8,9,10,11
+         sd s\\n, 8 + 8 * \\n(sp)
+         .endr"
     };
 }
 
@@ -112,17 +103,8 @@ macro_rules! store_what_a_call_keeps {
 macro_rules! load_what_a_call_keeps {
     () => {
         "ld ra, 0(sp)
-         ld s0, 8(sp)
-         ld s1, 16(sp)
-         ld s2, 24(sp)
-         ld s3, 32(sp)
-         ld s4, 40(sp)
-         ld s5, 48(sp)
-         ld s6, 56(sp)
-         ld s7, 64(sp)
-         ld s8, 72(sp)
-         ld s9, 80(sp)
-         ld s10, 88(sp)
-         ld s11, 96(sp)"
+         .irp n, 0,1,2,3,4,5,6,7,8,9,10,11
+         ld s\\n, 8 + 8 * \\n(sp)
+         .endr"
     };
 }

@@ -14,5 +14,6 @@ mod trace;
 pub mod uintr;
 
 pub use chart::{Chart, Step};
+pub use hazard::{Configuration, Entry, Mistake, check};
 pub use search::{Fault, Outcome, Property, Protocol, Verdict};
 pub use trace::{ReplayError, Replayed};

@@ -2,14 +2,13 @@
 //! What the command prints: the models' answers as text. Nothing here prints by itself.
 
 use crate::model::{
-    Chart, Outcome, Protocol, Verdict, polled,
-    search::{Effort, search},
+    Chart, Configuration, Entry, Mistake, Outcome, Verdict, check, polled,
     threads::{bell, eventfd, futex, mach_semaphore},
     uintr,
 };
 use crate::symptoms::{Certainty, SYMPTOMS};
 use crate::view::{Glyphs, terminal};
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// A mechanism that has a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,19 +25,6 @@ pub enum Mechanism {
     Bell,
     /// A Mach semaphore for each receiver.
     MachSemaphore,
-}
-
-/// A hazard as the command line names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Such as `H4`.
-    pub name: &'static str,
-    /// What it is, in a few words.
-    pub title: &'static str,
-    /// How it loses the wake-up.
-    pub mechanism: &'static str,
-    /// What the correct protocol does instead.
-    pub fix: &'static str,
 }
 
 /// A hazard's name that the mechanism does not have.
@@ -92,28 +78,21 @@ impl Mechanism {
         }
     }
 
+    fn model(self) -> Model {
+        match self {
+            Self::Uintr => Model::of::<uintr::Config>(),
+            Self::Polled => Model::of::<polled::Config>(),
+            Self::Futex => Model::of::<futex::Config>(),
+            Self::Eventfd => Model::of::<eventfd::Config>(),
+            Self::Bell => Model::of::<bell::Config>(),
+            Self::MachSemaphore => Model::of::<mach_semaphore::Config>(),
+        }
+    }
+
     /// The hazards that have a switch, in order.
     #[must_use]
     pub fn hazards(self) -> Vec<Entry> {
-        macro_rules! entries {
-            ($all:expr) => {
-                $all.map(|h| Entry {
-                    name: h.name(),
-                    title: h.title(),
-                    mechanism: h.mechanism(),
-                    fix: h.fix(),
-                })
-                .collect()
-            };
-        }
-        match self {
-            Self::Uintr => entries!(uintr::Hazard::ALL.iter()),
-            Self::Polled => entries!(polled::Hazard::ALL.iter()),
-            Self::Futex => entries!(futex::Hazard::all()),
-            Self::Eventfd => entries!(eventfd::Hazard::all()),
-            Self::Bell => entries!(bell::Hazard::all()),
-            Self::MachSemaphore => entries!(mach_semaphore::Hazard::all()),
-        }
+        (self.model().hazards)()
     }
 
     fn entry(self, name: &str) -> Result<Entry, UnknownHazard> {
@@ -124,83 +103,29 @@ impl Mechanism {
             known: hazards.iter().map(|entry| entry.name).collect(),
         })
     }
+}
 
-    /// Searches the protocol as it should be, one configuration after the other.
-    fn prove(self, full: bool) -> Vec<(&'static str, Outcome)> {
-        fn all<P: Protocol>(
-            models: impl IntoIterator<Item = (&'static str, P)>,
-        ) -> Vec<(&'static str, Outcome)> {
-            let run = |(name, model): (_, P)| (name, search(&model, Effort::Prove { threads: 2 }, name));
-            models.into_iter().map(run).collect()
-        }
-        match self {
-            Self::Uintr => {
-                let more = full.then_some(uintr::Config::FULL);
-                let configs = uintr::Config::SMALL.into_iter().chain(more);
-                configs.map(|config| (config.name, uintr::check(config, None))).collect()
-            }
-            Self::Polled => polled::Config::ALL
-                .into_iter()
-                .map(|config| (config.name, polled::check(config, None)))
-                .collect(),
-            Self::Futex => all([
-                ("one waiter, two messages", futex::model(1, 2, None)),
-                ("two waiters, two messages", futex::model(2, 2, None)),
-            ]),
-            Self::Eventfd => all([
-                ("producer and consumer", eventfd::model(false, None)),
-                ("both ways", eventfd::model(true, None)),
-            ]),
-            Self::Bell => all([
-                ("futex, one notifier", bell::model(bell::Seat::Futex, 1, 2, None)),
-                ("futex, two notifiers", bell::model(bell::Seat::Futex, 2, 1, None)),
-                ("eventfd, one notifier", bell::model(bell::Seat::Token, 1, 2, None)),
-                ("eventfd, two notifiers", bell::model(bell::Seat::Token, 2, 1, None)),
-            ]),
-            Self::MachSemaphore => all([
-                ("two receivers, two rounds", mach_semaphore::model(2, None)),
-                ("two receivers, three rounds", mach_semaphore::model(3, None)),
-            ]),
-        }
-    }
+/// What is asked of each model.
+struct Model {
+    hazards: fn() -> Vec<Entry>,
+    /// Searches the protocol as it should be, one configuration after the other; all, or all that take seconds.
+    prove: fn(full: bool) -> Vec<(&'static str, Outcome)>,
+    explain: fn(Entry) -> Option<Outcome>,
+}
 
-    fn explain(self, name: &str, title: &str) -> Option<Outcome> {
-        let named = |candidate: &str| candidate.eq_ignore_ascii_case(name);
-        Some(match self {
-            Self::Uintr => {
-                let hazard = uintr::Hazard::from_name(name)?;
-                uintr::check(hazard.config(), Some(hazard))
-            }
-            Self::Polled => {
-                let hazard = polled::Hazard::from_name(name)?;
-                polled::check(hazard.config(), Some(hazard))
-            }
-            Self::Futex => {
-                let hazard = futex::Hazard::all().find(|h| named(h.name()))?;
-                let waiters = if hazard == futex::Hazard::F5 { 2 } else { 1 };
-                search(&futex::model(waiters, 1, Some(hazard)), Effort::Explain, title)
-            }
-            Self::Eventfd => {
-                let hazard = eventfd::Hazard::all().find(|h| named(h.name()))?;
-                search(&eventfd::model(false, Some(hazard)), Effort::Explain, title)
-            }
-            Self::Bell => {
-                let hazard = bell::Hazard::all().find(|h| named(h.name()))?;
-                // As few rings as the mistake needs: the shortest chart.
-                let (notifiers, rings) = match hazard {
-                    bell::Hazard::B5 => (2, 1),
-                    bell::Hazard::B3 | bell::Hazard::B4 => (1, 2),
-                    _ => (1, 1),
-                };
-                search(&bell::model(hazard.seat(), notifiers, rings, Some(hazard)), Effort::Explain, title)
-            }
-            Self::MachSemaphore => {
-                let hazard = mach_semaphore::Hazard::all().find(|h| named(h.name()))?;
-                // A receiver takes the other's post only where it waits once more.
-                let rounds = if hazard == mach_semaphore::Hazard::M2 { 2 } else { 1 };
-                search(&mach_semaphore::model(rounds, Some(hazard)), Effort::Explain, title)
-            }
-        })
+impl Model {
+    fn of<C: Configuration>() -> Self {
+        Self {
+            hazards: || C::Hazard::ALL.iter().map(|hazard| hazard.entry()).collect(),
+            prove: |full| {
+                let configs = C::ALL.iter().copied().chain(C::LARGEST.filter(|_| full));
+                configs.map(|config| (config.name(), check(config, None))).collect()
+            },
+            explain: |entry| {
+                let hazard = *C::Hazard::ALL.iter().find(|hazard| hazard.entry() == entry)?;
+                Some(check(hazard.config(), Some(hazard)))
+            },
+        }
     }
 }
 
@@ -208,7 +133,7 @@ impl Mechanism {
 /// largest configuration, which takes minutes.
 #[must_use]
 pub fn correct(mechanism: Mechanism, full: bool) -> Answer {
-    let outcomes = mechanism.prove(full);
+    let outcomes = (mechanism.model().prove)(full);
     let states: usize = outcomes.iter().map(|(_, outcome)| outcome.states).sum();
     let mut text = String::new();
     let mut chart = None;
@@ -220,14 +145,8 @@ pub fn correct(mechanism: Mechanism, full: bool) -> Answer {
                 format!("FAULT: {}", fault.property.violation)
             }
         };
-        line(
-            &mut text,
-            &format!(
-                "  {name:24} {:>12} states, depth {:>3}: {verdict}",
-                grouped(outcome.states),
-                outcome.depth
-            ),
-        );
+        let (states, depth) = (grouped(outcome.states), outcome.depth);
+        text += &format!("  {name:24} {states:>12} states, depth {depth:>3}: {verdict}\n");
     }
     let expected = chart.is_none();
     let head = if expected { "no fault found" } else { "a fault was found" };
@@ -242,21 +161,21 @@ pub fn correct(mechanism: Mechanism, full: bool) -> Answer {
 pub fn hazard(mechanism: Mechanism, name: &str, glyphs: Glyphs) -> Result<Answer, UnknownHazard> {
     let entry = mechanism.entry(name)?;
     let title = format!("{}: {}", entry.name, entry.title);
-    let outcome = mechanism.explain(name, &title).expect("the entry was found by the same name");
+    let outcome = (mechanism.model().explain)(entry).expect("the entry is one of its own");
     let states = grouped(outcome.states);
     let Verdict::Fault(fault) = outcome.verdict else {
         let text = format!("{title}\n\nNot found in {states} states, although the mistake is in.\n");
         return Ok(Answer { text, chart: None, expected: false });
     };
     let mut text = terminal(&fault.chart, glyphs);
-    line(&mut text, "");
-    line(&mut text, &format!("    Mechanism: {}.", entry.mechanism));
-    line(&mut text, &format!("    Instead:   {}.", entry.fix));
+    text += "\n";
+    text += &format!("    Mechanism: {}.\n", entry.mechanism);
+    text += &format!("    Instead:   {}.\n", entry.fix);
     for symptom in SYMPTOMS.iter().filter(|symptom| symptom.hazards.contains(&entry.name)) {
-        line(&mut text, &format!("    Seen:      {} ({}).", symptom.seen, certainty(symptom.certainty)));
+        text += &format!("    Seen:      {} ({}).\n", symptom.seen, certainty(symptom.certainty));
     }
     let length = fault.chart.steps.len();
-    line(&mut text, &format!("    The shortest such run has {length} steps; found after {states} states."));
+    text += &format!("    The shortest such run has {length} steps; found after {states} states.\n");
     Ok(Answer { text, chart: Some(fault.chart), expected: true })
 }
 
@@ -265,24 +184,24 @@ pub fn hazard(mechanism: Mechanism, name: &str, glyphs: Glyphs) -> Result<Answer
 pub fn list(mechanism: Mechanism) -> String {
     let mut text = String::new();
     for entry in mechanism.hazards() {
-        line(&mut text, &format!("{:4} {}", entry.name, entry.title));
-        line(&mut text, &format!("       {}", entry.mechanism));
+        text += &format!("{:4} {}\n", entry.name, entry.title);
+        text += &format!("       {}\n", entry.mechanism);
     }
     if mechanism == Mechanism::Uintr {
-        line(&mut text, "\nNot switches here:");
+        text += "\nNot switches here:\n";
         for (name, title, reason) in uintr::ELSEWHERE {
-            line(&mut text, &format!("{name:4} {title}: {reason}"));
+            text += &format!("{name:4} {title}: {reason}\n");
         }
     }
-    line(&mut text, "\nSeen in the field, and what explains it:");
+    text += "\nSeen in the field, and what explains it:\n";
     let names: Vec<_> = mechanism.hazards().iter().map(|entry| entry.name).collect();
     for symptom in SYMPTOMS {
         let explained = symptom.hazards.iter().any(|hazard| names.contains(hazard));
         if explained || mechanism == Mechanism::Uintr {
             let hazards =
                 if symptom.hazards.is_empty() { "-".to_owned() } else { symptom.hazards.join(", ") };
-            line(&mut text, &format!("{hazards:8} {} ({})", symptom.seen, certainty(symptom.certainty)));
-            line(&mut text, &format!("           {}", symptom.explanation));
+            text += &format!("{hazards:8} {} ({})\n", symptom.seen, certainty(symptom.certainty));
+            text += &format!("           {}\n", symptom.explanation);
         }
     }
     text
@@ -294,10 +213,6 @@ const fn certainty(certainty: Certainty) -> &'static str {
         Certainty::Fits => "fits what was seen",
         Certainty::Unrelated => "not a wake-up",
     }
-}
-
-fn line(text: &mut String, words: &str) {
-    writeln!(text, "{words}").expect("writing to a string");
 }
 
 /// 1234567 as `1 234 567`.

@@ -36,7 +36,7 @@ impl UpidValue {
     /// in xAPIC mode, see [`ApicMode::ndst`](crate::cpu::ApicMode::ndst)).
     #[must_use]
     pub const fn new(nv: u8, ndst: u32) -> Self {
-        Self { low: 0, pir: 0 }.with_nv(nv).with_ndst(ndst)
+        Self { low: (nv as u64) << NV_SHIFT | (ndst as u64) << NDST_SHIFT, pir: 0 }
     }
 
     /// Outstanding notification.
@@ -73,18 +73,6 @@ impl UpidValue {
     #[must_use]
     pub const fn with_sn(self, sn: bool) -> Self {
         Self { low: if sn { self.low | SN } else { self.low & !SN }, ..self }
-    }
-
-    /// The same with another notification vector.
-    #[must_use]
-    pub const fn with_nv(self, nv: u8) -> Self {
-        Self { low: self.low & !NV_MASK | (nv as u64) << NV_SHIFT, ..self }
-    }
-
-    /// The same with another destination.
-    #[must_use]
-    pub const fn with_ndst(self, ndst: u32) -> Self {
-        Self { low: self.low & !NDST_MASK | (ndst as u64) << NDST_SHIFT, ..self }
     }
 
     /// The same with other requests.

@@ -38,6 +38,20 @@ impl Pages {
         self.qwords.get(&address).copied().unwrap_or(0)
     }
 
+    /// The two qwords of a UPID, or of an entry of the table; by the name and number that a trace gives it.
+    fn place(&self, name: &str, number: u64) -> u64 {
+        if name == "upid" { self.upid + number * 64 } else { self.uitt + number * 16 }
+    }
+
+    fn pair(&self, at: u64) -> [u64; 2] {
+        [at, at + 8].map(|at| self.get(at))
+    }
+
+    fn put(&mut self, at: u64, [low, high]: [u64; 2]) {
+        self.qwords.insert(at, low);
+        self.qwords.insert(at + 8, high);
+    }
+
     fn mapped(&self, address: u64, rights: Rights) -> bool {
         let in_page = |base: u64| (base..base + PAGE).contains(&address);
         self.stack_tops.iter().any(|&top| in_page(top - PAGE))
@@ -64,7 +78,8 @@ impl Memory for Pages {
 
     fn read16(&mut self, address: u64) -> Result<u128, PageFault> {
         self.check(address, false, Rights::Supervisor)?;
-        Ok(u128::from(self.get(address + 8)) << 64 | u128::from(self.get(address)))
+        let [low, high] = self.pair(address);
+        Ok(u128::from(high) << 64 | u128::from(low))
     }
 
     fn update16(
@@ -73,10 +88,8 @@ impl Memory for Pages {
         change: &mut dyn FnMut(u128) -> Option<u128>,
     ) -> Result<(), PageFault> {
         self.check(address, true, Rights::Supervisor)?;
-        let old = u128::from(self.get(address + 8)) << 64 | u128::from(self.get(address));
-        if let Some(new) = change(old) {
-            self.qwords.insert(address, new as u64);
-            self.qwords.insert(address + 8, (new >> 64) as u64);
+        if let Some(new) = change(self.read16(address)?) {
+            self.put(address, [new as u64, (new >> 64) as u64]);
         }
         Ok(())
     }
@@ -181,19 +194,6 @@ impl Machine {
             qwords: BTreeMap::new(),
         };
         Ok(Self { cores: cores.collect::<Result<_, String>>()?, pages })
-    }
-
-    fn upid(&self, n: u64) -> [u64; 2] {
-        [0, 8].map(|at| self.pages.get(self.pages.upid + n * 64 + at))
-    }
-
-    fn entry(&self, n: u64) -> [u64; 2] {
-        [0, 8].map(|at| self.pages.get(self.pages.uitt + n * 16 + at))
-    }
-
-    fn put(&mut self, at: u64, low: u64, high: u64) {
-        self.pages.qwords.insert(at, low);
-        self.pages.qwords.insert(at + 8, high);
     }
 
     fn deliver_ipi(&mut self, ipi: Ipi) {
@@ -311,7 +311,6 @@ impl Machine {
 
     /// Does what an op line says before its arrow; the text that must come after it.
     fn step(&mut self, me: usize, words: &[&str]) -> Result<String, String> {
-        let (upid_base, uitt_base) = (self.pages.upid, self.pages.uitt);
         let cpu = &mut self.cores[me].cpu;
         Ok(match words {
             ["clui"] => outcome(flag::clui(cpu)),
@@ -343,12 +342,9 @@ impl Machine {
                 self.cores[hex(to)? as usize].requests.insert(hex(vector)? as u8);
                 "ok".to_owned()
             }
-            ["setupid", n, low, pir] => {
-                self.put(upid_base + hex(n)? * 64, hex(low)?, hex(pir)?);
-                "ok".to_owned()
-            }
-            ["setuitt", n, low, upid] => {
-                self.put(uitt_base + hex(n)? * 16, hex(low)?, hex(upid)?);
+            [set @ ("setupid" | "setuitt"), n, low, high] => {
+                let at = self.pages.place(&set[3..], hex(n)?);
+                self.pages.put(at, [hex(low)?, hex(high)?]);
                 "ok".to_owned()
             }
             other => return Err(format!("unknown step {other:?}")),
@@ -365,17 +361,13 @@ struct Seen {
 /// What the trace has shown so far.
 struct Shown {
     cores: Vec<View>,
-    upids: BTreeMap<u64, [u64; 2]>,
-    entries: BTreeMap<u64, [u64; 2]>,
+    /// UPIDs and entries, by name and number.
+    pairs: BTreeMap<(String, u64), [u64; 2]>,
 }
 
 impl Shown {
     fn new(machine: &Machine) -> Self {
-        Self {
-            cores: machine.cores.iter().map(Core::view).collect(),
-            upids: BTreeMap::new(),
-            entries: BTreeMap::new(),
-        }
+        Self { cores: machine.cores.iter().map(Core::view).collect(), pairs: BTreeMap::new() }
     }
 
     fn take(&mut self, words: &[&str]) -> Result<(), String> {
@@ -388,8 +380,9 @@ impl Shown {
                     *slot.ok_or(format!("unknown field {name:?}"))?.1 = hex(value)?;
                 }
             }
-            ["upid", n, low, pir] => drop(self.upids.insert(hex(n)?, [hex(low)?, hex(pir)?])),
-            ["uitt", n, low, upid] => drop(self.entries.insert(hex(n)?, [hex(low)?, hex(upid)?])),
+            [name @ ("upid" | "uitt"), n, low, high] => {
+                self.pairs.insert(((*name).to_owned(), hex(n)?), [hex(low)?, hex(high)?]);
+            }
             other => return Err(format!("unknown line {other:?}")),
         }
         Ok(())
@@ -401,12 +394,13 @@ impl Shown {
             (model != shown).then(|| format!("{what}: the model has {model:x?}, the emulator {shown:x?}"))
         };
         let fields = machine.cores[core].view().into_iter().zip(self.cores[core].values());
+        let pages = &machine.pages;
+        let pairs = self.pairs.iter().filter_map(|((name, n), shown)| {
+            differs(format!("{name} {n}"), &pages.pair(pages.place(name, *n)), shown)
+        });
         fields
             .filter_map(|((name, model), shown)| differs(format!("CPU {core} {name}"), &[model], &[*shown]))
-            .chain(self.upids.iter().filter_map(|(n, s)| differs(format!("UPID {n}"), &machine.upid(*n), s)))
-            .chain(
-                self.entries.iter().filter_map(|(n, s)| differs(format!("entry {n}"), &machine.entry(*n), s)),
-            )
+            .chain(pairs)
             .next()
     }
 }

@@ -8,6 +8,8 @@ pub mod spin;
 
 use crate::clock::{nanoseconds_per_tick, pin, process_cpu, ticks};
 use crate::partner::{Partner, Place};
+use doorbell::Bell;
+use doorbell::wait::Wait;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::sync::atomic::AtomicU32;
 
@@ -20,8 +22,6 @@ pub struct Block {
 }
 
 pub trait Variant {
-    /// # Errors
-    /// What became of the partner.
     fn block(&mut self, count: u32) -> Result<Block, String>;
 }
 
@@ -36,9 +36,6 @@ pub struct PingPong<C> {
 
 impl<C: FnMut(u32) + 'static> PingPong<C> {
     /// `call` makes as many round trips as it is told to, `answer` serves as many.
-    ///
-    /// # Errors
-    /// Why there is no partner.
     pub fn boxed(
         place: Place,
         cpus: (usize, usize),
@@ -59,6 +56,34 @@ impl<C: FnMut(u32) + 'static> PingPong<C> {
         })?;
         Ok(Box::new(Self { call, partner, group, cpus }))
     }
+}
+
+/// A round trip by two bells that wait by `W`.
+pub fn bells<W: Wait + Default + Send + 'static>(
+    place: Place,
+    cpus: (usize, usize),
+    group: u32,
+) -> Result<Box<dyn Variant>, String> {
+    let make = || match place {
+        Place::Threads => Bell::new(),
+        Place::Processes => Bell::for_children(0),
+    };
+    let make = || make().map(|bell| bell.waiting_by::<W>()).map_err(|error| error.to_string());
+    let (mut there, mut back) = (make()?, make()?);
+    let (ring_there, ring_back) = (there.clone(), back.clone());
+    let call = move |times: u32| {
+        for _ in 0..times {
+            ring_there.ring();
+            back.wait().expect("rung");
+        }
+    };
+    let answer = move |times: u32| {
+        for _ in 0..times {
+            there.wait().expect("rung");
+            ring_back.ring();
+        }
+    };
+    PingPong::boxed(place, cpus, group, call, answer)
 }
 
 /// Round trips before the clock starts, which find the partner awake.

@@ -3,8 +3,6 @@
 
 use super::{PingPong, Variant, words};
 use crate::partner::Place;
-use doorbell::Bell;
-use doorbell::wait::Spin;
 use std::sync::atomic::AtomicU32;
 
 unsafe extern "C" {
@@ -13,26 +11,7 @@ unsafe extern "C" {
 }
 
 /// A single round trip is too short for the clock.
-const GROUP: u32 = 100;
-
-pub fn bell(cpus: (usize, usize)) -> Result<Box<dyn Variant>, String> {
-    let make = || Bell::new().map(|bell| bell.waiting_by::<Spin>()).map_err(|error| error.to_string());
-    let (mut there, mut back) = (make()?, make()?);
-    let (ring_there, ring_back) = (there.clone(), back.clone());
-    let call = move |times: u32| {
-        for _ in 0..times {
-            ring_there.ring();
-            back.wait().expect("rung");
-        }
-    };
-    let answer = move |times: u32| {
-        for _ in 0..times {
-            there.wait().expect("rung");
-            ring_back.ring();
-        }
-    };
-    PingPong::boxed(Place::Threads, cpus, GROUP, call, answer)
-}
+pub const GROUP: u32 = 100;
 
 pub fn by_hand(cpus: (usize, usize)) -> Result<Box<dyn Variant>, String> {
     let [there, back] = words()?;

@@ -6,9 +6,10 @@ use super::depth;
 use crate::channels::idle::poll;
 use crate::channels::letter::Letter;
 use crate::channels::link::{End, Link, Place, link};
+use crate::hosted;
 use doorbell::channel::{Lanes, Message, Receiver, SendError, Sender, TypedReceiver, TypedSender};
 use doorbell::peer::{Trust, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, Segment, socket};
+use doorbell::rendezvous::{Connection, Offer, Segment};
 use doorbell::wait::{Adaptive, Wait};
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,35 +46,45 @@ pub(super) fn buffer<const S: usize>() -> Box<[u8; S]> {
     vec![0; S].try_into().expect("S bytes")
 }
 
-/// Both ends of one side.
-struct Pair<T: Trust, W: Wait, const S: usize> {
+/// Both ends of one side. It rings for every message, or never; it waits by `W`, or looks again and
+/// again. What it costs to ring for one who never sleeps is seen by a side that rings and looks.
+pub(super) struct Ends<T: Trust, W: Wait, const S: usize, const RINGS: bool, const WAITS: bool> {
     sender: Sender<T, W>,
     receiver: Receiver<T, W>,
     buffer: Box<[u8; S]>,
+    /// A connection lives as long as its ends.
+    kept: Option<Connection<T>>,
 }
 
-impl<W: Wait + Default, const S: usize> Pair<Trusted, W, S> {
+impl<W: Wait + Default, const S: usize, const RINGS: bool, const WAITS: bool>
+    Ends<Trusted, W, S, RINGS, WAITS>
+{
     fn at(segment: &Segment, out: u32, back: u32) -> Self {
         let sender = Sender::at_waiting_by(segment, out).expect("free");
-        Self { sender, receiver: Receiver::at_waiting_by(segment, back).expect("free"), buffer: buffer() }
+        let receiver = Receiver::at_waiting_by(segment, back).expect("free");
+        Self { sender, receiver, buffer: buffer(), kept: None }
     }
 }
 
-impl<T: Trust, W: Wait + Default, const S: usize> Pair<T, W, S> {
-    fn attach(connection: &Connection<T>, out: u32, back: u32) -> Self {
-        let sender = Sender::attach_waiting_by(connection, out).expect("free");
-        let receiver = Receiver::attach_waiting_by(connection, back).expect("free");
-        Self { sender, receiver, buffer: buffer() }
+impl<T: Trust, W: Wait + Default, const S: usize, const RINGS: bool, const WAITS: bool>
+    Ends<T, W, S, RINGS, WAITS>
+{
+    fn attach(connection: Connection<T>, out: u32, back: u32) -> Self {
+        let sender = Sender::attach_waiting_by(&connection, out).expect("free");
+        let receiver = Receiver::attach_waiting_by(&connection, back).expect("free");
+        Self { sender, receiver, buffer: buffer(), kept: Some(connection) }
     }
 }
 
-/// Looks again and again, and never rings.
-struct Polled<T: Trust, const S: usize>(Pair<T, Adaptive, S>);
-
-impl<T: Reading<S>, const S: usize> End<S> for Polled<T, S> {
+impl<T: Reading<S>, W: Wait, const S: usize, const RINGS: bool, const WAITS: bool> End<S>
+    for Ends<T, W, S, RINGS, WAITS>
+{
     #[inline(always)]
     fn send(&mut self, message: &[u8; S]) {
-        poll(|| match self.0.sender.push(message) {
+        if RINGS {
+            return self.sender.send(message).expect("the partner lives");
+        }
+        poll(|| match self.sender.push(message) {
             Ok(()) => Some(()),
             Err(SendError::Full) => None,
             Err(error) => panic!("{error}"),
@@ -81,17 +92,23 @@ impl<T: Reading<S>, const S: usize> End<S> for Polled<T, S> {
     }
     #[inline(always)]
     fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
+        if WAITS {
+            let message = self.receiver.recv().expect("the partner lives");
+            return T::read(&message, &mut self.buffer, read);
+        }
         let mut read = Some(read);
         poll(|| {
-            let message = self.0.receiver.try_recv().expect("the partner lives")?;
-            T::read(&message, &mut self.0.buffer, read.take()?);
+            let message = self.receiver.try_recv().expect("the partner lives")?;
+            T::read(&message, &mut self.buffer, read.take()?);
             Some(())
         });
     }
 }
 
-/// As [`Polled`], but a stream goes in batches, each with one ring, and comes in runs.
-struct Batched<const S: usize>(Polled<Trusted, S>);
+type Polled<const S: usize> = Ends<Trusted, Adaptive, S, false, false>;
+
+/// As what looks and never rings, but a stream goes in batches, each with one ring, and comes in runs.
+struct Batched<const S: usize>(Polled<S>);
 
 impl<const S: usize> End<S> for Batched<S> {
     #[inline(always)]
@@ -104,7 +121,7 @@ impl<const S: usize> End<S> for Batched<S> {
     }
     #[inline(always)]
     fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
-        let mut batch = self.0.0.sender.batch();
+        let mut batch = self.0.sender.batch();
         for number in numbers {
             let message = letter.stamp(number);
             poll(|| match batch.push(message) {
@@ -118,7 +135,7 @@ impl<const S: usize> End<S> for Batched<S> {
     fn receive_run(&mut self, most: u64, mut read: impl FnMut(&[u8; S])) -> u64 {
         poll(|| {
             let mut received = 0;
-            let messages = self.0.0.receiver.try_recv_batch().expect("the partner lives");
+            let messages = self.0.receiver.try_recv_batch().expect("the partner lives");
             for message in messages.take(most as usize) {
                 read((*message).try_into().expect("the size sent"));
                 received += 1;
@@ -128,29 +145,16 @@ impl<const S: usize> End<S> for Batched<S> {
     }
 }
 
-/// As [`Polled`], but rings for every message: what that costs who sends to one who never sleeps.
-struct Ringing<const S: usize>(Polled<Trusted, S>);
-
-impl<const S: usize> End<S> for Ringing<S> {
-    #[inline(always)]
-    fn send(&mut self, message: &[u8; S]) {
-        self.0.0.sender.send(message).expect("the partner lives");
-    }
-    #[inline(always)]
-    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
-        self.0.receive(read);
-    }
-}
-
 /// Values of one type: a stream goes in batches, each of which is one record, and comes as slices.
 struct Values<const S: usize> {
     sender: TypedSender<[u8; S], Trusted>,
     receiver: TypedReceiver<[u8; S], Trusted>,
+    _kept: Option<Connection<Trusted>>,
 }
 
 impl<const S: usize> Values<S> {
-    fn over(Pair { sender, receiver, .. }: Pair<Trusted, Adaptive, S>) -> Self {
-        Self { sender: TypedSender::new(sender), receiver: TypedReceiver::new(receiver) }
+    fn over(Ends { sender, receiver, kept, .. }: Polled<S>) -> Self {
+        Self { sender: TypedSender::new(sender), receiver: TypedReceiver::new(receiver), _kept: kept }
     }
 }
 
@@ -188,49 +192,6 @@ impl<const S: usize> End<S> for Values<S> {
     }
 }
 
-/// Rings for every message, and waits by `W`.
-struct Waiting<T: Trust, W: Wait, const S: usize>(Pair<T, W, S>);
-
-impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Waiting<T, W, S> {
-    #[inline(always)]
-    fn send(&mut self, message: &[u8; S]) {
-        self.0.sender.send(message).expect("the partner lives");
-    }
-    #[inline(always)]
-    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
-        let message = self.0.receiver.recv().expect("the partner lives");
-        T::read(&message, &mut self.0.buffer, read);
-    }
-}
-
-/// An end and whatever must live as long.
-struct Keeping<E, K> {
-    end: E,
-    _kept: K,
-}
-
-impl<E: End<S>, K, const S: usize> End<S> for Keeping<E, K> {
-    #[inline(always)]
-    fn send(&mut self, message: &[u8; S]) {
-        self.end.send(message);
-    }
-    #[inline(always)]
-    fn receive(&mut self, read: impl FnOnce(&[u8; S])) {
-        self.end.receive(read);
-    }
-    #[inline(always)]
-    fn send_run(&mut self, letter: &mut Letter<S>, numbers: Range<u64>) {
-        self.end.send_run(letter, numbers);
-    }
-    #[inline(always)]
-    fn receive_run(&mut self, most: u64, read: impl FnMut(&[u8; S])) -> u64 {
-        self.end.receive_run(most, read)
-    }
-    fn late(&self) -> u64 {
-        self.end.late()
-    }
-}
-
 fn threads<const S: usize, E: End<S> + Send + 'static>(
     end: fn(&Segment, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
@@ -242,58 +203,44 @@ fn threads<const S: usize, E: End<S> + Send + 'static>(
 }
 
 fn processes<const S: usize, T: Trust, E: End<S> + 'static>(
-    end: fn(&Connection<T>, u32, u32) -> E,
+    end: fn(Connection<T>, u32, u32) -> E,
 ) -> Result<Box<dyn Link>, String> {
-    let (ours, theirs) = socket::pair().map_err(|error| error.to_string())?;
+    let (ours, mut theirs) = hosted::sockets(1)?;
     let lanes = lanes::<S>(2, 2)?;
     let host = move || {
         let segment = Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"));
-        let connection = unsafe { socket::host_over_as::<T>(ours, &segment) }.expect("the partner joins");
-        Keeping { end: end(&connection, 0, 1), _kept: connection }
+        end(hosted::host(ours, &[segment]).remove(0), 0, 1)
     };
-    let join = move || {
-        let connection =
-            unsafe { doorbell::rendezvous::Join::<T>::of() }.over(theirs).expect("the host offers");
-        Keeping { end: end(&connection, 1, 0), _kept: connection }
-    };
+    let join = move || end(hosted::join(theirs.remove(0)), 1, 0);
     link::<S, _, _>(Place::Processes, host, join)
 }
 
-pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, _>(|segment, out, back| Polled(Pair::<Trusted, _, S>::at(segment, out, back)))
-}
-
-pub fn threads_ringing<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, _>(|segment, out, back| Ringing(Polled(Pair::<_, _, S>::at(segment, out, back))))
+pub fn between_threads<const S: usize, const RINGS: bool, const WAITS: bool>() -> Result<Box<dyn Link>, String>
+{
+    threads::<S, _>(Ends::<_, Adaptive, S, RINGS, WAITS>::at)
 }
 
 pub fn threads_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, _>(|segment, out, back| Batched(Polled(Pair::<_, _, S>::at(segment, out, back))))
+    threads::<S, _>(|segment, out, back| Batched(Ends::at(segment, out, back)))
 }
 
 pub fn processes_batched<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, _, _>(|connection, out, back| {
-        Batched(Polled(Pair::<_, _, S>::attach(connection, out, back)))
-    })
+    processes::<S, _, _>(|connection, out, back| Batched(Ends::attach(connection, out, back)))
 }
 
 pub fn threads_values<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, _>(|segment, out, back| Values::<S>::over(Pair::at(segment, out, back)))
+    threads::<S, _>(|segment, out, back| Values::<S>::over(Ends::at(segment, out, back)))
 }
 
 pub fn processes_values<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, _, _>(|connection, out, back| Values::<S>::over(Pair::attach(connection, out, back)))
-}
-
-pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, _>(|segment, out, back| Waiting(Pair::<_, Adaptive, S>::at(segment, out, back)))
+    processes::<S, _, _>(|connection, out, back| Values::<S>::over(Ends::attach(connection, out, back)))
 }
 
 pub(super) fn polled<const S: usize, T: Reading<S> + 'static>() -> Result<Box<dyn Link>, String> {
-    processes::<S, T, _>(|connection, out, back| Polled(Pair::attach(connection, out, back)))
+    processes::<S, T, _>(Ends::<T, Adaptive, S, false, false>::attach)
 }
 
 pub(super) fn waiting<const S: usize, T: Reading<S> + 'static, W: Wait + Default + 'static>()
 -> Result<Box<dyn Link>, String> {
-    processes::<S, T, _>(|connection, out, back| Waiting(Pair::<_, W, S>::attach(connection, out, back)))
+    processes::<S, T, _>(Ends::<T, W, S, true, true>::attach)
 }

@@ -6,10 +6,11 @@ use super::doorbell::{Reading, buffer, lanes};
 use crate::channels::idle::poll;
 use crate::channels::link::{End, Link, Place};
 use crate::channels::many::{SENDERS, gather};
+use crate::hosted;
 use doorbell::channel::{Gather, SendError, Sender};
-use doorbell::peer::{Trust, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, Segment, socket};
-use doorbell::wait::{Adaptive, Futex, Wait};
+use doorbell::peer::{Trust, Trusted};
+use doorbell::rendezvous::{Connection, Offer, Segment};
+use doorbell::wait::Wait;
 use std::sync::Arc;
 
 /// One of the senders.
@@ -65,7 +66,7 @@ impl<T: Reading<S>, W: Wait, const S: usize> End<S> for Receives<T, W, S> {
     }
 }
 
-fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<Box<dyn Link>, String> {
+pub fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<Box<dyn Link>, String> {
     let segment =
         Segment::for_threads(&Offer::of_lanes(lanes::<S>(SENDERS, 1)?)).map_err(|error| error.to_string())?;
     let segment = Arc::new(segment);
@@ -85,65 +86,18 @@ fn threads<const S: usize, W: Wait + Default + 'static>(polls: bool) -> Result<B
     gather::<S, Receives<Trusted, W, S>, _>(Place::Threads, ours, theirs)
 }
 
-/// On `segments` segments: one for all, or one for each.
-fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
-    segments: usize,
+pub(super) fn processes<const S: usize, T: Reading<S>, W: Wait + Default + 'static>(
     polls: bool,
 ) -> Result<Box<dyn Link>, String> {
-    let lanes = lanes::<S>(SENDERS / segments, 1)?;
-    let pairs = (0..SENDERS).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
-    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
-    let theirs = theirs
-        .into_iter()
-        .map(|socket| {
-            move || {
-                let connection =
-                    unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
-                Sends { sender: Sender::<T, W>::attach_any(&connection).expect("free"), polls }
-            }
-        })
-        .collect();
-    let ours = move || {
-        let segments: Vec<_> =
-            (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| unsafe {
-            socket::host_over_as::<T>(socket, &segments[number % segments.len()])
-        };
-        let connections: Vec<_> =
-            ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("the partners join");
-        let mut gather: Gather<T, W> = Gather::default();
-        for (number, connection) in connections.iter().enumerate() {
-            gather.add(connection, (number / segments.len()) as u32).expect("free");
-        }
-        Receives { gather, polls, buffer: buffer(), _kept: connections }
+    let lanes = lanes::<S>(SENDERS / hosted::segments::<T>(SENDERS), 1)?;
+    let (ours, theirs) = hosted::sockets(SENDERS)?;
+    let sends = |socket| {
+        move || Sends { sender: Sender::<T, W>::attach_any(&hosted::join(socket)).expect("free"), polls }
     };
+    let ours = move || {
+        let (gather, kept) = hosted::gather(ours, lanes);
+        Receives { gather, polls, buffer: buffer(), _kept: kept }
+    };
+    let theirs = theirs.into_iter().map(sends).collect();
     gather::<S, Receives<T, W, S>, _>(Place::Processes, ours, theirs)
-}
-
-pub fn threads_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Adaptive>(true)
-}
-
-pub fn threads_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    threads::<S, Adaptive>(false)
-}
-
-pub fn processes_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, Adaptive>(1, true)
-}
-
-pub fn processes_futex<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, Futex>(1, false)
-}
-
-pub fn processes_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Trusted, Adaptive>(1, false)
-}
-
-pub fn untrusted_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Untrusted, Adaptive>(SENDERS, true)
-}
-
-pub fn untrusted_adaptive<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S, Untrusted, Adaptive>(SENDERS, false)
 }

@@ -104,7 +104,7 @@ impl<const S: usize> End<S> for Ends<S> {
     }
 }
 
-fn processes<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
+pub fn pair<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
     let process = std::process::id();
     link::<S, _, _>(
         Place::Processes,
@@ -113,27 +113,11 @@ fn processes<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
     )
 }
 
-pub fn polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S>(false)
-}
-
-pub fn event<const S: usize>() -> Result<Box<dyn Link>, String> {
-    processes::<S>(true)
-}
-
-fn many<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
+pub fn many<const S: usize>(sleeps: bool) -> Result<Box<dyn Link>, String> {
     let process = std::process::id();
     // Each has its other direction for itself, and does not use it.
     let theirs = (0..SENDERS)
         .map(|number| move || open::<S>(process, "many", &format!("unused-{number}"), sleeps, SENDERS))
         .collect();
     gather::<S, _, _>(Place::Processes, move || open::<S>(process, "unused", "many", sleeps, SENDERS), theirs)
-}
-
-pub fn many_polled<const S: usize>() -> Result<Box<dyn Link>, String> {
-    many::<S>(false)
-}
-
-pub fn many_event<const S: usize>() -> Result<Box<dyn Link>, String> {
-    many::<S>(true)
 }

@@ -19,6 +19,7 @@ use crate::channels::link::{Kind, Link, Place};
 use crate::library::{Crossbeam, CrossfireMany, CrossfirePair, Flume, Kanal};
 use ::doorbell::peer::{Trusted, Untrusted};
 use ::doorbell::wait::{Adaptive, Futex};
+use rustix::net::SocketType;
 
 /// How a side waits. Only what waits alike is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -40,6 +41,7 @@ pub enum Shape {
 }
 
 /// A channel in one way of using it.
+#[derive(Clone, Copy)]
 pub struct Rival {
     pub name: &'static str,
     pub place: Place,
@@ -65,54 +67,60 @@ pub fn rivals<const S: usize>(place: Place) -> Vec<Rival> {
     let many = |rival| Rival { shape: Shape::Many, ..rival };
     match place {
         Place::Threads => vec![
-            ours("doorbell", Polls, doorbell::threads_polled::<S>),
+            ours("doorbell", Polls, doorbell::between_threads::<S, false, false>),
             theirs("rtrb", Polls, rtrb::polled::<S>),
-            theirs("crossbeam-channel", Polls, values::polled::<S, Crossbeam>),
-            theirs("crossfire", Polls, values::polled::<S, CrossfirePair>),
-            theirs("kanal", Polls, values::polled::<S, Kanal>),
-            theirs("flume", Polls, values::polled::<S, Flume>),
-            ours("doorbell", SpinsThenSleeps, doorbell::threads_adaptive::<S>),
-            theirs("crossbeam-channel", SpinsThenSleeps, values::blocking::<S, Crossbeam>),
-            theirs("crossfire", SpinsThenSleeps, values::blocking::<S, CrossfirePair>),
-            theirs("kanal", SpinsThenSleeps, values::blocking::<S, Kanal>),
-            theirs("flume", SpinsThenSleeps, values::blocking::<S, Flume>),
-            many(ours("doorbell", Polls, doorbell_many::threads_polled::<S>)),
-            many(theirs("crossbeam-channel", Polls, values::many_polled::<S, Crossbeam>)),
-            many(theirs("crossfire", Polls, values::many_polled::<S, CrossfireMany>)),
-            many(theirs("kanal", Polls, values::many_polled::<S, Kanal>)),
-            many(theirs("flume", Polls, values::many_polled::<S, Flume>)),
-            many(ours("doorbell", SpinsThenSleeps, doorbell_many::threads_adaptive::<S>)),
-            many(theirs("crossbeam-channel", SpinsThenSleeps, values::many_blocking::<S, Crossbeam>)),
-            many(theirs("crossfire", SpinsThenSleeps, values::many_blocking::<S, CrossfireMany>)),
-            many(theirs("kanal", SpinsThenSleeps, values::many_blocking::<S, Kanal>)),
-            many(theirs("flume", SpinsThenSleeps, values::many_blocking::<S, Flume>)),
+            theirs("crossbeam-channel", Polls, values::pair::<S, true, Crossbeam>),
+            theirs("crossfire", Polls, values::pair::<S, true, CrossfirePair>),
+            theirs("kanal", Polls, values::pair::<S, true, Kanal>),
+            theirs("flume", Polls, values::pair::<S, true, Flume>),
+            ours("doorbell", SpinsThenSleeps, doorbell::between_threads::<S, true, true>),
+            theirs("crossbeam-channel", SpinsThenSleeps, values::pair::<S, false, Crossbeam>),
+            theirs("crossfire", SpinsThenSleeps, values::pair::<S, false, CrossfirePair>),
+            theirs("kanal", SpinsThenSleeps, values::pair::<S, false, Kanal>),
+            theirs("flume", SpinsThenSleeps, values::pair::<S, false, Flume>),
+            many(ours("doorbell", Polls, || doorbell_many::threads::<S, Adaptive>(true))),
+            many(theirs("crossbeam-channel", Polls, values::many::<S, true, Crossbeam>)),
+            many(theirs("crossfire", Polls, values::many::<S, true, CrossfireMany>)),
+            many(theirs("kanal", Polls, values::many::<S, true, Kanal>)),
+            many(theirs("flume", Polls, values::many::<S, true, Flume>)),
+            many(ours("doorbell", SpinsThenSleeps, || doorbell_many::threads::<S, Adaptive>(false))),
+            many(theirs("crossbeam-channel", SpinsThenSleeps, values::many::<S, false, Crossbeam>)),
+            many(theirs("crossfire", SpinsThenSleeps, values::many::<S, false, CrossfireMany>)),
+            many(theirs("kanal", SpinsThenSleeps, values::many::<S, false, Kanal>)),
+            many(theirs("flume", SpinsThenSleeps, values::many::<S, false, Flume>)),
         ],
         Place::Processes => vec![
             ours("doorbell", Polls, doorbell::polled::<S, Trusted>),
             ours("doorbell, untrusted", Polls, doorbell::polled::<S, Untrusted>),
             #[cfg(feature = "iceoryx2")]
-            theirs("iceoryx2", Polls, iceoryx2::polled::<S>),
+            theirs("iceoryx2", Polls, || iceoryx2::pair::<S>(false)),
             ours("doorbell, futex", Sleeps, doorbell::waiting::<S, Trusted, Futex>),
             ours("doorbell, adaptive", Sleeps, doorbell::waiting::<S, Trusted, Adaptive>),
             ours("doorbell, untrusted, adaptive", Sleeps, doorbell::waiting::<S, Untrusted, Adaptive>),
             theirs("futex, by hand", Sleeps, hand_over::blocking::<S>),
             #[cfg(feature = "iceoryx2")]
-            theirs("iceoryx2 with event", Sleeps, iceoryx2::event::<S>),
+            theirs("iceoryx2 with event", Sleeps, || iceoryx2::pair::<S>(true)),
             theirs("ipc-channel", Sleeps, ipc_channel::blocking::<S>),
-            theirs("Unix stream", Sleeps, unix::stream::<S>),
-            theirs("Unix datagram", Sleeps, unix::datagram::<S>),
-            theirs("Unix seqpacket", Sleeps, unix::seqpacket::<S>),
+            theirs("Unix stream", Sleeps, || unix::open::<S>(SocketType::STREAM)),
+            theirs("Unix datagram", Sleeps, || unix::open::<S>(SocketType::DGRAM)),
+            theirs("Unix seqpacket", Sleeps, || unix::open::<S>(SocketType::SEQPACKET)),
             theirs("pipe", Sleeps, pipe::blocking::<S>),
             theirs("POSIX mq", Sleeps, mq::blocking::<S>),
-            many(ours("doorbell", Polls, doorbell_many::processes_polled::<S>)),
-            many(ours("doorbell, untrusted", Polls, doorbell_many::untrusted_polled::<S>)),
+            many(ours("doorbell", Polls, || doorbell_many::processes::<S, Trusted, Adaptive>(true))),
+            many(ours("doorbell, untrusted", Polls, || {
+                doorbell_many::processes::<S, Untrusted, Adaptive>(true)
+            })),
             #[cfg(feature = "iceoryx2")]
-            many(theirs("iceoryx2", Polls, iceoryx2::many_polled::<S>)),
-            many(ours("doorbell, futex", Sleeps, doorbell_many::processes_futex::<S>)),
-            many(ours("doorbell, adaptive", Sleeps, doorbell_many::processes_adaptive::<S>)),
-            many(ours("doorbell, untrusted, adaptive", Sleeps, doorbell_many::untrusted_adaptive::<S>)),
+            many(theirs("iceoryx2", Polls, || iceoryx2::many::<S>(false))),
+            many(ours("doorbell, futex", Sleeps, || doorbell_many::processes::<S, Trusted, Futex>(false))),
+            many(ours("doorbell, adaptive", Sleeps, || {
+                doorbell_many::processes::<S, Trusted, Adaptive>(false)
+            })),
+            many(ours("doorbell, untrusted, adaptive", Sleeps, || {
+                doorbell_many::processes::<S, Untrusted, Adaptive>(false)
+            })),
             #[cfg(feature = "iceoryx2")]
-            many(theirs("iceoryx2 with event", Sleeps, iceoryx2::many_event::<S>)),
+            many(theirs("iceoryx2 with event", Sleeps, || iceoryx2::many::<S>(true))),
             many(theirs("Unix datagram", Sleeps, unix::many_datagram::<S>)),
             many(theirs("POSIX mq", Sleeps, mq::many_blocking::<S>)),
         ],
@@ -130,9 +138,9 @@ pub fn streams<const S: usize>() -> Vec<Rival> {
     vec![
         rival("rtrb, in place", Threads, Polls, false, rtrb::polled::<S>),
         rival("rtrb, in chunks", Threads, Polls, false, rtrb::chunks::<S>),
-        ours("push, try_recv", Threads, Polls, doorbell::threads_polled::<S>),
-        ours("send, try_recv", Threads, Polls, doorbell::threads_ringing::<S>),
-        ours("send, recv", Threads, SpinsThenSleeps, doorbell::threads_adaptive::<S>),
+        ours("push, try_recv", Threads, Polls, doorbell::between_threads::<S, false, false>),
+        ours("send, try_recv", Threads, Polls, doorbell::between_threads::<S, true, false>),
+        ours("send, recv", Threads, SpinsThenSleeps, doorbell::between_threads::<S, true, true>),
         ours("batches", Threads, Polls, doorbell::threads_batched::<S>),
         ours("values, in batches", Threads, Polls, doorbell::threads_values::<S>),
         ours("push, try_recv", Processes, Polls, doorbell::polled::<S, Trusted>),

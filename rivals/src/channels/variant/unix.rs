@@ -61,21 +61,9 @@ fn pair<const S: usize>(kind: SocketType, messages: usize) -> Result<(OwnedFd, O
     Ok((ours, theirs))
 }
 
-fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
+pub fn open<const S: usize>(kind: SocketType) -> Result<Box<dyn Link>, String> {
     let (ours, theirs) = pair::<S>(kind, depth(S))?;
     link::<S, _, _>(Place::Processes, move || Ends::new(ours), move || Ends::new(theirs))
-}
-
-pub fn stream<const S: usize>() -> Result<Box<dyn Link>, String> {
-    open::<S>(SocketType::STREAM)
-}
-
-pub fn datagram<const S: usize>() -> Result<Box<dyn Link>, String> {
-    open::<S>(SocketType::DGRAM)
-}
-
-pub fn seqpacket<const S: usize>() -> Result<Box<dyn Link>, String> {
-    open::<S>(SocketType::SEQPACKET)
 }
 
 /// All senders share a socket and its buffer: a datagram is sent whole.

@@ -2,7 +2,7 @@
 //! Unix datagrams and epoll by hand: of what there is, up to three
 //! are received for each time it is readable.
 
-use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
+use super::{Epoll, Heard, Opened, Waiter, each, opened};
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use rustix::event::epoll;
@@ -40,14 +40,9 @@ impl Waiter for Receives {
 pub fn few(_: Place, notifiers: usize) -> Result<Opened, String> {
     let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .map_err(|errno| format!("socketpair: {errno}"))?;
-    let theirs = Arc::new(theirs);
-    let make = move |_| {
-        let socket = Arc::clone(&theirs);
-        let notifier: MakeNotifier =
-            Box::new(move || Box::new(move || assert_eq!(send(&*socket, &[1], SendFlags::empty()), Ok(1))));
-        notifier
-    };
-    Ok(opened(notifiers, make, move || Receives {
+    let notify =
+        each(Arc::new(theirs), |socket| assert_eq!(send(&**socket, &[1], SendFlags::empty()), Ok(1)));
+    Ok(opened(notifiers, notify, move || Receives {
         epoll: Epoll::new(&socket, epoll::EventFlags::empty()),
         socket,
         turn: 0,

@@ -2,10 +2,11 @@
 //! This project's bell, with each way of waiting.
 
 use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
+use crate::hosted;
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use doorbell::peer::Trusted;
-use doorbell::rendezvous::{Offer, Segment, socket};
+use doorbell::rendezvous::{Offer, Segment};
 use doorbell::wait::{Futex, Wait};
 use doorbell::{Bell, BellFd, WaitError};
 use rustix::event::epoll;
@@ -73,12 +74,10 @@ fn open<W: Waiter + 'static>(
         };
         return Ok(opened(notifiers, make, move || waiter(&segment)));
     }
-    let pairs = (0..notifiers).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
-    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
+    let (ours, theirs) = hosted::sockets(notifiers)?;
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection =
-                unsafe { doorbell::rendezvous::Join::<Trusted>::of() }.over(socket).expect("the host offers");
+            let connection = hosted::join::<Trusted>(socket);
             let bell: Bell<Futex> = connection.bell_waiting_by(0).expect("one bell");
             Box::new(move || {
                 let _ = &connection;
@@ -89,8 +88,7 @@ fn open<W: Waiter + 'static>(
     };
     let watch: super::Watch = Box::new(move |then| {
         let segment = Arc::new(Segment::new(&offer).expect("memory"));
-        let meet = |socket| unsafe { socket::host_over_as::<Trusted>(socket, &segment) };
-        let _connections: Vec<_> = ours.into_iter().map(meet).collect::<Result<_, _>>().expect("they join");
+        let _connections = hosted::host::<Trusted>(ours, std::slice::from_ref(&segment));
         then(&mut waiter(&segment));
     });
     Ok(Opened { notifiers: theirs.into_iter().map(join).collect(), watch })
@@ -100,18 +98,10 @@ pub fn by<W: Wait + Default + 'static>(place: Place, notifiers: usize) -> Result
     open(place, notifiers, |segment| ByBell::<W>(segment.bell_waiting_by(0).expect("one bell")))
 }
 
-fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String> {
+pub fn by_epoll(place: Place, notifiers: usize, edge: bool) -> Result<Opened, String> {
     open(place, notifiers, move |segment| {
         let file = segment.bell_waiting_by(0).expect("one bell").into_fd().expect("a slot");
         let more = if edge { epoll::EventFlags::ET } else { epoll::EventFlags::empty() };
         ByEpoll { epoll: Epoll::new(&file, more), file, edge }
     })
-}
-
-pub fn epoll_level(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by_epoll(place, notifiers, false)
-}
-
-pub fn epoll_edge(place: Place, notifiers: usize) -> Result<Opened, String> {
-    by_epoll(place, notifiers, true)
 }

@@ -3,12 +3,13 @@
 //! that notifiers wait too.
 
 use super::{Heard, MakeNotifier, Opened, Waiter, Watch};
+use crate::hosted;
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use doorbell::channel::{Gather, Lanes, Sender};
 use doorbell::peer::{Trust, Trusted, Untrusted};
-use doorbell::rendezvous::{Connection, Offer, Segment, socket};
-use doorbell::wait::{Adaptive, Futex, Wait};
+use doorbell::rendezvous::{Connection, Offer, Segment};
+use doorbell::wait::{Adaptive, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,41 +101,27 @@ fn threads<W: Wait + Default + 'static>(notifiers: usize, polls_files: bool) -> 
     }))
 }
 
-/// Those who trust each other share a segment; the others have one each.
 fn processes<T: Trust, W: Wait + Default + 'static>(
     notifiers: usize,
     polls_files: bool,
 ) -> Result<Opened, String> {
-    let segments = if T::TRUSTED { 1 } else { notifiers };
-    let lanes = lanes(notifiers / segments)?;
-    let pairs = (0..notifiers).map(|_| socket::pair()).collect::<Result<Vec<_>, _>>();
-    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.map_err(|error| error.to_string())?.into_iter().unzip();
+    let lanes = lanes(notifiers / hosted::segments::<T>(notifiers))?;
+    let (ours, theirs) = hosted::sockets(notifiers)?;
     let join = |socket| {
         let notifier: MakeNotifier = Box::new(move || {
-            let connection =
-                unsafe { doorbell::rendezvous::Join::<T>::of() }.over(socket).expect("the host offers");
+            let connection = hosted::join(socket);
             sends(Sender::<T, W>::attach_any(&connection).expect("free"), Some(connection))
         });
         notifier
     };
     let watch: Watch = Box::new(move |then| {
-        let segments: Vec<_> =
-            (0..segments).map(|_| Arc::new(Segment::new(&Offer::of_lanes(lanes)).expect("memory"))).collect();
-        let meet = |(number, socket)| unsafe {
-            socket::host_over_as::<T>(socket, &segments[number % segments.len()])
-        };
-        let connections: Vec<_> =
-            ours.into_iter().enumerate().map(meet).collect::<Result<_, _>>().expect("they join");
-        let mut gather: Gather<T, W> = Gather::default();
-        for (number, connection) in connections.iter().enumerate() {
-            gather.add(connection, (number / segments.len()) as u32).expect("free");
-        }
+        let (gather, _connections) = hosted::gather::<T, W>(ours, lanes);
         then(&mut Receives { gather, polls_files });
     });
     Ok(Opened { notifiers: theirs.into_iter().map(join).collect(), watch })
 }
 
-fn open<W: Wait + Default + 'static>(
+pub fn open<W: Wait + Default + 'static>(
     place: Place,
     notifiers: usize,
     polls_files: bool,
@@ -143,18 +130,6 @@ fn open<W: Wait + Default + 'static>(
         Place::Threads => threads::<W>(notifiers, polls_files),
         Place::Processes => processes::<Trusted, W>(notifiers, polls_files),
     }
-}
-
-pub fn adaptive(place: Place, notifiers: usize) -> Result<Opened, String> {
-    open::<Adaptive>(place, notifiers, false)
-}
-
-pub fn futex(place: Place, notifiers: usize) -> Result<Opened, String> {
-    open::<Futex>(place, notifiers, false)
-}
-
-pub fn epoll(place: Place, notifiers: usize) -> Result<Opened, String> {
-    open::<Futex>(place, notifiers, true)
 }
 
 /// Between processes: threads of one have no reason to mistrust each other.

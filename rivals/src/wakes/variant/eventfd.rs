@@ -2,7 +2,7 @@
 //! An eventfd and epoll by hand: level-triggered and read whole or by
 //! ones, edge-triggered and read until there is nothing.
 
-use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
+use super::{Epoll, Heard, Opened, Waiter, each, opened};
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -62,13 +62,8 @@ fn open<W: Waiter + 'static>(
 ) -> Result<Opened, String> {
     let flags = flags | EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     let file = Arc::new(eventfd(0, flags).map_err(|errno| format!("eventfd: {errno}"))?);
-    let same = Arc::clone(&file);
-    let make = move |_| {
-        let file = Arc::clone(&same);
-        let notifier: MakeNotifier = Box::new(move || Box::new(move || ring(&file)));
-        notifier
-    };
-    Ok(opened(notifiers, make, move || waiter(Level { epoll: Epoll::new(&*file, more), file })))
+    let notify = each(Arc::clone(&file), |file| ring(file));
+    Ok(opened(notifiers, notify, move || waiter(Level { epoll: Epoll::new(&*file, more), file })))
 }
 
 pub fn level(_: Place, notifiers: usize) -> Result<Opened, String> {

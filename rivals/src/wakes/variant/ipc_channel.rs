@@ -2,24 +2,15 @@
 //! ipc-channel: a receive with a time-out.
 
 use super::channel::Receives;
-use super::{MakeNotifier, Opened, opened};
+use super::{Opened, each, opened};
 use crate::partner::Place;
-use std::rc::Rc;
 
 pub fn timeout(_: Place, notifiers: usize) -> Result<Opened, String> {
     let (sender, receiver) = ipc_channel::ipc::channel::<u64>().map_err(|error| error.to_string())?;
-    let make = move |_| {
-        let sender = sender.clone();
-        let notifier: MakeNotifier =
-            Box::new(move || Box::new(move || assert!(sender.send(0).is_ok(), "the receiver lives")));
-        notifier
-    };
-    Ok(opened(notifiers, make, move || {
-        let receiver = Rc::new(receiver);
-        let same = Rc::clone(&receiver);
-        Receives {
-            receive: move |limit| receiver.try_recv_timeout(limit).is_ok(),
-            try_receive: move || same.try_recv().is_ok(),
-        }
+    let notify = each(sender, |sender| assert!(sender.send(0).is_ok(), "the receiver lives"));
+    Ok(opened(notifiers, notify, move || Receives {
+        from: receiver,
+        receive: |receiver, limit| receiver.try_recv_timeout(limit).is_ok(),
+        try_receive: |receiver| receiver.try_recv().is_ok(),
     }))
 }

@@ -101,11 +101,17 @@ pub fn variants() -> Vec<Variant> {
         anywhere(Ours, "doorbell, io_uring", doorbell::by::<IoUring>),
         anywhere(Ours, "doorbell, yield", doorbell::by::<Yield>),
         anywhere(Ours, "doorbell, spin", doorbell::by::<Spin>),
-        anywhere(Ours, "doorbell, epoll", doorbell::epoll_level),
-        anywhere(Ours, "doorbell, epoll edge", doorbell::epoll_edge),
-        anywhere(Ours, "doorbell channels, adaptive", doorbell_channel::adaptive),
-        anywhere(Ours, "doorbell channels, futex", doorbell_channel::futex),
-        anywhere(Ours, "doorbell channels, epoll", doorbell_channel::epoll),
+        anywhere(Ours, "doorbell, epoll", |place, count| doorbell::by_epoll(place, count, false)),
+        anywhere(Ours, "doorbell, epoll edge", |place, count| doorbell::by_epoll(place, count, true)),
+        anywhere(Ours, "doorbell channels, adaptive", |place, count| {
+            doorbell_channel::open::<Adaptive>(place, count, false)
+        }),
+        anywhere(Ours, "doorbell channels, futex", |place, count| {
+            doorbell_channel::open::<Futex>(place, count, false)
+        }),
+        anywhere(Ours, "doorbell channels, epoll", |place, count| {
+            doorbell_channel::open::<Futex>(place, count, true)
+        }),
         processes(Ours, "doorbell channels, untrusted", doorbell_channel::untrusted),
         anywhere(ByHand, "eventfd, epoll", eventfd::level),
         anywhere(ByHand, "eventfd as semaphore, epoll", eventfd::one_by_one),
@@ -147,26 +153,37 @@ pub fn opened<W: Waiter + 'static>(
     Opened { notifiers: (0..notifiers).map(make).collect(), watch: Box::new(move |then| then(&mut waiter())) }
 }
 
-/// A means of waking that says only that there may be something.
-pub trait Sleep {
-    /// Sleeps until it is woken or `ready`, which is asked where the documentation says that one
-    /// must look again. False if it ended by its time-out.
-    fn sleep(&mut self, limit: Duration, ready: &dyn Fn() -> bool) -> bool;
+/// For [`opened`]: each notifier has a clone of `shared`, and notifies by `notify`.
+pub fn each<T: Clone + Send + 'static>(
+    shared: T,
+    notify: impl Fn(&mut T) + Clone + Send + 'static,
+) -> impl Fn(usize) -> MakeNotifier {
+    move |_| {
+        let (mut shared, notify) = (shared.clone(), notify.clone());
+        Box::new(move || Box::new(move || notify(&mut shared)))
+    }
 }
 
-/// Looks at the mail, and sleeps if there is none.
-pub struct ByMail<S>(pub S);
+/// For a means of waking that says only that there may be something: looks at the mail, and sleeps
+/// if there is none.
+pub struct ByMail<S>(S);
 
-impl<S: Sleep> Waiter for ByMail<S> {
+/// `sleep` sleeps until it is woken or its second argument holds, which is asked where the
+/// documentation says that one must look again. It gives false if it ended by its time-out.
+pub fn by_mail<S: FnMut(Duration, &dyn Fn() -> bool) -> bool>(sleep: S) -> ByMail<S> {
+    ByMail(sleep)
+}
+
+impl<S: FnMut(Duration, &dyn Fn() -> bool) -> bool> Waiter for ByMail<S> {
     fn wait(&mut self, limit: Duration, mail: &Mail) -> Heard {
         match mail.take_few() {
-            0 if !self.0.sleep(limit, &|| mail.any()) => Heard::TimedOut,
+            0 if !(self.0)(limit, &|| mail.any()) => Heard::TimedOut,
             0 => Heard::Woken(mail.take_few()),
             some => Heard::Woken(some),
         }
     }
     fn again(&mut self, limit: Duration, mail: &Mail) -> Heard {
-        if self.0.sleep(limit, &|| false) { Heard::Woken(mail.take_few()) } else { Heard::TimedOut }
+        if (self.0)(limit, &|| false) { Heard::Woken(mail.take_few()) } else { Heard::TimedOut }
     }
     fn sweep(&mut self, mail: &Mail) -> u64 {
         mail.take(u64::MAX)

@@ -2,7 +2,7 @@
 //! A pipe and epoll by hand: of the bytes there are, up to three are
 //! read for each time it is readable.
 
-use super::{Epoll, Heard, MakeNotifier, Opened, Waiter, opened};
+use super::{Epoll, Heard, Opened, Waiter, each, opened};
 use crate::partner::Place;
 use crate::wakes::shared::Mail;
 use rustix::event::epoll;
@@ -41,14 +41,8 @@ pub fn few(_: Place, notifiers: usize) -> Result<Opened, String> {
     let (pipe, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("pipe: {errno}"))?;
     // Only reads shall not block.
     rustix::io::ioctl_fionbio(&pipe, true).map_err(|errno| format!("FIONBIO: {errno}"))?;
-    let theirs = Arc::new(theirs);
-    let make = move |_| {
-        let pipe = Arc::clone(&theirs);
-        let notifier: MakeNotifier =
-            Box::new(move || Box::new(move || assert_eq!(rustix::io::write(&*pipe, &[1]), Ok(1))));
-        notifier
-    };
-    Ok(opened(notifiers, make, move || Reads {
+    let notify = each(Arc::new(theirs), |pipe| assert_eq!(rustix::io::write(&**pipe, &[1]), Ok(1)));
+    Ok(opened(notifiers, notify, move || Reads {
         epoll: Epoll::new(&pipe, epoll::EventFlags::empty()),
         pipe,
         turn: 0,

@@ -3,7 +3,7 @@
 //! it does not find elsewhere says nothing.
 
 use super::eventfd::{read, ring};
-use super::{ByMail, Epoll, Heard, MakeNotifier, Opened, Sleep, Waiter, opened};
+use super::{Epoll, Heard, Opened, Waiter, by_mail, each, opened};
 use crate::partner::Place;
 use crate::wakes::shared::{Mail, Word, words};
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -49,34 +49,34 @@ impl Waiter for RearmsFirst {
 
 pub fn rearms_first(_: Place, notifiers: usize) -> Result<Opened, String> {
     let (file, words) = (file()?, words::<2>()?);
-    let same = Arc::clone(&file);
-    let make = move |_| {
-        let file = Arc::clone(&same);
-        let notifier: MakeNotifier = Box::new(move || {
-            Box::new(move || {
-                let [count, told] = words;
-                count.fetch_add(1, SeqCst);
-                if told.swap(1, SeqCst) == 0 {
-                    ring(&file);
-                }
-            })
-        });
-        notifier
-    };
-    Ok(opened(notifiers, make, move || {
+    let notify = each(Arc::clone(&file), move |file| {
+        let [count, told] = words;
+        count.fetch_add(1, SeqCst);
+        if told.swap(1, SeqCst) == 0 {
+            ring(file);
+        }
+    });
+    Ok(opened(notifiers, notify, move || {
         let epoll = Epoll::new(&*file, epoll::EventFlags::empty());
         RearmsFirst { file, epoll, words }
     }))
 }
 
-struct Reads(Arc<OwnedFd>, Epoll);
-
-impl Sleep for Reads {
-    fn sleep(&mut self, limit: Duration, _: &dyn Fn() -> bool) -> bool {
-        let woken = self.1.wait(limit);
-        read(&self.0);
-        woken
-    }
+/// Each notifier's call by its number.
+fn by_number(notifiers: usize, notify: fn(&OwnedFd, u64)) -> Result<Opened, String> {
+    let file = file()?;
+    let notify = each((Arc::clone(&file), 0), move |(file, number)| {
+        *number += 1;
+        notify(file, *number);
+    });
+    Ok(opened(notifiers, notify, move || {
+        let epoll = Epoll::new(&*file, epoll::EventFlags::empty());
+        by_mail(move |limit, _| {
+            let woken = epoll.wait(limit);
+            read(&file);
+            woken
+        })
+    }))
 }
 
 /// One wake of so many is left out: a multiple of the length of a
@@ -84,51 +84,23 @@ impl Sleep for Reads {
 const FORGOTTEN: u64 = 500;
 
 pub fn forgets(_: Place, notifiers: usize) -> Result<Opened, String> {
-    let file = file()?;
-    let same = Arc::clone(&file);
-    let make = move |_| {
-        let file = Arc::clone(&same);
-        let mut count = 0;
-        let notifier: MakeNotifier = Box::new(move || {
-            Box::new(move || {
-                count += 1;
-                if count % FORGOTTEN != 0 {
-                    ring(&file);
-                }
-            })
-        });
-        notifier
-    };
-    Ok(opened(notifiers, make, move || {
-        let epoll = Epoll::new(&*file, epoll::EventFlags::empty());
-        ByMail(Reads(file, epoll))
-    }))
+    by_number(notifiers, |file, number| {
+        if number % FORGOTTEN != 0 {
+            ring(file);
+        }
+    })
 }
 
 /// One call of so many does not return: as if a notifier that waits for room were not woken.
 const STAYING: u64 = 1000;
 
 pub fn stays(_: Place, notifiers: usize) -> Result<Opened, String> {
-    let file = file()?;
-    let same = Arc::clone(&file);
-    let make = move |_| {
-        let file = Arc::clone(&same);
-        let mut count = 0;
-        let notifier: MakeNotifier = Box::new(move || {
-            Box::new(move || {
-                count += 1;
-                ring(&file);
-                if count == STAYING {
-                    loop {
-                        std::thread::park();
-                    }
-                }
-            })
-        });
-        notifier
-    };
-    Ok(opened(notifiers, make, move || {
-        let epoll = Epoll::new(&*file, epoll::EventFlags::empty());
-        ByMail(Reads(file, epoll))
-    }))
+    by_number(notifiers, |file, number| {
+        ring(file);
+        if number == STAYING {
+            loop {
+                std::thread::park();
+            }
+        }
+    })
 }

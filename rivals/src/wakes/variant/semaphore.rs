@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A POSIX semaphore in shared memory: one wait for each post.
 
-use super::{Heard, MakeNotifier, Opened, Waiter, opened};
+use super::{Heard, Opened, Waiter, each, opened};
 use crate::partner::Place;
 use crate::wakes::shared::{Mail, words};
 use std::time::Duration;
@@ -52,9 +52,5 @@ pub fn one_by_one(_: Place, notifiers: usize) -> Result<Opened, String> {
     if unsafe { libc::sem_init(semaphore.0, 1, 0) } != 0 {
         return Err(format!("sem_init: {}", std::io::Error::last_os_error()));
     }
-    let make = move |_| {
-        let notifier: MakeNotifier = Box::new(move || Box::new(move || semaphore.post()));
-        notifier
-    };
-    Ok(opened(notifiers, make, move || Waits(semaphore)))
+    Ok(opened(notifiers, each(semaphore, |semaphore| semaphore.post()), move || Waits(semaphore)))
 }

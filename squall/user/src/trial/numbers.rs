@@ -27,6 +27,22 @@ fn flushes() -> u64 {
     counters().flushes - before
 }
 
+/// Two processes, of which the second, one of the kind `what`, shares mail with the first. That one
+/// has ended, and its number is the next that is given out: all others were used since.
+pub(super) fn used_up(what: usize, me: usize) -> Option<(usize, usize)> {
+    let first = start(WAITS_FOR_ITS_PARENT, 0);
+    let friend = start(what, first);
+    connect(friend);
+    knocks_of(friend, me)?;
+    must(Call::Kill, [first, 0, 0, 0]);
+    while wait().is_some_and(|(number, _)| number + 1 != first) {
+        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
+            exit(0);
+        }
+    }
+    Some((first, friend))
+}
+
 /// Whether a space with a number that was used before is told nothing of who had it, and enters a
 /// hart only when that has forgotten its translations, which an emulator does anyhow: so the
 /// flushes are counted. It takes as many spaces as there are numbers.
@@ -34,18 +50,7 @@ pub(crate) fn run(me: usize) -> bool {
     // The number after the first space's has none before it that a child could have.
     across::run_beside(2, 1, me, &mut |_, _| {});
     let fresh = flushes();
-    let first = start(WAITS_FOR_ITS_PARENT, 0);
-    let friend = start(LEAVES_A_MARK, first);
-    connect(friend);
-    if knocks_of(friend, me).is_none() {
-        return false;
-    }
-    must(Call::Kill, [first, 0, 0, 0]);
-    while wait().is_some_and(|(number, _)| number + 1 != first) {
-        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
-            exit(0);
-        }
-    }
+    let Some((first, friend)) = used_up(LEAVES_A_MARK, me) else { return false };
     let again = start(LOOKS_FOR_THE_MARK, friend);
     connect(again);
     knock(friend, me, 0);

@@ -7,11 +7,12 @@ use core::ptr::with_exposed_provenance_mut;
 use squall_scheduler::call::Call;
 use squall_scheduler::image::MAIL;
 
-use crate::hostile::company::{LOOKS_AT_NEW_MAIL, SCRIBBLES_OVER_OLD_MAIL, WAITS_FOR_ITS_PARENT};
+use super::numbers::used_up;
+use crate::hostile::company::{LOOKS_AT_NEW_MAIL, SCRIBBLES_OVER_OLD_MAIL};
 use crate::hostile::start;
-use crate::kernel::{call, exit, must, say, spawn, time, wait};
+use crate::kernel::{must, say, spawn, time, wait};
 use crate::program;
-use crate::scheduler::{connect, knock, knocks_of, take_part};
+use crate::scheduler::{connect, knock, take_part};
 
 /// Shares mail with `other`, and writes addresses of the kernel into it for ever, without a call.
 pub(crate) fn scribble(other: usize, me: usize, parent: usize) {
@@ -49,18 +50,7 @@ pub(crate) fn run(me: usize) -> bool {
     // The number before the one that is used again is to be a child's.
     spawn(program::ENDS, [0; 2], program::LEVEL);
     wait();
-    let first = start(WAITS_FOR_ITS_PARENT, 0);
-    let scribbler = start(SCRIBBLES_OVER_OLD_MAIL, first);
-    connect(scribbler);
-    if knocks_of(scribbler, me).is_none() {
-        return false;
-    }
-    must(Call::Kill, [first, 0, 0, 0]);
-    while wait().is_some_and(|(number, _)| number + 1 != first) {
-        if call(Call::Fork, [1, 0, 0, 0]) == 0 {
-            exit(0);
-        }
-    }
+    let Some((first, scribbler)) = used_up(SCRIBBLES_OVER_OLD_MAIL, me) else { return false };
     let again = start(LOOKS_AT_NEW_MAIL, scribbler);
     let well = again == first && wait() == Some((again, 0));
     must(Call::Kill, [scribbler, 0, 0, 0]);

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sequence chart: who did what to whom, in order. Pure data; nothing here draws.
 
+/// Those of two user vectors whose bits are set.
+pub(super) const fn vectors(bits: u8) -> &'static str {
+    match bits {
+        0 => "nothing",
+        1 => "v0",
+        2 => "v1",
+        _ => "v0 and v1",
+    }
+}
+
 /// One step of an interleaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {

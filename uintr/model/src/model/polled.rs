@@ -30,7 +30,7 @@
 //!    there are *throttled*: SN is set though somebody waits, until a timer clears it and looks, in
 //!    this order.
 //!
-//! The mistakes are these rules broken; [`check`] finds what each of them loses.
+//! The mistakes are these rules broken; [`check`](super::check) finds what each of them loses.
 
 mod config;
 mod describe;
@@ -46,13 +46,33 @@ pub use replay::replay;
 pub use state::State;
 pub use steps::{Action, Polled};
 
-use super::{
-    Property, Protocol, Step,
-    search::{self, Outcome},
-};
+use super::{Configuration, Property, Protocol, Step, search::property};
 
-const fn property(name: &'static str, violation: &'static str) -> Property {
-    Property { name, violation }
+impl Configuration for Config {
+    type Hazard = Hazard;
+    type Protocol = Polled;
+
+    const ALL: &'static [Self] = &[
+        Self::LEVEL,
+        Self::SHARED,
+        Self::READER,
+        Self::SEMAPHORE,
+        Self::EXCLUSIVE,
+        Self::TOLD,
+        Self::MULTISHOT,
+        Self::VECTORS,
+        Self::HOT_PLUG,
+        Self::THROTTLED,
+        Self::THROTTLED_HOT_PLUG,
+    ];
+
+    fn name(self) -> &'static str {
+        self.name
+    }
+
+    fn protocol(self, hazard: Option<Hazard>) -> Polled {
+        Polled { config: self, hazard }
+    }
 }
 
 /// Somebody sleeps in front of something to read.
@@ -117,18 +137,4 @@ impl Protocol for Polled {
     fn describe(&self, before: &State, action: Action, after: &State) -> Step {
         describe::step(self, before, action, after)
     }
-}
-
-/// Checks one configuration: the correct protocol if `hazard` is
-/// `None`, else the one with that mistake in it.
-///
-/// ```
-/// use doorbell_uintr::model::{Verdict, polled::{Config, Hazard, check}};
-/// assert!(matches!(check(Config::LEVEL, None).verdict, Verdict::Clean));
-/// assert!(matches!(check(Config::LEVEL, Some(Hazard::P1)).verdict, Verdict::Fault(_)));
-/// ```
-#[must_use]
-pub fn check(config: Config, hazard: Option<Hazard>) -> Outcome {
-    let mistake = hazard.map(|hazard| [hazard.name(), hazard.title()]);
-    search::check(&Polled { config, hazard }, config.name, mistake)
 }

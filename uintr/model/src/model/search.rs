@@ -45,11 +45,13 @@ pub struct Property {
     pub violation: &'static str,
 }
 
+pub(super) const fn property(name: &'static str, violation: &'static str) -> Property {
+    Property { name, violation }
+}
+
 /// The progress steps lead back to where they were.
-pub const NEVER_RESTS: Property = Property {
-    name: "comes to rest",
-    violation: "left to itself the system repeats the same steps for ever and never finishes",
-};
+pub const NEVER_RESTS: Property =
+    property("comes to rest", "left to itself the system repeats the same steps for ever and never finishes");
 
 /// A mechanism: its actors, their steps, and what must hold.
 pub trait Protocol: Clone + Send + Sync + 'static {
@@ -86,19 +88,6 @@ pub trait Protocol: Clone + Send + Sync + 'static {
     fn describe(&self, before: &Self::State, action: Self::Action, after: &Self::State) -> Step;
 }
 
-/// How thoroughly to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// For a protocol that is meant to be right: invariants count as
-    /// faults, symmetry is used, on `threads` threads.
-    Prove {
-        /// Number of threads.
-        threads: usize,
-    },
-    /// For one that is known to be wrong: one thread, shortest trace, invariants only annotate it.
-    Explain,
-}
-
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -128,29 +117,24 @@ pub struct Fault {
     pub chart: Chart,
 }
 
-/// Checks `protocol`: that it is right, or of one with a mistake of
-/// this name and title, what that loses.
-pub(super) fn check<P: Protocol>(protocol: &P, title: &str, mistake: Option<[&str; 2]>) -> Outcome {
-    match mistake {
-        None => search(protocol, Effort::Prove { threads: 2 }, title),
-        Some(mistake) => search(protocol, Effort::Explain, &mistake.join(": ")),
-    }
-}
-
 /// Visits every reachable state, or stops at the nearest fault.
-pub fn search<P: Protocol>(protocol: &P, effort: Effort, title: &str) -> Outcome {
+///
+/// Of a protocol that is meant to be right invariants count as faults, symmetry is used, and two
+/// threads search. One that is known to be wrong has a `mistake`, the title of its chart: one
+/// thread finds the shortest trace, and invariants only annotate it.
+pub(super) fn search<P: Protocol>(protocol: &P, title: &str, mistake: Option<&str>) -> Outcome {
     let run = |threads, symmetric, invariants, livelocks: bool| {
         let settled = livelocks.then(|| Arc::new(Settled::new()));
         let model = Searched { protocol: protocol.clone(), settled, symmetric, invariants };
         model.checker().threads(threads).finish_when(HasDiscoveries::Any).spawn_bfs().join()
     };
-    let checker = match effort {
-        Effort::Prove { threads } => {
-            let checker = run(threads, true, true, true);
+    let checker = match mistake {
+        None => {
+            let checker = run(2, true, true, true);
             if checker.discovery(NO_FAULT).is_some() { run(1, false, true, true) } else { checker }
         }
         // A wake-up that is seen to be lost says more than one that is lost in a loop, so loops come second.
-        Effort::Explain => {
+        Some(_) => {
             let checker = run(1, false, false, false);
             if checker.discovery(NO_FAULT).is_some() { checker } else { run(1, false, false, true) }
         }
@@ -160,7 +144,7 @@ pub fn search<P: Protocol>(protocol: &P, effort: Effort, title: &str) -> Outcome
         Some(path) => {
             let (states, actions): (Vec<_>, Vec<_>) = path.into_vec().into_iter().unzip();
             let actions = actions.into_iter().flatten().collect();
-            Verdict::Fault(checker.model().explain(states, actions, title))
+            Verdict::Fault(checker.model().explain(states, actions, mistake.unwrap_or(title)))
         }
     };
     Outcome { states: checker.unique_state_count(), depth: checker.max_depth(), verdict }

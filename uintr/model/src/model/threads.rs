@@ -16,49 +16,27 @@
 use super::{Property, Protocol, Step};
 use std::hash::Hash;
 
-/// A mistake, its name, title, mechanism and fix.
-type Entry<H> = (H, &'static str, &'static str, &'static str, &'static str);
+/// What the command and the checker ask of the models on this machine: their configurations and
+/// the name of one. Each has a function `model` and hazards of its own.
+macro_rules! configured {
+    ($($config:ident),*) => {
+        impl crate::model::Configuration for Config {
+            type Hazard = Hazard;
+            type Protocol = super::Threads;
 
-/// Gives a hazard enum its texts from its table.
-macro_rules! named {
-    ($hazard:ident, $table:ident) => {
-        impl $hazard {
-            /// All of them, in order.
-            pub fn all() -> impl Iterator<Item = Self> {
-                $table.iter().map(|row| row.0)
+            const ALL: &'static [Self] = &[$(Self::$config),*];
+
+            fn name(self) -> &'static str {
+                self.name
             }
 
-            fn entry(self) -> &'static Entry<Self> {
-                $table.iter().find(|row| row.0 == self).expect("every hazard has its row")
-            }
-
-            /// The name used on the command line.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                self.entry().1
-            }
-
-            /// What it is, in a few words.
-            #[must_use]
-            pub fn title(self) -> &'static str {
-                self.entry().2
-            }
-
-            /// How the mistake loses the wake-up.
-            #[must_use]
-            pub fn mechanism(self) -> &'static str {
-                self.entry().3
-            }
-
-            /// What the correct protocol does instead.
-            #[must_use]
-            pub fn fix(self) -> &'static str {
-                self.entry().4
+            fn protocol(self, hazard: Option<Hazard>) -> super::Threads {
+                model(self, hazard)
             }
         }
     };
 }
-use named;
+use configured;
 
 pub mod bell;
 pub mod eventfd;
@@ -79,78 +57,32 @@ enum Value {
 /// An instruction. Words of memory and registers are named by their index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
-    Load {
-        from: usize,
-        to: usize,
-    },
-    Add {
-        to: usize,
-        by: u8,
-    },
-    Or {
-        to: usize,
-        bits: u8,
-    },
-    Swap {
-        at: usize,
-        value: u8,
-        to: usize,
-    },
+    Load { from: usize, to: usize },
+    Add { to: usize, by: u8 },
+    Or { to: usize, bits: u8 },
+    Swap { at: usize, value: u8, to: usize },
     Fence,
-    /// Sleeps if the word has the value, compared under the kernel's
-    /// lock; `None` sleeps without looking.
-    FutexWait {
-        at: usize,
-        expected: Option<Value>,
-    },
-    FutexWake {
-        at: usize,
-        all: bool,
-    },
-    /// Writes an eventfd: adds one, and raises the edge in the word behind it.
-    TokenWrite {
-        at: usize,
-    },
-    /// Reads an eventfd without blocking: takes what is there.
-    TokenTake {
-        at: usize,
-    },
-    /// Reads an eventfd, blocking until there is something to take.
-    TokenRead {
-        at: usize,
-    },
-    /// Blocks until the eventfd is readable, and takes nothing.
-    LevelWait {
-        at: usize,
-    },
-    /// Blocks until it has become readable since the last such wait.
-    EdgeWait {
-        at: usize,
-    },
-    /// Takes one from a semaphore's count, or sleeps and then tries again.
-    SemaphoreWait {
-        at: usize,
-    },
-    /// Adds one to it and makes one sleeper try again; for `all`, one for each who sleeps now.
-    SemaphoreSignal {
-        at: usize,
-        all: bool,
-    },
+    // Sleeps if the word has the value, compared under the kernel's lock; `None` sleeps without looking.
+    FutexWait { at: usize, expected: Option<Value> },
+    FutexWake { at: usize, all: bool },
+    // Writes an eventfd: adds one, and raises the edge in the word behind it.
+    TokenWrite { at: usize },
+    // Reads an eventfd without blocking: takes what is there.
+    TokenTake { at: usize },
+    // Reads an eventfd, blocking until there is something to take.
+    TokenRead { at: usize },
+    // Blocks until the eventfd is readable, and takes nothing.
+    LevelWait { at: usize },
+    // Blocks until it has become readable since the last such wait.
+    EdgeWait { at: usize },
+    // Takes one from a semaphore's count, or sleeps and then tries again.
+    SemaphoreWait { at: usize },
+    // Adds one to it and makes one sleeper try again; for `all`, one for each who sleeps now.
+    SemaphoreSignal { at: usize, all: bool },
     // Registers only.
-    Copy {
-        from: usize,
-        to: usize,
-    },
-    Equal {
-        register: usize,
-        value: Value,
-        jump: usize,
-    },
-    Bit {
-        register: usize,
-        clear: u8,
-        jump: usize,
-    },
+    Copy { from: usize, to: usize },
+    Equal { register: usize, value: Value, jump: usize },
+    Bit { register: usize, clear: u8, jump: usize },
     Jump(usize),
     Done,
 }

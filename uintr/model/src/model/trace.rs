@@ -18,8 +18,8 @@ const MOST: usize = 2;
 
 /// One event of a receiver.
 #[derive(Clone, Debug)]
-pub(super) struct Line<E> {
-    pub(super) event: E,
+pub(super) struct Line {
+    pub(super) event: &'static str,
     step: u64,
     /// The processor whose list it is on, or that it gets.
     pub(super) to: i64,
@@ -98,13 +98,13 @@ impl fmt::Display for Replayed {
 /// Reads the events whose names stand behind `prefix`, and has `follow`
 /// look at those of each receiver, in their order; it returns how many
 /// states were possible at a time. Other events are left alone.
-pub(super) fn replay<E: Copy>(
+pub(super) fn replay(
     trace: &str,
     (kind, prefix): (&'static str, &str),
-    events: &[(&'static str, E)],
-    follow: impl Fn(u64, &[Line<E>]) -> Result<usize, ReplayError>,
+    events: &[&'static str],
+    follow: impl Fn(u64, &[Line]) -> Result<usize, ReplayError>,
 ) -> Result<Replayed, ReplayError> {
-    let mut receivers: BTreeMap<u64, Vec<Line<E>>> = BTreeMap::new();
+    let mut receivers: BTreeMap<u64, Vec<Line>> = BTreeMap::new();
     let mut replayed = Replayed { kind, receivers: 0, events: BTreeMap::new(), widest: 0 };
     for text in trace.lines().filter(|text| !text.starts_with('#')) {
         // Those of receivers without a handler have a longer prefix.
@@ -113,9 +113,8 @@ pub(super) fn replay<E: Copy>(
         else {
             continue;
         };
-        let (name, receiver, line) =
-            parse(rest, events).ok_or_else(|| ReplayError::Garbled(text.to_owned()))?;
-        *replayed.events.entry(name).or_default() += 1;
+        let (receiver, line) = parse(rest, events).ok_or_else(|| ReplayError::Garbled(text.to_owned()))?;
+        *replayed.events.entry(line.event).or_default() += 1;
         receivers.entry(receiver).or_default().push(line);
     }
     replayed.receivers = receivers.len();
@@ -129,9 +128,9 @@ pub(super) fn replay<E: Copy>(
     Ok(replayed)
 }
 
-fn parse<E: Copy>(rest: &str, events: &[(&'static str, E)]) -> Option<(&'static str, u64, Line<E>)> {
+fn parse(rest: &str, events: &[&'static str]) -> Option<(u64, Line)> {
     let (name, values) = rest.split_once(": ")?;
-    let &(name, event) = events.iter().find(|(known, _)| *known == name)?;
+    let &event = events.iter().find(|known| **known == name)?;
     let fields: BTreeMap<&str, &str> =
         values.split_ascii_whitespace().filter_map(|field| field.split_once('=')).collect();
     let hex = |name: &str| u64::from_str_radix(fields.get(name)?, 16).ok();
@@ -146,7 +145,7 @@ fn parse<E: Copy>(rest: &str, events: &[(&'static str, E)]) -> Option<(&'static 
         uif: handler && *fields.get("uif")? != "0",
         text: rest.trim_end().to_owned(),
     };
-    Some((name, fields.get("receiver")?.parse().ok()?, line))
+    Some((fields.get("receiver")?.parse().ok()?, line))
 }
 
 /// The vectors that occur, lowest first: the model's are as many.
@@ -154,7 +153,7 @@ pub(super) struct Vectors(Vec<u32>);
 
 impl Vectors {
     /// Those of a receiver whose steps are no more than the models have room for.
-    pub(super) fn of<E>(receiver: u64, lines: &[Line<E>]) -> Result<Self, ReplayError> {
+    pub(super) fn of(receiver: u64, lines: &[Line]) -> Result<Self, ReplayError> {
         let used = lines.iter().fold(0, |used, line| used | line.requests | line.uirr);
         let vectors: Vec<u32> = (0..64).filter(|v| used >> v & 1 == 1).collect();
         let too_large = |what: String| ReplayError::TooLarge { receiver, what };
@@ -196,9 +195,9 @@ pub(super) fn closure<S: Copy + Eq + Hash>(
 
 /// Follows one receiver's steps from `start`; `take` gives the states
 /// behind the line of that index.
-pub(super) fn follow<S: Copy + Eq + Hash, E>(
+pub(super) fn follow<S: Copy + Eq + Hash>(
     receiver: u64,
-    lines: &[Line<E>],
+    lines: &[Line],
     start: S,
     unseen: impl Fn(&S) -> Vec<S>,
     take: impl Fn(&S, usize) -> Vec<S>,

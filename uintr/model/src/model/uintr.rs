@@ -16,15 +16,57 @@ mod wake;
 pub use super::{ReplayError, Replayed};
 pub use config::{Config, Interference, Patience, Resume, Sleep, Wake};
 pub use hazard::{ELSEWHERE, Hazard};
-pub use machine::{Action, Machine, Vector};
+pub use machine::{Action, Machine};
 pub use replay::replay;
 pub use rules::{I1, I2, I3, I4, I5, ITEM_LEFT, NOT_QUIET, SLEEPS_FOREVER, STUCK, UNDELIVERED};
-pub use state::State;
+pub use state::{Irq, State};
 
-use super::{
-    Property, Protocol, Step,
-    search::{self, Outcome},
-};
+use super::{Configuration, Property, Protocol, Step};
+
+impl Configuration for Config {
+    type Hazard = Hazard;
+    type Protocol = Machine;
+
+    const ALL: &'static [Self] = &[
+        Self::BLOCKING,
+        Self::RUNNING,
+        Self::DIRECT,
+        Self::RUNNING_DIRECT,
+        Self::XAPIC,
+        Self::PAYLOAD,
+        Self::LIFE_CYCLE,
+        Self::RUNNING_LIFE_CYCLE,
+        Self::SHARED,
+        Self::DRIVER,
+        Self::DRIVER_RUNNING,
+        Self::DRIVER_LIFE_CYCLE,
+        Self::DRIVER_HOT_PLUG,
+        Self::DRIVER_DESCRIPTOR,
+        Self::DRIVER_STACK,
+        Self::DRIVER_SHARED,
+        Self::DRIVER_SHARED_LIFE_CYCLE,
+        Self::DRIVER_SHARED_HOT_PLUG,
+        Self::DRIVER_SHARED_RUNNING,
+        Self::DRIVER_SHARED_DESCRIPTOR,
+        Self::DRIVER_SHARED_STACK,
+        Self::DRIVER_CALLS,
+        Self::DRIVER_RING,
+        Self::DRIVER_SHARED_CALLS,
+        Self::DRIVER_TIMER,
+        Self::DRIVER_TIMER_RUNNING,
+        Self::DRIVER_TIMER_HOT_PLUG,
+        Self::DRIVER_SHARED_TIMER,
+    ];
+    const LARGEST: Option<Self> = Some(Self::FULL);
+
+    fn name(self) -> &'static str {
+        self.name
+    }
+
+    fn protocol(self, hazard: Option<Hazard>) -> Machine {
+        Machine { config: self, hazard }
+    }
+}
 
 impl Protocol for Machine {
     type State = State;
@@ -80,18 +122,4 @@ impl Protocol for Machine {
     fn describe(&self, before: &State, action: Action, after: &State) -> Step {
         describe::step(self, before, action, after)
     }
-}
-
-/// Checks one configuration: the correct protocol if `hazard` is
-/// `None`, else the one with that mistake in it.
-///
-/// ```
-/// use doorbell_uintr::model::{Verdict, uintr::{Config, Hazard, check}};
-/// let outcome = check(Config::XAPIC, Some(Hazard::H27));
-/// assert!(matches!(outcome.verdict, Verdict::Fault(_)));
-/// ```
-#[must_use]
-pub fn check(config: Config, hazard: Option<Hazard>) -> Outcome {
-    let mistake = hazard.map(|hazard| [hazard.name(), hazard.title()]);
-    search::check(&Machine { config, hazard }, config.name, mistake)
 }

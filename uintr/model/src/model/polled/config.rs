@@ -45,7 +45,7 @@ pub struct Config {
 }
 
 impl Config {
-    const SMALLEST: Self = Self {
+    pub(super) const SMALLEST: Self = Self {
         name: "",
         waiters: [Some((Waiter::Polls, 0)), None],
         senders: 1,
@@ -150,21 +150,6 @@ impl Config {
         limit: 4,
         ..Self::SMALLEST
     };
-
-    /// All of them; together a few seconds.
-    pub const ALL: [Self; 11] = [
-        Self::LEVEL,
-        Self::SHARED,
-        Self::READER,
-        Self::SEMAPHORE,
-        Self::EXCLUSIVE,
-        Self::TOLD,
-        Self::MULTISHOT,
-        Self::VECTORS,
-        Self::HOT_PLUG,
-        Self::THROTTLED,
-        Self::THROTTLED_HOT_PLUG,
-    ];
 
     /// Vector of a sender's n-th post.
     pub(super) const fn destination(&self, sender: u8, post: u8) -> u8 {

@@ -4,7 +4,7 @@
 use super::config::Waiter;
 use super::state::{At, Irq, State, VECTORS, Work};
 use super::steps::{Action, Polled};
-use crate::model::Step;
+use crate::model::chart::{Step, vectors};
 
 const SENDER: usize = 0;
 const CPU: usize = 2;
@@ -23,15 +23,6 @@ pub(super) fn lanes(polled: &Polled) -> Vec<String> {
         ["sender A", "sender B", "CPU 0", "CPU 1", "receiver"].map(str::to_owned).into();
     lanes.extend((0..2).map(waiter));
     lanes
-}
-
-fn vectors(bits: u8) -> &'static str {
-    match bits {
-        0 => "nothing",
-        1 => "v0",
-        2 => "v1",
-        _ => "v0 and v1",
-    }
 }
 
 pub(super) fn step(polled: &Polled, before: &State, action: Action, after: &State) -> Step {

@@ -8,13 +8,11 @@
 use super::config::{Config, Waiter};
 use super::state::{At, Irq, State, VECTORS};
 use super::steps::Polled;
-use crate::model::trace::{self, ReplayError, Replayed, Vectors, WAKE};
+use crate::model::trace::{self, Line, ReplayError, Replayed, Vectors, WAKE};
 use crate::upid::UpidValue;
 
 /// The driver's steps, by the names of its trace events behind `uintr_polled_`.
 const EVENTS: [&str; 6] = ["arm", "notice", "take", "rest", "throttle", "unthrottle"];
-
-type Line = trace::Line<&'static str>;
 
 /// Follows every receiver without a handler of a trace in the text form of the kernel's tracefs;
 /// other events are left alone.
@@ -33,7 +31,7 @@ type Line = trace::Line<&'static str>;
 /// ```
 pub fn replay(trace: &str) -> Result<Replayed, ReplayError> {
     let kind = ("receivers without a handler", ": uintr_polled_");
-    trace::replay(trace, kind, &EVENTS.map(|name| (name, name)), |receiver, lines| {
+    trace::replay(trace, kind, &EVENTS, |receiver, lines| {
         let follower = Follower::new(Vectors::of(receiver, lines)?);
         let start = follower.polled.initial();
         trace::follow(
@@ -54,18 +52,8 @@ struct Follower {
 impl Follower {
     fn new(vectors: Vectors) -> Self {
         // Whoever arms or reads; a waiter of the model for each processor.
-        let config = Config {
-            name: "replay",
-            waiters: [Some((Waiter::Polls, 0)); 2],
-            senders: 1,
-            posts: u8::MAX,
-            vectors: 2,
-            semaphore: false,
-            time_out: false,
-            hot_plug: false,
-            throttles: false,
-            limit: 0,
-        };
+        let waiters = [Some((Waiter::Polls, 0)); 2];
+        let config = Config { waiters, posts: u8::MAX, vectors: 2, ..Config::SMALLEST };
         Self { polled: Polled { config, hazard: None }, vectors }
     }
 

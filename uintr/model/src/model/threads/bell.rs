@@ -7,7 +7,7 @@
 //! protocol is, with a chart for each mistake.
 
 use super::{Op, Thread, Threads, Value, Writer};
-use crate::model::Property;
+use crate::model::{Property, hazard::hazards, search::property};
 
 const RUNG: usize = 0;
 const WAITERS: usize = 1;
@@ -21,137 +21,75 @@ const R_RUNG: usize = 0;
 const R_OTHER: usize = 1;
 const R_SEEN: usize = 2;
 
-const LOST: Property =
-    Property { name: "woken", violation: "the bell was rung, and the waiter sleeps for ever" };
+const LOST: Property = property("woken", "the bell was rung, and the waiter sleeps for ever");
 
 /// Where the waiter sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Seat {
+enum Seat {
     /// On the epoch word.
     Futex,
     /// On an eventfd of its own.
     Token,
 }
 
-/// The mistakes.
+/// Two notifiers that ring once each, or one that rings twice, and one waiter that wants to see
+/// every ring. One ring is enough for most mistakes, and makes the shortest chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hazard {
-    /// N2 is missing.
-    B1,
-    /// W4 is missing.
-    B2,
-    /// W1 comes after W3.
-    B3,
-    /// W2 comes after W3.
-    B4,
-    /// N4 comes after N5.
-    B5,
-    /// W5 is missing.
-    B6,
-    /// N5 is missing.
-    B7,
-    /// N1 comes last.
-    B8,
-    /// W3 is missing.
-    B9,
+pub struct Config {
+    name: &'static str,
+    seat: Seat,
+    notifiers: u8,
+    rings: u8,
 }
 
-/// Name, title, mechanism, fix, seat.
-type Entry<H> = (H, &'static str, &'static str, &'static str, &'static str, Seat);
+impl Config {
+    const FUTEX: Self = Self { name: "futex, one ring", seat: Seat::Futex, notifiers: 1, rings: 1 };
+    const TOKEN: Self = Self { name: "eventfd, one ring", seat: Seat::Token, ..Self::FUTEX };
+    const FUTEX_TWICE: Self = Self { name: "futex, one notifier", rings: 2, ..Self::FUTEX };
+    const FUTEX_BY_TWO: Self = Self { name: "futex, two notifiers", notifiers: 2, ..Self::FUTEX };
+    const TOKEN_TWICE: Self = Self { name: "eventfd, one notifier", rings: 2, ..Self::TOKEN };
+    const TOKEN_BY_TWO: Self = Self { name: "eventfd, two notifiers", notifiers: 2, ..Self::TOKEN };
+}
 
-const HAZARDS: [Entry<Hazard>; 9] = [
-    (
-        Hazard::B1,
-        "B1",
-        "no fence in the notifier",
+super::configured!(FUTEX_TWICE, FUTEX_BY_TWO, TOKEN_TWICE, TOKEN_BY_TWO);
+
+hazards! {
+    "The mistakes, each in one step of the protocol.";
+
+    B1(FUTEX): "no fence in the notifier",
         "the look at the waiters passes the ring: the notifier sees nobody, the waiter sees nothing",
-        "N2: a full fence between the ring and the look; pairs with W4",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B2,
-        "B2",
-        "no fence in the waiter",
+        "N2: a full fence between the ring and the look; pairs with W4";
+    B2(FUTEX): "no fence in the waiter",
         "the last look at the bell passes the bit that announces the sleeper",
-        "W4: a full fence between the bit and the look; pairs with N2",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B3,
-        "B3",
-        "token consumed after arming",
+        "W4: a full fence between the bit and the look; pairs with N2";
+    B3(TOKEN_TWICE): "token consumed after arming",
         "a notifier that is late with a ring already seen takes the bit and writes the token; the \
          waiter eats it and sleeps, and the next ring finds no bit",
-        "W1 first: consume, re-arm, re-check, and only then sleep",
-        Seat::Token,
-    ),
-    (
-        Hazard::B4,
-        "B4",
-        "ticket read after arming",
+        "W1 first: consume, re-arm, re-check, and only then sleep";
+    B4(FUTEX_TWICE): "ticket read after arming",
         "a notifier that is late with a ring already seen takes the bit and moves the epoch; the \
          ticket is the new one, and the next ring finds no bit",
-        "W2 before W3: the ticket is older than anything that can take the bit",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B5,
-        "B5",
-        "bits taken after the epoch moves",
+        "W2 before W3: the ticket is older than anything that can take the bit";
+    B5(FUTEX_BY_TWO): "bits taken after the epoch moves",
         "a notifier that has moved the epoch for an earlier ring takes the bit of a waiter whose \
          ticket is already the new one",
-        "N4 before N5",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B6,
-        "B6",
-        "sleep without a re-check",
+        "N4 before N5";
+    B6(TOKEN): "sleep without a re-check",
         "a ring between the caller's own look and the bit finds nobody to wake",
-        "W5: look again after the bit is set",
-        Seat::Token,
-    ),
-    (
-        Hazard::B7,
-        "B7",
-        "epoch not moved",
+        "W5: look again after the bit is set";
+    B7(FUTEX): "epoch not moved",
         "the wake-up comes between the re-check and the sleep: nobody is in the queue yet, and the \
          compare finds nothing changed",
-        "N5 before N6",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B8,
-        "B8",
-        "rung before published",
+        "N5 before N6";
+    B8(FUTEX): "rung before published",
         "the waiter is woken, looks, finds nothing, and sleeps again; then the thing becomes true in silence",
-        "N1 first",
-        Seat::Futex,
-    ),
-    (
-        Hazard::B9,
-        "B9",
-        "the waiter does not say that it sleeps",
+        "N1 first";
+    B9(TOKEN): "the waiter does not say that it sleeps",
         "no bit is set, so nobody is ever woken",
-        "W3: set the bit before the last look",
-        Seat::Token,
-    ),
-];
-
-super::named!(Hazard, HAZARDS);
-
-impl Hazard {
-    /// Where the waiter must sleep for the mistake to show.
-    #[must_use]
-    pub fn seat(self) -> Seat {
-        self.entry().5
-    }
+        "W3: set the bit before the last look";
 }
 
-/// Two notifiers that ring once each, or one that rings twice, and
-/// one waiter that wants to see every ring.
-#[must_use]
-pub fn model(seat: Seat, notifiers: u8, rings: u8, hazard: Option<Hazard>) -> Threads {
+fn model(Config { seat, notifiers, rings, .. }: Config, hazard: Option<Hazard>) -> Threads {
     let mut threads = vec![waiter(seat, notifiers * rings, hazard)];
     let names = ["notifier A", "notifier B"];
     threads.extend((0..usize::from(notifiers)).map(|n| notifier(names[n], rings, hazard)));

@@ -2,8 +2,8 @@
 //! A queue with an eventfd beside it: the consumer waits with epoll, and arms a flag so that a
 //! producer writes the eventfd only when somebody is going to sleep.
 
-use super::{Entry, Op, Thread, Threads, Value, Writer};
-use crate::model::Property;
+use super::{Op, Thread, Threads, Value, Writer};
+use crate::model::{Property, hazard::hazards, search::property};
 
 const QUEUE: usize = 0;
 const ARMED: usize = 1;
@@ -14,81 +14,50 @@ const R_QUEUE: usize = 0;
 const R_ARMED: usize = 1;
 const R_SEEN: usize = 2;
 
-const LOST: Property =
-    Property { name: "woken", violation: "a message is in the queue, and its consumer waits for ever" };
+const LOST: Property = property("woken", "a message is in the queue, and its consumer waits for ever");
 
-/// The mistakes.
+/// A producer of messages and a consumer, or two sides that answer each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hazard {
-    /// The eventfd is read last.
-    E1,
-    /// Edge-triggered, one message at a time.
-    E2,
-    /// One counter for both directions.
-    E3,
-    /// No look after arming.
-    E4,
-    /// The eventfd is never read.
-    E5,
-    /// No fence in the producer.
-    E6,
+pub struct Config {
+    name: &'static str,
+    both_ways: bool,
 }
 
-const HAZARDS: [Entry<Hazard>; 6] = [
-    (
-        Hazard::E1,
-        "E1",
-        "re-armed before the token is consumed",
+impl Config {
+    const ONE_WAY: Self = Self { name: "producer and consumer", both_ways: false };
+    const BOTH_WAYS: Self = Self { name: "both ways", both_ways: true };
+}
+
+super::configured!(ONE_WAY, BOTH_WAYS);
+
+hazards! {
+    "The mistakes.";
+
+    E1(ONE_WAY): "re-armed before the token is consumed",
         "the consumer arms, looks, and then reads the eventfd: it eats the token of a message that \
          came after the look",
-        "consume the token, re-arm, look again, and only then wait",
-    ),
-    (
-        Hazard::E2,
-        "E2",
-        "edge-triggered with a partial drain",
+        "consume the token, re-arm, look again, and only then wait";
+    E2(ONE_WAY): "edge-triggered with a partial drain",
         "two messages make one edge; the consumer takes one message and waits for an edge that does not come",
-        "drain until empty after each edge, or use level-triggered epoll",
-    ),
-    (
-        Hazard::E3,
-        "E3",
-        "one counter for both directions",
+        "drain until empty after each edge, or use level-triggered epoll";
+    E3(BOTH_WAYS): "one counter for both directions",
         "a side reads the token it has just written for the other, and both wait",
-        "one eventfd for each direction",
-    ),
-    (
-        Hazard::E4,
-        "E4",
-        "no look after arming",
+        "one eventfd for each direction";
+    E4(ONE_WAY): "no look after arming",
         "a message between the last look and the arming finds nobody to notify",
-        "look again after arming",
-    ),
-    (
-        Hazard::E5,
-        "E5",
-        "level-triggered and never read",
+        "look again after arming";
+    E5(ONE_WAY): "level-triggered and never read",
         "the eventfd stays readable: every wait returns at once, and the consumer keeps its \
          processor busy with an empty queue",
-        "read the eventfd before the queue",
-    ),
-    (
-        Hazard::E6,
-        "E6",
-        "no fence between message and flag",
+        "read the eventfd before the queue";
+    E6(ONE_WAY): "no fence between message and flag",
         "the producer's look at the flag passes its message: it sees nobody armed, and the \
          consumer sees no message",
-        "a full fence on both sides",
-    ),
-];
+        "a full fence on both sides";
+}
 
-super::named!(Hazard, HAZARDS);
-
-/// A producer of messages and a consumer; for E3, and for the protocol without a hazard when
-/// `both_ways` is set, two sides that answer each other.
-#[must_use]
-pub fn model(both_ways: bool, hazard: Option<Hazard>) -> Threads {
-    if both_ways || hazard == Some(Hazard::E3) {
+fn model(Config { both_ways, .. }: Config, hazard: Option<Hazard>) -> Threads {
+    if both_ways {
         let shared = hazard == Some(Hazard::E3);
         let back = if shared { EVENTFD } else { EVENTFD + 2 };
         let first = Writer::default()
@@ -99,10 +68,10 @@ pub fn model(both_ways: bool, hazard: Option<Hazard>) -> Threads {
             .op("reads the request", Op::TokenRead { at: EVENTFD })
             .op("writes the answer", Op::TokenWrite { at: back })
             .done("server");
-        let lost = Property {
-            name: "woken",
-            violation: "the client has taken its own request for the answer, and the server waits for ever",
-        };
+        let lost = property(
+            "woken",
+            "the client has taken its own request for the answer, and the server waits for ever",
+        );
         return Threads {
             threads: vec![first, second],
             words: &["", "", "eventfd", "", "eventfd back"],

@@ -2,8 +2,8 @@
 //! A futex used as an event: a word that changes with every message,
 //! compared by the kernel before it lets a waiter sleep.
 
-use super::{Entry, Op, Thread, Threads, Value, Writer};
-use crate::model::Property;
+use super::{Op, Thread, Threads, Value, Writer};
+use crate::model::{Property, hazard::hazards, search::property};
 
 const MESSAGES: usize = 0;
 const WORD: usize = 1;
@@ -12,68 +12,47 @@ const R_MESSAGES: usize = 0;
 const R_WORD: usize = 1;
 const R_SEEN: usize = 2;
 
-const LOST: Property =
-    Property { name: "woken", violation: "a message is there, and a waiter sleeps for ever" };
-
-/// The mistakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hazard {
-    /// Sleep without a compare.
-    F1,
-    /// Wake before publishing.
-    F2,
-    /// The word does not change.
-    F3,
-    /// The expected value is read after the look.
-    F4,
-    /// One waiter woken where two wait.
-    F5,
-}
-
-const HAZARDS: [Entry<Hazard>; 5] = [
-    (
-        Hazard::F1,
-        "F1",
-        "check, then wait, without a compare",
-        "the message and its wake-up come between the check and the sleep; nothing tells the \
-         kernel that the check is out of date",
-        "pass the value that was checked: the kernel compares it under the lock that wakers take",
-    ),
-    (
-        Hazard::F2,
-        "F2",
-        "wake before publish",
-        "the waiter is woken, finds nothing and sleeps again; then the message comes in silence",
-        "publish, change the word, wake",
-    ),
-    (
-        Hazard::F3,
-        "F3",
-        "wake without changing the word",
-        "the message is elsewhere and the futex word stays as it was, so the compare always succeeds",
-        "change the word with every message, before the wake-up",
-    ),
-    (
-        Hazard::F4,
-        "F4",
-        "expected value read after the check",
-        "a message between the check and the read makes the expected value new, and the compare succeeds",
-        "read the word first, then check, then wait for that value",
-    ),
-    (
-        Hazard::F5,
-        "F5",
-        "one waiter woken for a message that all must see",
-        "the other stays asleep",
-        "wake all, or hand the wake-up on",
-    ),
-];
-
-super::named!(Hazard, HAZARDS);
+const LOST: Property = property("woken", "a message is there, and a waiter sleeps for ever");
 
 /// One notifier that sends `messages`, and `waiters` that must each see them all.
-#[must_use]
-pub fn model(waiters: u8, messages: u8, hazard: Option<Hazard>) -> Threads {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    name: &'static str,
+    waiters: u8,
+    messages: u8,
+}
+
+impl Config {
+    const ONE: Self = Self { name: "one waiter, one message", waiters: 1, messages: 1 };
+    const BOTH: Self = Self { name: "two waiters, one message", waiters: 2, messages: 1 };
+    const ONE_TWICE: Self = Self { name: "one waiter, two messages", messages: 2, ..Self::ONE };
+    const BOTH_TWICE: Self = Self { name: "two waiters, two messages", messages: 2, ..Self::BOTH };
+}
+
+super::configured!(ONE_TWICE, BOTH_TWICE);
+
+hazards! {
+    "The mistakes.";
+
+    F1(ONE): "check, then wait, without a compare",
+        "the message and its wake-up come between the check and the sleep; nothing tells the \
+         kernel that the check is out of date",
+        "pass the value that was checked: the kernel compares it under the lock that wakers take";
+    F2(ONE): "wake before publish",
+        "the waiter is woken, finds nothing and sleeps again; then the message comes in silence",
+        "publish, change the word, wake";
+    F3(ONE): "wake without changing the word",
+        "the message is elsewhere and the futex word stays as it was, so the compare always succeeds",
+        "change the word with every message, before the wake-up";
+    F4(ONE): "expected value read after the check",
+        "a message between the check and the read makes the expected value new, and the compare succeeds",
+        "read the word first, then check, then wait for that value";
+    F5(BOTH): "one waiter woken for a message that all must see",
+        "the other stays asleep",
+        "wake all, or hand the wake-up on";
+}
+
+fn model(Config { waiters, messages, .. }: Config, hazard: Option<Hazard>) -> Threads {
     let names = ["waiter A", "waiter B"];
     let mut threads: Vec<Thread> =
         names.iter().take(waiters.into()).map(|name| waiter(name, messages, hazard)).collect();

@@ -8,50 +8,46 @@
 //! adds nothing where nobody does (mach/semaphore.h; Kernel Programming Guide,
 //! Synchronization Primitives). Nothing here was held against macOS.
 
-use super::{Entry, Op, Thread, Threads, Writer};
-use crate::model::Property;
+use super::{Op, Thread, Threads, Writer};
+use crate::model::{Property, hazard::hazards, search::property};
 
 /// The first receiver's semaphore, the second's behind it.
 const POSTS: usize = 0;
 /// By which the first receiver says that it has taken a post, the second's behind it.
 const TAKEN: usize = 2;
 
-const LOST: Property =
-    Property { name: "taken", violation: "a post was made for every receiver, and one sleeps for ever" };
+const LOST: Property = property("taken", "a post was made for every receiver, and one sleeps for ever");
 
-/// The mistakes.
+/// One sender, two receivers, so many rounds: a receiver takes the other's post only where it
+/// waits once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hazard {
-    /// Signal to all who wait, where one is not there yet.
-    M1,
-    /// One semaphore for all.
-    M2,
+pub struct Config {
+    name: &'static str,
+    rounds: u8,
 }
 
-const HAZARDS: [Entry<Hazard>; 2] = [
-    (
-        Hazard::M1,
-        "M1",
-        "semaphore_signal_all before all wait",
+impl Config {
+    const ONCE: Self = Self { name: "two receivers, one round", rounds: 1 };
+    const TWICE: Self = Self { name: "two receivers, two rounds", rounds: 2 };
+    const THRICE: Self = Self { name: "two receivers, three rounds", rounds: 3 };
+}
+
+super::configured!(TWICE, THRICE);
+
+hazards! {
+    "The mistakes.";
+
+    M1(ONCE): "semaphore_signal_all before all wait",
         "it wakes those who sleep at that moment and leaves the count as it is: who comes a moment \
          later sleeps",
-        "signal once for each receiver: a count is kept until it is taken",
-    ),
-    (
-        Hazard::M2,
-        "M2",
-        "one semaphore for all receivers, signalled once for each",
+        "signal once for each receiver: a count is kept until it is taken";
+    M2(TWICE): "one semaphore for all receivers, signalled once for each",
         "who was woken does not run at once; who has taken its post and waits again takes the \
          other's, and the other sleeps on",
-        "a semaphore for each receiver",
-    ),
-];
+        "a semaphore for each receiver";
+}
 
-super::named!(Hazard, HAZARDS);
-
-/// One sender, two receivers, so many rounds.
-#[must_use]
-pub fn model(rounds: u8, hazard: Option<Hazard>) -> Threads {
+fn model(Config { rounds, .. }: Config, hazard: Option<Hazard>) -> Threads {
     let receivers = ["receiver A", "receiver B"];
     let mut threads: Vec<Thread> =
         receivers.iter().enumerate().map(|(number, name)| receiver(name, number, rounds, hazard)).collect();

@@ -50,7 +50,7 @@ pub enum Wake {
 }
 
 /// What may be done to the tasks, at any moment and in any order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Interference {
     /// Preemption at every step; which processor goes on with the
     /// task is open, so this includes migration.
@@ -74,6 +74,19 @@ pub struct Interference {
     /// At most so many of these in one run; `None` for any number.
     pub limit: Option<u8>,
 }
+
+const NONE: Interference = Interference {
+    preempt: false,
+    time_out: false,
+    signal: false,
+    fpu: false,
+    revoke: false,
+    exit: false,
+    block: false,
+    hot_plug: false,
+    page: false,
+    limit: None,
+};
 
 /// One configuration: two processors and the tasks on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +122,7 @@ pub struct Config {
 
 impl Config {
     /// The smallest interesting machine: one receiver that waits, one sender, no interference.
-    const SMALLEST: Self = Self {
+    pub(super) const SMALLEST: Self = Self {
         name: "",
         receivers: 1,
         senders: 1,
@@ -122,18 +135,7 @@ impl Config {
         apic: ApicMode::X2Apic,
         payload: false,
         probe: false,
-        interference: Interference {
-            preempt: false,
-            time_out: false,
-            signal: false,
-            fpu: false,
-            revoke: false,
-            exit: false,
-            block: false,
-            hot_plug: false,
-            page: false,
-            limit: None,
-        },
+        interference: NONE,
     };
 
     /// Two processors, two receivers, two senders, two vectors, with preemption at every step,
@@ -143,12 +145,7 @@ impl Config {
         receivers: RECEIVERS as u8,
         senders: SENDERS as u8,
         posts: 2,
-        interference: Interference {
-            preempt: true,
-            revoke: true,
-            limit: Some(1),
-            ..Self::SMALLEST.interference
-        },
+        interference: Interference { preempt: true, revoke: true, limit: Some(1), ..NONE },
         ..Self::SMALLEST
     };
 
@@ -158,12 +155,7 @@ impl Config {
         name: "blocking",
         senders: 2,
         posts: 1,
-        interference: Interference {
-            preempt: true,
-            time_out: true,
-            fpu: true,
-            ..Self::SMALLEST.interference
-        },
+        interference: Interference { preempt: true, time_out: true, fpu: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -175,7 +167,7 @@ impl Config {
         name: "running",
         patience: Patience::Spins,
         posts: 2,
-        interference: Interference { preempt: true, signal: true, fpu: true, ..Self::SMALLEST.interference },
+        interference: Interference { preempt: true, signal: true, fpu: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -191,7 +183,7 @@ impl Config {
         name: "xapic",
         apic: ApicMode::XApic,
         probe: true,
-        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        interference: Interference { preempt: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -200,7 +192,7 @@ impl Config {
         name: "payload",
         posts: 3,
         payload: true,
-        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        interference: Interference { preempt: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -209,7 +201,7 @@ impl Config {
         name: "life cycle",
         senders: 2,
         posts: 1,
-        interference: Interference { preempt: true, revoke: true, exit: true, ..Self::SMALLEST.interference },
+        interference: Interference { preempt: true, revoke: true, exit: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -222,7 +214,7 @@ impl Config {
         name: "shared",
         receivers: 2,
         posts: 1,
-        interference: Interference { preempt: true, ..Self::SMALLEST.interference },
+        interference: Interference { preempt: true, ..NONE },
         ..Self::SMALLEST
     };
 
@@ -231,12 +223,7 @@ impl Config {
         name: "driver",
         resume: Resume::Direct,
         sleep: Sleep::AtSwitch,
-        interference: Interference {
-            preempt: true,
-            time_out: true,
-            block: true,
-            ..Self::SMALLEST.interference
-        },
+        interference: Interference { preempt: true, time_out: true, block: true, ..NONE },
         senders: 2,
         posts: 1,
         ..Self::SMALLEST
@@ -381,38 +368,6 @@ impl Config {
     /// else sends.
     pub const DRIVER_SHARED_TIMER: Self =
         Self { name: "driver, shared, timer", senders: 0, ticks: 1, ..Self::DRIVER_SHARED_CALLS };
-
-    /// The configurations that together cover every feature; seconds each.
-    pub const SMALL: [Self; 28] = [
-        Self::BLOCKING,
-        Self::RUNNING,
-        Self::DIRECT,
-        Self::RUNNING_DIRECT,
-        Self::XAPIC,
-        Self::PAYLOAD,
-        Self::LIFE_CYCLE,
-        Self::RUNNING_LIFE_CYCLE,
-        Self::SHARED,
-        Self::DRIVER,
-        Self::DRIVER_RUNNING,
-        Self::DRIVER_LIFE_CYCLE,
-        Self::DRIVER_HOT_PLUG,
-        Self::DRIVER_DESCRIPTOR,
-        Self::DRIVER_STACK,
-        Self::DRIVER_SHARED,
-        Self::DRIVER_SHARED_LIFE_CYCLE,
-        Self::DRIVER_SHARED_HOT_PLUG,
-        Self::DRIVER_SHARED_RUNNING,
-        Self::DRIVER_SHARED_DESCRIPTOR,
-        Self::DRIVER_SHARED_STACK,
-        Self::DRIVER_CALLS,
-        Self::DRIVER_RING,
-        Self::DRIVER_SHARED_CALLS,
-        Self::DRIVER_TIMER,
-        Self::DRIVER_TIMER_RUNNING,
-        Self::DRIVER_TIMER_HOT_PLUG,
-        Self::DRIVER_SHARED_TIMER,
-    ];
 
     /// Receiver and vector of a sender's n-th post.
     pub(super) const fn destination(&self, sender: u8, post: u8) -> (u8, u8) {

@@ -4,7 +4,7 @@
 use super::config::{Resume, Sleep};
 use super::machine::{Action, Machine};
 use super::state::{At, Call, Irq, Place, Receive, Receiver, Send, State, TICK, Task, Ticking};
-use crate::model::Step;
+use crate::model::chart::{Step, vectors};
 
 const SENDER: usize = 0;
 const CPU: usize = 2;
@@ -15,15 +15,6 @@ pub(super) fn lanes() -> Vec<String> {
     ["sender A", "sender B", "CPU 0", "CPU 1", "UPID 1", "UPID 2", "receiver 1", "receiver 2"]
         .map(str::to_owned)
         .to_vec()
-}
-
-fn vectors(bits: u8) -> String {
-    match bits {
-        0 => "nothing".to_owned(),
-        1 => "v0".to_owned(),
-        2 => "v1".to_owned(),
-        _ => "v0 and v1".to_owned(),
-    }
 }
 
 fn irq(irq: Irq) -> &'static str {
@@ -42,16 +33,17 @@ fn task(task: Task) -> String {
 }
 
 pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &State) -> Step {
-    let cpu = |core: u8| CPU + usize::from(core);
+    let [cpu, upid_of, receiver_of, sender_of] =
+        [CPU, UPID, RECEIVER, SENDER].map(|first| move |which: u8| first + usize::from(which));
     let running = |core: u8| before.cores[usize::from(core)].running;
-    let lane_of = |task: Task, core: u8| match task {
+    let task_of = |core: u8| match running(core) {
         Task::None => cpu(core),
-        Task::Receiver(r) => RECEIVER + usize::from(r),
-        Task::Sender(s) => SENDER + usize::from(s),
+        Task::Receiver(r) => receiver_of(r),
+        Task::Sender(s) => sender_of(s),
     };
     match action {
         Action::Accept(core, vector) | Action::AcceptJoined(core, vector) => {
-            accept(before, core, vector.into(), after)
+            accept(before, core, vector, after)
         }
         Action::Take(core) => {
             let upid = usize::from(before.cores[usize::from(core)].upid).saturating_sub(1);
@@ -64,7 +56,7 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
         Action::Deliver(core) => match running(core) {
             Task::Receiver(r) => {
                 let v = after.receivers[usize::from(r)].handling - 1;
-                Step::towards(cpu(core), RECEIVER + usize::from(r), format!("delivers v{v}, UIF 0"))
+                Step::towards(cpu(core), receiver_of(r), format!("delivers v{v}, UIF 0"))
             }
             other => Step::local(cpu(core), format!("delivers into {}", task(other))),
         },
@@ -77,7 +69,7 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             } else {
                 "switches in".to_owned()
             };
-            Step::towards(cpu(core), RECEIVER + usize::from(r), text)
+            Step::towards(cpu(core), receiver_of(r), text)
         }
         Action::PickSender(core, s) => {
             let table = match (after.cores[usize::from(core)].table, before.senders[usize::from(s)].next) {
@@ -85,41 +77,35 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
                 (0, _) => ": TT is 0",
                 (_, _) => ": TT restored",
             };
-            Step::towards(cpu(core), SENDER + usize::from(s), format!("switches in{table}"))
+            Step::towards(cpu(core), sender_of(s), format!("switches in{table}"))
         }
-        Action::Reuse(r) => {
-            Step::local(UPID + usize::from(r), "pool hands the descriptor to its next owner".to_owned())
+        Action::Reuse(r) => Step::local(upid_of(r), "pool hands the descriptor to its next owner".to_owned()),
+        Action::Preempt(core) => {
+            Step::towards(cpu(core), task_of(core), format!("preempts {}", task(running(core))))
         }
-        Action::Preempt(core) => Step::towards(
-            cpu(core),
-            lane_of(running(core), core),
-            format!("preempts {}", task(running(core))),
-        ),
         Action::Tick(core, s) => {
             let text = format!("the tick takes {} off, for one that waits", task(running(core)));
-            Step::towards(cpu(core), SENDER + usize::from(s), text)
+            Step::towards(cpu(core), sender_of(s), text)
         }
-        Action::TimeOut(r) => Step::local(RECEIVER + usize::from(r), "time-out ends the wait"),
-        Action::Block(core) => Step::local(lane_of(running(core), core), "sleeps in a system call"),
+        Action::TimeOut(r) => Step::local(receiver_of(r), "time-out ends the wait"),
+        Action::Block(core) => Step::local(task_of(core), "sleeps in a system call"),
         Action::Signal(core) => {
             let saved = u8::from(before.cores[usize::from(core)].uif);
-            Step::towards(cpu(core), lane_of(running(core), core), format!("signal: UIF {saved} kept, UIF 0"))
+            Step::towards(cpu(core), task_of(core), format!("signal: UIF {saved} kept, UIF 0"))
         }
         Action::Fpu(core) => Step::local(cpu(core), "kernel uses vector registers: XSAVES clears UINV"),
         Action::Write(r) if after.receivers[usize::from(r)].writes == 1 => {
-            Step::local(RECEIVER + usize::from(r), "somebody writes: its descriptor is readable")
+            Step::local(receiver_of(r), "somebody writes: its descriptor is readable")
         }
         Action::Write(r) => {
             let woken =
                 before.receivers[usize::from(r)].interruptible && before.receivers[usize::from(r)].listening;
             let whom = if woken { "the receiver is woken" } else { "nobody sleeps there" };
-            Step::local(RECEIVER + usize::from(r), format!("the descriptor's queue is woken: {whom}"))
+            Step::local(receiver_of(r), format!("the descriptor's queue is woken: {whom}"))
         }
-        Action::TakePage(r) => {
-            Step::local(RECEIVER + usize::from(r), "a page of the handler's stack is gone")
-        }
-        Action::Page(r) => Step::local(RECEIVER + usize::from(r), "the page is there"),
-        Action::Wake(r) => Step::local(RECEIVER + usize::from(r), "is woken"),
+        Action::TakePage(r) => Step::local(receiver_of(r), "a page of the handler's stack is gone"),
+        Action::Page(r) => Step::local(receiver_of(r), "the page is there"),
+        Action::Wake(r) => Step::local(receiver_of(r), "is woken"),
         Action::WakeNext(core) => {
             let r = before.cores[usize::from(core)].waking.trailing_zeros() as usize;
             Step::towards(cpu(core), RECEIVER + r, woken(before, r, after))
@@ -131,34 +117,29 @@ pub(super) fn step(machine: &Machine, before: &State, action: Action, after: &St
             let r = usize::from(r);
             Step::towards(cpu(core), RECEIVER + r, format!("irq_work: {}", woken(before, r, after)))
         }
-        Action::Work(core) => {
-            Step::local(lane_of(running(core), core), "runs the work, on its way to user mode")
-        }
-        Action::Due(r) => Step::local(RECEIVER + usize::from(r), format!("its timer is due: v{TICK}")),
+        Action::Work(core) => Step::local(task_of(core), "runs the work, on its way to user mode"),
+        Action::Due(r) => Step::local(receiver_of(r), format!("its timer is due: v{TICK}")),
         Action::Expire(core, r) => {
             let text =
                 if running(core) == Task::Receiver(r) { "which runs here" } else { "which is not here" };
             Step::towards(
                 cpu(core),
-                UPID + usize::from(r),
+                upid_of(r),
                 format!("timer of receiver {}, {text}: v{TICK} into PIR", r + 1),
             )
         }
         Action::Timer(core) => timer(before, core, after),
-        Action::Retire(r, v) => {
-            Step::local(RECEIVER + usize::from(r), format!("the call that revoked v{v} returns"))
+        Action::Retire(r, v) => Step::local(receiver_of(r), format!("the call that revoked v{v} returns")),
+        Action::Revoke(r, v) if machine.config.sleep == Sleep::AtSwitch => {
+            Step::local(receiver_of(r), format!("revokes v{v}: its entries are not valid any more"))
         }
-        Action::Revoke(r, v) if machine.config.sleep == Sleep::AtSwitch => Step::local(
-            RECEIVER + usize::from(r),
-            format!("revokes v{v}: its entries are not valid any more"),
-        ),
         Action::Revoke(r, v) => {
             let r = usize::from(r);
             let on = u8::from(after.receivers[r].on);
             Step::towards(RECEIVER + r, UPID + r, format!("closes v{v}: PIR bit cleared, ON {on}"))
         }
-        Action::EnterGuest(core) => Step::local(lane_of(running(core), core), "runs a virtual CPU"),
-        Action::Exit(core) => Step::local(lane_of(running(core), core), "exits"),
+        Action::EnterGuest(core) => Step::local(task_of(core), "runs a virtual CPU"),
+        Action::Exit(core) => Step::local(task_of(core), "exits"),
         Action::WriteCr4(core) => Step::local(cpu(core), "CR4 rewritten: UINTR 0"),
         Action::Close(core) => {
             Step::local(cpu(core), format!("is to go off-line: its sleepers' UPIDs name CPU {}", 1 - core))

@@ -10,7 +10,8 @@
 use super::config::{Config, Patience, Resume, Sleep};
 use super::hazard::Hazard;
 use super::state::{
-    At, Call, Core, Irq, NOTIFY, Place, Plug, Send, State, Task, VECTORS, Wrong, table_register, upid_address,
+    At, Call, Core, Irq, NOTIFY, Place, Plug, Receiver, Send, State, TICK, Task, VECTORS, Wrong,
+    table_register, upid_address,
 };
 use crate::cpu::{Cpu, Memory, PageFault, Rights, delivery, notification, xsave};
 use crate::xstate::{MISC_UIF, UintrState};
@@ -19,9 +20,9 @@ use crate::xstate::{MISC_UIF, UintrState};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A processor acknowledges one interrupt.
-    Accept(u8, Vector),
+    Accept(u8, Irq),
     /// A processor acknowledges several messages of one vector that met in its local APIC.
-    AcceptJoined(u8, Vector),
+    AcceptJoined(u8, Irq),
     /// Second half of notification processing.
     Take(u8),
     /// A processor delivers a user interrupt.
@@ -87,53 +88,24 @@ pub enum Action {
     ComeBack(u8),
 }
 
-/// Which of the two interrupt vectors a message carries: the
-/// notification vector, or else the kernel's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Vector {
-    /// Whether it is the notification vector.
-    pub notification: bool,
+/// The user's stack, of which this model knows only whether a page is missing: frames go nowhere
+/// and come back as zeros.
+pub(super) struct Stack {
+    pub(super) page_missing: bool,
 }
 
-impl From<Irq> for Vector {
-    fn from(irq: Irq) -> Self {
-        Self { notification: irq == Irq::Notify }
-    }
-}
-
-impl From<Vector> for Irq {
-    fn from(vector: Vector) -> Self {
-        if vector.notification { Self::Notify } else { Self::Kernel }
+impl Stack {
+    fn access(&self, address: u64, write: bool) -> Result<u64, PageFault> {
+        if self.page_missing { Err(PageFault { address, write, user: true }) } else { Ok(0) }
     }
 }
 
-/// The user's stack, which this model does not look at: frames go nowhere and come back as zeros.
-pub(super) struct NoStack;
-
-impl Memory for NoStack {
-    fn read8(&mut self, _: u64, _: Rights) -> Result<u64, PageFault> {
-        Ok(0)
-    }
-    fn write8(&mut self, _: u64, _: u64, _: Rights) -> Result<(), PageFault> {
-        Ok(())
-    }
-    fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
-        Ok(0)
-    }
-    fn update16(&mut self, _: u64, _: &mut dyn FnMut(u128) -> Option<u128>) -> Result<(), PageFault> {
-        Ok(())
-    }
-}
-
-/// One of which a page is missing.
-struct NoPage;
-
-impl Memory for NoPage {
+impl Memory for Stack {
     fn read8(&mut self, address: u64, _: Rights) -> Result<u64, PageFault> {
-        Err(PageFault { address, write: false, user: true })
+        self.access(address, false)
     }
     fn write8(&mut self, address: u64, _: u64, _: Rights) -> Result<(), PageFault> {
-        Err(PageFault { address, write: true, user: true })
+        self.access(address, true).map(drop)
     }
     fn read16(&mut self, _: u64) -> Result<u128, PageFault> {
         Ok(0)
@@ -206,8 +178,8 @@ impl Machine {
             state.budget = state.budget.saturating_sub(1);
         }
         match action {
-            Action::Accept(core, vector) => {
-                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+            Action::Accept(core, irq) => {
+                let c = &mut state.cores[usize::from(core)];
                 if irq == Irq::Notify && c.self_ipi {
                     c.self_ipi = false;
                 } else {
@@ -215,8 +187,8 @@ impl Machine {
                 }
                 self.accept(&mut state, usize::from(core), irq);
             }
-            Action::AcceptJoined(core, vector) => {
-                let (c, irq) = (&mut state.cores[usize::from(core)], Irq::from(vector));
+            Action::AcceptJoined(core, irq) => {
+                let c = &mut state.cores[usize::from(core)];
                 c.self_ipi &= irq != Irq::Notify;
                 c.in_flight[irq as usize] = 0;
                 self.accept(&mut state, usize::from(core), irq);
@@ -293,7 +265,7 @@ impl Machine {
                 let receiver = &mut state.receivers[usize::from(r)];
                 receiver.ticks -= 1;
                 receiver.tick_due = true;
-                receiver.due[super::state::TICK] = true;
+                receiver.due[TICK] = true;
             }
             Action::Expire(core, r) => self.expire(&mut state, usize::from(core), r),
             Action::Timer(core) => self.timer(&mut state, usize::from(core)),
@@ -328,7 +300,7 @@ impl Machine {
         }
         // An ordinary interrupt. The handler of the notification vector only ends it.
         if irq == Irq::Kernel {
-            let woken = |r: &super::state::Receiver| r.queued && r.on && r.ndst == self.ndst(core);
+            let woken = |r: &Receiver| r.queued && r.on && r.ndst == self.ndst(core);
             self.wake_those(state, core, woken);
         }
         if state.cores[core].at == At::User {
@@ -344,19 +316,17 @@ impl Machine {
     }
 
     pub(super) fn deliver(&self, state: &mut State, core: usize) {
-        if let Task::Receiver(r) = state.cores[core].running
-            && state.receivers[usize::from(r)].page_missing
-        {
+        let page_missing = matches!(state.cores[core].running, Task::Receiver(r)
+            if state.receivers[usize::from(r)].page_missing);
+        let before = state.cores[core];
+        let delivered =
+            self.on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut Stack { page_missing }));
+        let Ok(vector) = delivered else {
             // What a fault leaves is what was: the request is pending yet, and the flag open.
-            let before = state.cores[core];
-            let fault = self.on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoPage));
-            debug_assert!(fault.is_err() && state.cores[core] == before);
+            debug_assert!(page_missing && state.cores[core] == before);
             state.cores[core].at = At::PageFault;
             return;
-        }
-        let vector = self
-            .on_cpu(&mut state.cores[core], |cpu| delivery::deliver(cpu, &mut NoStack))
-            .expect("the model's handler and stack are always mapped");
+        };
         if let Task::Receiver(r) = state.cores[core].running {
             let receiver = &mut state.receivers[usize::from(r)];
             receiver.handling = vector + 1;
@@ -630,7 +600,7 @@ impl Machine {
     }
 
     /// A receiver's state out of the registers, which are left null.
-    fn save(&self, c: &mut Core, receiver: &mut super::state::Receiver) {
+    fn save(&self, c: &mut Core, receiver: &mut Receiver) {
         let image = self.on_cpu(c, xsave::xsaves);
         receiver.saved_uif = image.uif();
         receiver.saved_uirr = if self.has(Hazard::H15) { 0 } else { image.uirr as u8 };
@@ -820,7 +790,7 @@ impl Machine {
     }
 
     /// Those on a list of which that holds, by the interrupt of this processor.
-    fn wake_those(&self, state: &mut State, core: usize, woken: impl Fn(&super::state::Receiver) -> bool) {
+    fn wake_those(&self, state: &mut State, core: usize, woken: impl Fn(&Receiver) -> bool) {
         for r in 0..state.receivers.len() {
             if woken(&state.receivers[r]) {
                 self.wake(state, core, r);
@@ -838,12 +808,12 @@ impl Machine {
             sender.stale |= sender.next == Send::Post && self.target(s, sender.sent).0 == r;
         }
         let revoked = [true; VECTORS];
-        state.receivers[r] = super::state::Receiver { second_life: true, revoked, ..Default::default() };
+        state.receivers[r] = Receiver { second_life: true, revoked, ..Default::default() };
     }
 }
 
 /// Two steps: there is something to read; who is in the queue is woken.
-fn write(receiver: &mut super::state::Receiver) {
+fn write(receiver: &mut Receiver) {
     receiver.writes -= 1;
     if receiver.writes == 1 {
         receiver.readable = true;
@@ -861,7 +831,7 @@ fn write(receiver: &mut super::state::Receiver) {
 
 impl State {
     /// The receiver whose UPID a core points at.
-    fn pointed_at(&mut self, core: usize) -> Option<&mut super::state::Receiver> {
+    fn pointed_at(&mut self, core: usize) -> Option<&mut Receiver> {
         let upid = usize::from(self.cores[core].upid);
         upid.checked_sub(1).map(|r| &mut self.receivers[r])
     }

@@ -27,8 +27,7 @@ impl Machine {
             if receiver.waking {
                 actions.push(Action::Wake(r as u8));
             }
-            let alive = receiver.registered() && receiver.place != Place::Exited;
-            if receiver.ticks > 0 && !receiver.tick_due && alive {
+            if receiver.ticks > 0 && !receiver.tick_due && receiver.alive() {
                 actions.push(Action::Due(r as u8));
             }
             self.retirements(state, r, actions);
@@ -52,7 +51,7 @@ impl Machine {
     /// sending: none is taken in the middle of an instruction.
     fn retirements(&self, state: &State, r: usize, actions: &mut Vec<Action>) {
         let receiver = &state.receivers[r];
-        let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
+        let alive = receiver.alive() && !receiver.second_life;
         if self.config.sleep != Sleep::AtSwitch || !self.config.interference.revoke || !alive {
             return;
         }
@@ -114,10 +113,10 @@ impl Machine {
             for irq in Irq::ALL {
                 let waiting = c.in_flight[irq as usize] + u8::from(irq == Irq::Notify && c.self_ipi);
                 if waiting > 0 {
-                    actions.push(Action::Accept(id, irq.into()));
+                    actions.push(Action::Accept(id, irq));
                 }
                 if waiting > 1 {
-                    actions.push(Action::AcceptJoined(id, irq.into()));
+                    actions.push(Action::AcceptJoined(id, irq));
                 }
             }
             // Interrupts come before the next instruction, user interrupts after ordinary ones (§6.2).
@@ -251,7 +250,7 @@ impl Machine {
             if allowed.time_out && receiver.place == Place::Asleep && (receiver.queued || on_its_way) {
                 actions.push(Action::TimeOut(r as u8));
             }
-            let alive = receiver.registered() && receiver.place != Place::Exited && !receiver.second_life;
+            let alive = receiver.alive() && !receiver.second_life;
             if allowed.page && alive && !receiver.page_missing {
                 actions.push(Action::TakePage(r as u8));
             }

@@ -4,7 +4,7 @@
 
 use super::config::{Patience, Sleep};
 use super::hazard::Hazard;
-use super::machine::{Machine, NoStack};
+use super::machine::{Machine, Stack};
 use super::state::{At, Call, Irq, NOTIFY, Place, Plug, Receive, Send, Sender, State, Wrong, upid_address};
 use crate::cpu::{Exception, flag, senduipi, uiret};
 use crate::uitt::{UittEntry, VALID};
@@ -25,7 +25,7 @@ impl Machine {
             receiver.handling = 0;
             receiver.flag = true;
             return self
-                .on_cpu(c, |cpu| uiret(cpu, &mut NoStack))
+                .on_cpu(c, |cpu| uiret(cpu, &mut Stack { page_missing: false }))
                 .expect("UIRET is enabled and its frame is mapped");
         }
         if std::mem::take(&mut receiver.restart) {

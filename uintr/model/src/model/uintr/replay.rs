@@ -11,34 +11,15 @@
 //! One receiver is followed at a time, on the model's two processors,
 //! with at most two user vectors.
 
-use super::config::{Config, Interference, Patience, Resume, Sleep, Wake};
+use super::config::{Config, Patience, Resume, Sleep};
 use super::machine::Machine;
 use super::state::{At, Irq, Place, Receive, Send, State, Task, VECTORS};
 use crate::cpu::{ApicMode, delivery};
-use crate::model::trace::{self, NOTIFY, ReplayError, Replayed, Vectors, WAKE};
+use crate::model::trace::{self, Line, NOTIFY, ReplayError, Replayed, Vectors, WAKE};
 use crate::upid::UpidValue;
 
-/// What the driver does with a receiver; the names of its trace events behind `uintr_`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Out,
-    Sleep,
-    Late,
-    Wake,
-    Rise,
-    In,
-}
-
-const EVENTS: [(&str, Event); 6] = [
-    ("out", Event::Out),
-    ("sleep", Event::Sleep),
-    ("late", Event::Late),
-    ("wake", Event::Wake),
-    ("rise", Event::Rise),
-    ("in", Event::In),
-];
-
-type Line = trace::Line<Event>;
+/// What the driver does with a receiver: the names of its trace events behind `uintr_`.
+const EVENTS: [&str; 6] = ["out", "sleep", "late", "wake", "rise", "in"];
 
 /// Follows every receiver of a trace in the text form of the kernel's tracefs.
 ///
@@ -71,19 +52,12 @@ impl Follower {
         // In xAPIC mode the ID is in bits 15:8 of NDST (H27).
         let x = lines.iter().any(|line| UpidValue { low: line.low, pir: 0 }.ndst() & 0xFF00 != 0);
         let config = Config {
-            name: "replay",
-            receivers: 1,
-            senders: 1,
             posts: u8::MAX,
             patience: Patience::Spins,
             resume: Resume::Direct,
             sleep: Sleep::AtSwitch,
-            wake: Wake::AtOnce,
-            ticks: 0,
             apic: if x { ApicMode::XApic } else { ApicMode::X2Apic },
-            payload: false,
-            probe: false,
-            interference: Interference::default(),
+            ..Config::SMALLEST
         };
         Ok(Self { machine: Machine { config, hazard: None }, vectors })
     }
@@ -99,8 +73,7 @@ impl Follower {
             start,
             |state| self.unseen(state),
             |state, i| {
-                let sleeps =
-                    lines.get(i + 1).is_some_and(|next| matches!(next.event, Event::Sleep | Event::Late));
+                let sleeps = lines.get(i + 1).is_some_and(|next| matches!(next.event, "sleep" | "late"));
                 self.take(state, &lines[i], i == 0, sleeps)
             },
         )
@@ -157,7 +130,7 @@ impl Follower {
     fn take(&self, state: &State, line: &Line, first: bool, sleeps: bool) -> Vec<State> {
         match line.event {
             // Between list and look anybody may post.
-            Event::Sleep | Event::Late => {
+            "sleep" | "late" => {
                 let Some(listed) = self.listed(state, line) else { return Vec::new() };
                 let looks = trace::closure([listed], |state| self.unseen(state));
                 looks.into_iter().filter_map(|state| self.looked(state, line)).collect()
@@ -197,7 +170,7 @@ impl Follower {
         let core = Self::home(&state)?;
         self.machine.run(&mut state, core);
         let late = state.receivers[0].waking;
-        (visible && late == (line.event == Event::Late)).then_some(state)
+        (visible && late == (line.event == "late")).then_some(state)
     }
 
     fn taken(&self, mut state: State, line: &Line, first: bool, sleeps: bool) -> Option<State> {
@@ -206,7 +179,7 @@ impl Follower {
             return None;
         }
         match line.event {
-            Event::Out => {
+            "out" => {
                 let core = Self::home(&state)?;
                 if state.cores[core].at != At::User {
                     return None;
@@ -219,18 +192,18 @@ impl Follower {
                 }
                 self.saved(&state, line).then_some(state)
             }
-            Event::Wake => {
+            "wake" => {
                 let slept = state.receivers[0].queued && self.saved(&state, line);
                 machine.accept(&mut state, usize::try_from(line.to).ok()?, Irq::Kernel);
                 (slept && !state.receivers[0].queued).then_some(state)
             }
-            Event::Rise => {
+            "rise" => {
                 let slept = state.receivers[0].queued && self.saved(&state, line);
                 let receiver = &mut state.receivers[0];
                 (receiver.queued, receiver.sn, receiver.place) = (false, true, Place::Ready);
                 slept.then_some(state)
             }
-            Event::In => {
+            "in" => {
                 let core = usize::try_from(line.to).ok()?;
                 let receiver = &state.receivers[0];
                 let off = receiver.place == Place::Ready && !receiver.queued && Self::home(&state).is_none();
@@ -244,7 +217,7 @@ impl Follower {
                 }
                 (state.cores[core].uirr == self.vectors.bits(line.uirr)).then_some(state)
             }
-            Event::Sleep | Event::Late => None,
+            _ => None,
         }
     }
 }

@@ -3,14 +3,8 @@
 //! and what a machine at rest must have done.
 
 use super::machine::Machine;
-use super::state::{
-    At, Core, Irq, Place, Plug, Receive, Receiver, Send, State, Task, Ticking, VECTORS, Wrong,
-};
-use crate::model::Property;
-
-const fn property(name: &'static str, violation: &'static str) -> Property {
-    Property { name, violation }
-}
+use super::state::{At, Core, Irq, Place, Plug, Receive, Send, State, Task, Ticking, VECTORS, Wrong};
+use crate::model::{Property, search::property};
 
 /// ON means that somebody is on the way.
 pub const I1: Property =
@@ -41,40 +35,32 @@ pub const NOT_QUIET: Property =
 /// A task that cannot finish.
 pub const STUCK: Property = property("finishes", "a sender cannot finish");
 
-const RESTORE_FAULT: Property =
-    property("restores", "XRSTORS raises #GP in the kernel, for UINV is not zero");
-const SEND_INVALID: Property =
-    property("sends", "SENDUIPI raises #UD in a registered sender: the core has no table for it");
-const SEND_STRANGER: Property =
-    property("sends", "SENDUIPI goes through another task's table and posts to a stranger");
-const SEND_FREED: Property = property("memory", "SENDUIPI writes sixteen bytes into memory that was freed");
-const SEND_REUSED: Property = property("memory", "SENDUIPI posts into a descriptor that has a new owner");
-const HANDLER_GONE: Property =
-    property("handler", "a handler runs although its thread has ended the receiver");
-const SEND_REVOKED: Property =
-    property("memory", "SENDUIPI posts a vector although the call that revoked it has returned");
-const TABLE_OVERREAD: Property = property("table", "SENDUIPI reads an entry behind the end of the table");
-const TICK_SWALLOWED: Property =
-    property("tick", "the kernel's timer tick is taken for a notification and never seen");
-
-const TIMER_FREED: Property =
-    property("memory", "a timer's interrupt uses what is left of a thread that has ended");
-
 impl Machine {
     pub(super) fn wrong(state: &State) -> Option<Property> {
-        match state.wrong {
-            Wrong::Nothing => None,
-            Wrong::RestoreFault => Some(RESTORE_FAULT),
-            Wrong::SendInvalid => Some(SEND_INVALID),
-            Wrong::SendStranger => Some(SEND_STRANGER),
-            Wrong::SendFreed => Some(SEND_FREED),
-            Wrong::SendReused => Some(SEND_REUSED),
-            Wrong::SendRevoked => Some(SEND_REVOKED),
-            Wrong::HandlerGone => Some(HANDLER_GONE),
-            Wrong::TableOverread => Some(TABLE_OVERREAD),
-            Wrong::TickSwallowed => Some(TICK_SWALLOWED),
-            Wrong::TimerFreed => Some(TIMER_FREED),
-        }
+        let (name, violation) = match state.wrong {
+            Wrong::Nothing => return None,
+            Wrong::RestoreFault => ("restores", "XRSTORS raises #GP in the kernel, for UINV is not zero"),
+            Wrong::SendInvalid => {
+                ("sends", "SENDUIPI raises #UD in a registered sender: the core has no table for it")
+            }
+            Wrong::SendStranger => {
+                ("sends", "SENDUIPI goes through another task's table and posts to a stranger")
+            }
+            Wrong::SendFreed => ("memory", "SENDUIPI writes sixteen bytes into memory that was freed"),
+            Wrong::SendReused => ("memory", "SENDUIPI posts into a descriptor that has a new owner"),
+            Wrong::SendRevoked => {
+                ("memory", "SENDUIPI posts a vector although the call that revoked it has returned")
+            }
+            Wrong::HandlerGone => ("handler", "a handler runs although its thread has ended the receiver"),
+            Wrong::TableOverread => ("table", "SENDUIPI reads an entry behind the end of the table"),
+            Wrong::TickSwallowed => {
+                ("tick", "the kernel's timer tick is taken for a notification and never seen")
+            }
+            Wrong::TimerFreed => {
+                ("memory", "a timer's interrupt uses what is left of a thread that has ended")
+            }
+        };
+        Some(property(name, violation))
     }
 
     pub(super) fn broken_invariant(&self, state: &State) -> Option<Property> {
@@ -83,7 +69,7 @@ impl Machine {
 
     fn broken_for(&self, state: &State, r: usize) -> Option<Property> {
         let receiver = &state.receivers[r];
-        if !receiver.registered() || receiver.place == Place::Exited {
+        if !receiver.alive() {
             return None;
         }
         let taking = |core: &Core| core.armed && usize::from(core.upid) == r + 1;
@@ -138,12 +124,11 @@ impl Machine {
     }
 
     pub(super) fn undone(&self, state: &State) -> Option<Property> {
-        let alive = |receiver: &&Receiver| receiver.registered() && receiver.place != Place::Exited;
         state
             .receivers
             .iter()
             .enumerate()
-            .filter(|(_, receiver)| alive(receiver))
+            .filter(|(_, receiver)| receiver.alive())
             .find_map(|(r, receiver)| {
                 let asleep = receiver.place == Place::Asleep;
                 let due = receiver.due.contains(&true);

@@ -14,15 +14,16 @@ pub(super) const VECTORS: usize = 2;
 /// What a receiver's timer sends.
 pub(super) const TICK: usize = 1;
 
-/// The two ordinary interrupt vectors: 0xEC notifies a running
-/// receiver, 0xEB tells the kernel about a sleeping one.
+/// The two ordinary interrupt vectors.
 pub(super) const NOTIFY: u8 = 0xEC;
 pub(super) const KERNEL: u8 = 0xEB;
 
 /// Which of the two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Irq {
+pub enum Irq {
+    /// It notifies a running receiver.
     Notify,
+    /// It tells the kernel about a sleeping one.
     Kernel,
 }
 
@@ -275,6 +276,11 @@ pub(super) struct Receiver {
 impl Receiver {
     pub(super) fn registered(&self) -> bool {
         self.next != Receive::Register
+    }
+
+    /// It has a UPID, and its thread has not ended.
+    pub(super) fn alive(&self) -> bool {
+        self.registered() && self.place != Place::Exited
     }
 
     pub(super) fn upid(&self) -> UpidValue {
