@@ -54,7 +54,6 @@ pub struct Node {
     pub of: Rc<Type>,
     /// That of its verdict; open if it was interrupted, or was asked nothing where others were.
     pub status: Status,
-    /// Why, as the verdict says it.
     pub reason: String,
     /// When the run began that this is of.
     pub started_at_unix_ns: u64,
@@ -89,7 +88,6 @@ pub struct Shared {
     pub others: (usize, usize),
 }
 
-/// The nodes of a fleet and what is said of them.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// By name.
@@ -138,7 +136,6 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Refuses what began later than this, nanoseconds since 1970.
     pub fn begun_by(latest: u64) -> Self {
         Self { seen: BTreeSet::new(), latest }
     }
@@ -163,7 +160,6 @@ impl Runs {
     }
 }
 
-/// All that is known of one name.
 #[derive(Debug, Default)]
 struct Named {
     /// The newest of each that was asked: the number of the whole question, and whether it was
@@ -244,7 +240,6 @@ impl Named {
     }
 }
 
-/// The results of a fleet, one after another.
 #[derive(Debug)]
 pub struct Fleet {
     nodes: BTreeMap<String, Named>,
@@ -274,7 +269,6 @@ impl Numbered {
 }
 
 impl Fleet {
-    /// Refuses what began later than this, nanoseconds since 1970.
     pub fn begun_by(latest: u64) -> Self {
         Self {
             nodes: BTreeMap::new(),

@@ -4,8 +4,7 @@
 
 use crate::statistics::median;
 use doorbell_results::configuration::Placement;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Quantity, ResultFile, Variant};
 
 /// The part of the mechanism whose sleep the library's adaptive waiter falls back on.
 pub const SLEEPS: &str = "sleeps";
@@ -71,7 +70,8 @@ pub fn tune(result: &ResultFile) -> Tuned {
     Tuned { placements, chosen }
 }
 
-fn half_round_trip(variant: &Variant<'_>) -> Option<f64> {
+/// The median of half a round trip, nanoseconds.
+pub(crate) fn half_round_trip(variant: &Variant<'_>) -> Option<f64> {
     Some(median(&variant.medians_ns(Quantity::RoundTrip))? / 2.0)
 }
 

@@ -2,14 +2,12 @@
 //! A block device as the kernel shows it in sysfs: what it is, who uses it, whether it can be
 //! polled, and which interrupts are its own.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A device, or a part of one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockDevice {
     /// Its name: `nvme0n1`, `vda2`.
     pub name: String,

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the control group of this process allows it, in either version of the interface.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits of the process's control group. Of each, the tightest on
 /// the way from the group to the top.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cgroup {
     /// The version whose CPU controller is in use, 1 or 2.
     #[serde(skip_serializing_if = "Option::is_none", default)]

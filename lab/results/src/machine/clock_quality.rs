@@ -2,13 +2,11 @@
 //! How good the clock of a run is: its grid, its own cost, how far it
 //! differs between cores, how fast it drifts.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was found about a clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockQuality {
     /// The grid that readings lie on, picoseconds: no difference below it means anything.
     pub grid_ps: u64,
@@ -31,7 +29,7 @@ pub struct ClockQuality {
 
 /// A time between two successive readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Step {
     /// The step, picoseconds.
     pub ps: u64,
@@ -41,7 +39,7 @@ pub struct Step {
 
 /// How far the clock of one CPU is ahead of another's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Skew {
     /// The CPUs.
     pub cpus: [u32; 2],

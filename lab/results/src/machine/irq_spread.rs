@@ -2,13 +2,11 @@
 //! Where device interrupts have gone since boot, and where they may go.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Device interrupts of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IrqSpread {
     /// Device interrupts since boot on all CPUs; missing where `/proc/interrupts` is hidden.
     #[serde(skip_serializing_if = "Option::is_none", default)]

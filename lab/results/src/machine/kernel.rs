@@ -3,13 +3,11 @@
 //! lengthen or shorten a wake-up.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kernel as it describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Kernel {
     /// Whose it is, where it is not Linux: `Windows`, `macOS`.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits that mechanisms meet: how many descriptors, tasks, queues, semaphore sets there may be.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits of this process and of the kernel. A limit without bound is the greatest number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
     /// Open descriptors (`ulimit -n`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -64,7 +62,7 @@ pub struct Limits {
 
 /// A limit of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limit {
     /// What holds now.
     pub soft: u64,

@@ -32,14 +32,12 @@ pub mod waiters;
 use clock_quality::ClockQuality;
 use line_hop::LineHop;
 use load::Load;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speed::Speed;
 
 /// What a run ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Its name, as `uname -n` prints it; the name is what tells the machines of a fleet apart.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -108,28 +106,6 @@ pub struct Machine {
 impl Machine {
     /// A machine of which nothing is known but the clock.
     pub fn unknown(clock: clock::Clock) -> Self {
-        Self {
-            host: None,
-            architecture: None,
-            clock,
-            clock_quality: None,
-            speed: None,
-            topology: topology::Topology::default(),
-            line_hops: Vec::new(),
-            processor: processor::Processor::default(),
-            kernel: kernel::Kernel::default(),
-            power: power::Power::default(),
-            interrupts: irq_spread::IrqSpread::default(),
-            virtualisation: virtualisation::Virtualisation::default(),
-            cgroup: cgroup::Cgroup::default(),
-            scheduling: scheduling::Scheduling::default(),
-            memory: memory::Memory::default(),
-            limits: limits::Limits::default(),
-            permissions: permissions::Permissions::default(),
-            load: None,
-            steal_share_since_boot: None,
-            binary_sha256: None,
-            findings: Vec::new(),
-        }
+        Self { clock, ..Self::default() }
     }
 }

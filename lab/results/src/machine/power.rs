@@ -3,14 +3,12 @@
 //! things a sleeping waiter's CPU has to come back from.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Frequency and idle settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Power {
     /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …;
     /// missing where the kernel does not.
@@ -50,7 +48,7 @@ pub struct Power {
 
 /// One idle state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleState {
     /// Its name: `POLL`, `C1`, `C6`, …
     pub name: String,

@@ -2,14 +2,12 @@
 //! The CPU: its model, its microcode, the features that waking and
 //! timing depend on, its mitigations.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The CPU as the kernel describes it; hybrid machines are described by their first CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Processor {
     /// Who made it: `GenuineIntel`, `AuthenticAMD`, on ARM the implementer's number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -35,7 +33,6 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Whether the kernel lists this feature.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|own| own == flag)
     }

@@ -2,8 +2,6 @@
 //! How the system scheduled the program that measured, and what it inherited: its sides inherit it
 //! too, unless their plan asks for more.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Timer slack that Linux gives a program unless told otherwise, nanoseconds (kernel
@@ -13,7 +11,7 @@ pub const TIMER_SLACK_NS: u64 = 50_000;
 /// As it was once the run had set what every plan starts from: `other`, nice 0, a timer slack of 50
 /// µs. What it may not set stays, and is here as it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scheduling {
     /// `other`, `fifo`, `rr`, `batch`, `idle`, `deadline`, `ext`, or the number of another.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -2,13 +2,11 @@
 //! Which CPUs there are, which of them this process may use, and what any two of them share.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPUs of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topology {
     /// CPUs that are plugged in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -38,7 +36,7 @@ pub struct Topology {
 
 /// One CPU and what it shares with others. What the kernel does not tell is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub id: u32,
@@ -75,7 +73,7 @@ pub struct Cpu {
 
 /// One NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Node {
     /// Its number.
     pub id: u32,
@@ -87,7 +85,7 @@ pub struct Node {
 
 /// What two CPUs have in common, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
     /// They are one CPU: both sides take turns.
@@ -143,51 +141,30 @@ impl Relation {
 /// Why a CPU cannot be used, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuError {
-    /// No such CPU.
     #[error("there is no CPU {cpu} on this machine; usable are {usable}")]
-    Nonexistent {
-        /// The number asked for.
-        cpu: u32,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    Nonexistent { cpu: u32, usable: CpuList },
     /// It exists and does not run.
     #[error(
         "CPU {cpu} is offline; bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online` \
          as root, or use one of {usable}"
     )]
-    Offline {
-        /// The number asked for.
-        cpu: u32,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    Offline { cpu: u32, usable: CpuList },
     /// It runs, and the cgroup of this process does not allow it.
     #[error(
         "CPU {cpu} is outside this process's cpuset ({cpuset}); have the container or cgroup given \
          the CPU, or use one of {usable}"
     )]
-    OutsideCpuset {
-        /// The number asked for.
-        cpu: u32,
-        /// What the cgroup allows.
-        cpuset: CpuList,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    OutsideCpuset { cpu: u32, cpuset: CpuList, usable: CpuList },
     /// It runs, and the affinity mask this process inherited leaves it out.
     #[error(
         "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c \
          {wanted} doorbell …`, or use one of {usable}"
     )]
     OutsideAffinity {
-        /// The number asked for.
         cpu: u32,
-        /// The mask.
         affinity: CpuList,
         /// The mask with every CPU that was asked for.
         wanted: CpuList,
-        /// CPUs that can be used.
         usable: CpuList,
     },
 }

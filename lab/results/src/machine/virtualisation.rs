@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether this is a virtual machine or a container, and whose.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The hypervisor that is none: QEMU's translator, which signs CPUID as TCGTCGTCGTCG.
@@ -10,7 +8,7 @@ pub const TRANSLATOR: &str = "QEMU TCG";
 
 /// What stands between this process and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Virtualisation {
     /// Whether a hypervisor runs below the kernel, as far as the CPU or the kernel tells.
     pub guest: bool,
@@ -37,7 +35,7 @@ pub struct Virtualisation {
 
 /// What a guest of `doorbell vm` runs on, as told by the host that booted it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Vm {
     /// `kvm`, `tcg`, `uintr`.
     pub accelerator: String,

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use bench::Bench;
@@ -24,7 +22,7 @@ pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,
@@ -64,7 +62,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Bench>,
     /// Whether trials that met interference are run again.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub repeat_on_interference: bool,
 }
 
@@ -76,13 +74,9 @@ fn yes() -> bool {
     true
 }
 
-fn is_yes(whether: &bool) -> bool {
-    *whether
-}
-
 /// Something that could have been measured and is not among the configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// Its name.
     pub name: String,
@@ -134,12 +128,10 @@ impl Plan {
         self.looks.last().copied().unwrap_or(self.blocks)
     }
 
-    /// Whether its result is told in the section called `name`.
     pub fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section == name)
     }
 
-    /// Whether `subject` plays `part`.
     pub fn plays(&self, subject: &str, part: &str) -> bool {
         self.parts.get(subject).is_some_and(|plays| plays == part)
     }

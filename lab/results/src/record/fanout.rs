@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a fan-out leaves beside its series: each round and each receiver.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::cpu_list::CpuList;
 
 /// Each round and each receiver of a fan-out.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FanOut {
     /// The notifier's CPU, where it was pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +26,7 @@ pub struct FanOut {
 
 /// One number of each kind for each round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rounds {
     /// From the first post to the first receiver awake, nanoseconds.
     pub first_ns: Vec<f64>,
@@ -49,7 +47,7 @@ pub struct Rounds {
 
 /// One number of each kind for each receiver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Receivers {
     /// Median latency over the rounds, nanoseconds.
     pub p50_ns: Vec<f64>,
@@ -61,7 +59,7 @@ pub struct Receivers {
 
 /// Memory of the receivers, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReceiversMemory {
     /// Their shares of all pages they have mapped (PSS): what would
     /// come free if all of them ended, kernel memory apart.

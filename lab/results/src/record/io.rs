@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trial of transfers leaves beside its times: what the device and the kernel counted.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::block::BlockDevice;
 
 /// What was counted while blocks were transferred.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Io {
     /// The device; none where the file system has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +48,7 @@ impl Io {
 
 /// How a target was prepared, and what a look at it afterwards found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Prepared {
     /// Bytes of it.
     pub bytes: u64,
@@ -64,7 +62,7 @@ pub struct Prepared {
 
 /// One pass over a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pass {
     /// `sequential` or `random`.
     pub order: String,

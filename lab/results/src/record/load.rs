@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was seen of the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadProof {
     /// How long the last worker to start had been at work when the trial began, nanoseconds.
     pub started_before_ns: u64,

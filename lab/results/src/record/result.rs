@@ -2,8 +2,6 @@
 //! The result file: one run, one JSON document, the truth from which everything else follows.
 
 use super::question::Baseline;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::slice::{self, Slice};
@@ -18,7 +16,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResultFile {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -55,6 +53,12 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
+    /// All readings of one primitive cost.
+    pub fn primitives_called(&self, name: &str) -> impl Iterator<Item = &Primitive> {
+        let all = self.primitives.iter().flat_map(|reading| &reading.primitives);
+        all.filter(move |primitive| primitive.name == name)
+    }
+
     /// Whether `subject` was the harness alone, with nothing to measure in it.
     pub fn is_harness(&self, subject: &str) -> bool {
         self.records
@@ -78,7 +82,7 @@ impl ResultFile {
 
 /// What one configuration that was not asked for did between two resident sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Beside {
     /// What was run.
     pub configuration: Configuration,
@@ -93,7 +97,7 @@ pub struct Beside {
 /// The machine's primitive costs at one moment: the costs of which
 /// every wake-up is a small multiple.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Primitives {
     /// Measured just before this block; the number of blocks for the reading after the last.
     pub block: u32,
@@ -105,7 +109,7 @@ pub struct Primitives {
 
 /// One primitive cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Primitive {
     /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`,
     /// `wake-nobody`, `two-core-wake`.

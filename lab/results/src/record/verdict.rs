@@ -2,13 +2,11 @@
 //! What a result said when it was written, for programs: how it stands, why, and the figure and
 //! interval of each configuration.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The verdict of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// How it stands.
     pub status: Status,
@@ -24,7 +22,7 @@ pub struct Verdict {
 
 /// How a verdict stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// There is an answer, and nothing that it could break.
@@ -38,7 +36,15 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its name in a result.
+    /// Of what was shown to be broken, or left open.
+    pub fn of(broken: bool, open: bool) -> Self {
+        match (broken, open) {
+            (true, _) => Self::Failed,
+            (false, true) => Self::Inconclusive,
+            (false, false) => Self::Passed,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -51,7 +57,7 @@ impl Status {
 
 /// One configuration of a verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The configuration in words, as tables name it.
     pub configuration: String,
@@ -92,7 +98,6 @@ impl Finding {
         Self { value: known(value), interval: interval.map(|ends| ends.map(known)), ..self }
     }
 
-    /// With the reason.
     #[must_use]
     pub fn because(self, reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..self }

@@ -16,17 +16,14 @@ pub struct Word {
     pub evidence: String,
 }
 
-/// How a claim stands.
 #[derive(Debug)]
 pub struct Entry {
     pub claim: &'static Claim,
-    /// The results that decide it.
     pub words: Vec<Word>,
     /// Why the last result that could have spoken does not decide it; none if there was none.
     pub why_not_decided: Option<String>,
 }
 
-/// How a claim stands, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     Open,

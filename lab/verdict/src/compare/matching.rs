@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::Unmatched;
+use crate::hung::without_figures;
 use doorbell_results::configuration::{Configuration, Until};
-use doorbell_results::record::Outcome;
 use doorbell_results::record::variant::Variant;
 
 /// The variants of both runs that can be compared, in the order of `first`, and the configurations
@@ -28,17 +28,20 @@ pub(super) fn matched<'variants, 'result>(
                 ),
                 false,
             ),
-            Some(other) => match (unusable(variant), unusable(other)) {
-                (Some(reason), _) => (format!("no figures in the baseline: {reason}"), false),
-                (None, Some(reason)) => (format!("no figures in the candidate: {reason}"), true),
-                (None, None) => {
-                    pairs.push((variant, other));
-                    continue;
+            Some(other) => {
+                match (without_figures(variant, variant.headline()), without_figures(other, other.headline()))
+                {
+                    (Some(reason), _) => (format!("no figures in the baseline: {reason}"), false),
+                    (None, Some(reason)) => (format!("no figures in the candidate: {reason}"), true),
+                    (None, None) => {
+                        pairs.push((variant, other));
+                        continue;
+                    }
                 }
-            },
+            }
             None => ("only in the baseline".to_owned(), cut_short),
         };
-        let had = unusable(variant).is_none();
+        let had = without_figures(variant, variant.headline()).is_none();
         unmatched.push(Unmatched { configuration: variant.configuration, reason, gone, had });
     }
     for variant in second.iter().filter(|variant| theirs.partner(variant.configuration, &ours).is_none()) {
@@ -52,7 +55,6 @@ pub(super) fn matched<'variants, 'result>(
     (pairs, unmatched)
 }
 
-/// The variants of a run by what they are.
 struct Index<'variants, 'result> {
     /// By everything that makes a configuration what it is.
     same: HashMap<Configuration, &'variants Variant<'result>>,
@@ -91,11 +93,7 @@ impl<'variants, 'result> Index<'variants, 'result> {
 /// The configuration without what does not make it what it is: how long a trial lasts, and whether
 /// it was slowed on purpose.
 fn identity(configuration: &Configuration) -> Configuration {
-    Configuration {
-        until: Until { count: None, time_ns: None },
-        injected_slowdown_ppm: None,
-        ..configuration.clone()
-    }
+    Configuration { until: Until::default(), injected_slowdown_ppm: None, ..configuration.clone() }
 }
 
 /// The same without the CPUs' numbers.
@@ -112,29 +110,11 @@ fn ends(configuration: &Configuration) -> String {
     time.or(count).unwrap_or_else(|| "trials without end".to_owned())
 }
 
-/// Why a variant has no figures, if it has none.
-fn unusable(variant: &Variant) -> Option<String> {
-    if variant.usable().any(|record| record.series.contains_key(&variant.headline())) {
-        return None;
-    }
-    Some(match variant.records.first().map(|record| &record.outcome) {
-        Some(Outcome::Skipped { reason }) => format!("skipped, {reason}"),
-        Some(Outcome::Implausible { violations }) => format!(
-            "implausible ({})",
-            violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
-        ),
-        Some(Outcome::Hung { .. }) => "hung".to_owned(),
-        Some(Outcome::Failed { cause }) => format!("failed, {cause}"),
-        Some(Outcome::Done | Outcome::Partial) | None => "nothing was timed".to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::plain;
     use super::super::{RELEVANT, compare};
-    use super::*;
-    use doorbell_results::record::sample;
+    use doorbell_results::record::{Outcome, sample};
 
     #[test]
     fn configurations_that_are_missing_or_planned_differently_are_listed_with_the_reason() {
@@ -168,7 +148,7 @@ mod tests {
             [
                 ("pipe", "planned differently: trials of 1000 rounds against trials of 5000 rounds"),
                 ("spin", "only in the baseline"),
-                ("eventfd", "no figures in the candidate: skipped, no such thing"),
+                ("eventfd", "no figures in the candidate: no such thing"),
                 ("fifo", "only in the candidate"),
             ]
         );
