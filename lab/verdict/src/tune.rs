@@ -93,15 +93,9 @@ mod tests {
     }
 
     fn result(configurations: &[(Configuration, f64)]) -> ResultFile {
-        let plain: Vec<Configuration> =
-            configurations.iter().map(|(configuration, _)| configuration.clone()).collect();
-        let low_ns = |wanted: &Configuration| {
-            configurations
-                .iter()
-                .find(|(configuration, _)| configuration == wanted)
-                .map(|(_, low_ns)| *low_ns)
-        };
-        let mut result = sample::result(&plain, 3, |configuration, _| low_ns(configuration).unwrap());
+        let plain: Vec<Configuration> = configurations.iter().map(|(one, _)| one.clone()).collect();
+        let low_ns = |wanted: &Configuration| configurations.iter().find(|(one, _)| one == wanted).unwrap().1;
+        let mut result = sample::result(&plain, 3, |configuration, _| low_ns(configuration));
         result.plan.parts =
             [("naps", SLEEPS), ("turns", SPINS)].map(|(name, part)| (name.into(), part.into())).into();
         result

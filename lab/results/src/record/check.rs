@@ -40,7 +40,7 @@ const BUCKETS_PER_BYTE: u64 = 2;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Nonsense {
     /// Of a record, by its place in the file, from 0.
-    #[error("record {record}{what}")]
+    #[error("record {record}: {what}")]
     Record { record: usize, what: String },
     #[error("it ended before it began")]
     Backwards,
@@ -174,7 +174,7 @@ fn affordable(costs: &MachineCosts) -> bool {
 fn check_record(record: &Record) -> Result<u64, String> {
     let below = |what, limit: u64, mut numbers: &mut dyn Iterator<Item = u64>| {
         let beyond = Iterator::find(&mut numbers, |number| *number >= limit);
-        beyond.map_or(Ok(()), |number| Err(format!(": {what} {number} is beyond {limit}")))
+        beyond.map_or(Ok(()), |number| Err(format!("{what} {number} is beyond {limit}")))
     };
     let placed = record.configuration.placement.cpus.iter().flatten();
     let seen = record.sides.iter().flat_map(|side| &side.cpus);
@@ -208,7 +208,7 @@ fn check_record(record: &Record) -> Result<u64, String> {
         ("the pressure", pressure_share),
     ] {
         if let Some(share) = share.filter(|share| !SHARES.contains(share)) {
-            return Err(format!(": {what} is {share}"));
+            return Err(format!("{what} is {share}"));
         }
     }
     let interrupts = record.environment.interrupts.values().copied();
@@ -216,12 +216,12 @@ fn check_record(record: &Record) -> Result<u64, String> {
     below("time", LONGEST_NS, &mut std::iter::once(record.environment.wall_ns))?;
     let program = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref());
     if let Some(what) = program.and_then(misdrawn) {
-        return Err(format!(": {what}"));
+        return Err(what.to_owned());
     }
     let mut buckets = 0;
     let named = record.series.iter().map(|(quantity, series)| (format!("{quantity:?}"), series));
     for (quantity, series) in named.chain(traced(record).map(|series| ("anatomy".to_owned(), series))) {
-        let of = |what: String| format!(", {quantity}: {what}");
+        let of = |what: String| format!("{quantity}: {what}");
         let counters = series.counters().map_err(|cause| of(cause.to_string()))?;
         buckets += counters.iter().count() as u64;
         if let Some(what) = misfit(series, &counters) {

@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_hostile_histogram_is_named_with_its_record() {
         let error = refused(with("/records/1/series/wake/histogram", "HISTFAAAAAEA".into()));
-        assert!(error.to_string().contains("record 1, Wake"), "{error}");
+        assert!(error.to_string().contains("record 1: Wake"), "{error}");
     }
 
     #[test]

@@ -120,16 +120,9 @@ mod tests {
         let entries =
             &ledger.sources.iter().find(|(source, _)| source.name == semaphores::SOURCE.name).unwrap().1;
         for entry in entries {
-            assert_eq!(
-                entry.standing(),
-                Standing::Open,
-                "a run without a record decides nothing: {:?}",
-                entry.words
-            );
-            assert!(
-                entry.why_not_decided.as_ref().is_some_and(|why| why.starts_with("c.json: ")),
-                "{entry:?}"
-            );
+            let why = entry.why_not_decided.as_deref().unwrap_or_default();
+            // A run without a record decides nothing.
+            assert!(entry.standing() == Standing::Open && why.starts_with("c.json: "), "{entry:?}");
         }
         let mut other = run("node3");
         other.plan.claims = None;

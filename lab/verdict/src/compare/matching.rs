@@ -20,14 +20,10 @@ pub(super) fn matched<'variants, 'result>(
     let mut unmatched = Vec::new();
     for variant in first {
         let (reason, gone) = match ours.partner(variant.configuration, &theirs) {
-            Some(other) if other.configuration.until != variant.configuration.until => (
-                format!(
-                    "planned differently: {} against {}",
-                    ends(variant.configuration),
-                    ends(other.configuration)
-                ),
-                false,
-            ),
+            Some(other) if other.configuration.until != variant.configuration.until => {
+                let [own, others] = [variant, other].map(|variant| ends(variant.configuration));
+                (format!("planned differently: {own} against {others}"), false)
+            }
             Some(other) => {
                 match (without_figures(variant, variant.headline()), without_figures(other, other.headline()))
                 {
@@ -118,20 +114,15 @@ mod tests {
 
     #[test]
     fn configurations_that_are_missing_or_planned_differently_are_listed_with_the_reason() {
-        let configurations =
-            |names: &[&str]| names.iter().map(|name| sample::configuration(name)).collect::<Vec<_>>();
-        let first =
-            sample::result(&configurations(&["futex", "pipe", "spin", "eventfd"]), 5, |_, _| 16_000.0);
-        let mut second =
-            sample::result(&configurations(&["futex", "pipe", "eventfd", "fifo"]), 5, |_, _| 16_000.0);
+        let run = |names: [&str; 4]| sample::result(&names.map(sample::configuration), 5, |_, _| 16_000.0);
+        let first = run(["futex", "pipe", "spin", "eventfd"]);
+        let mut second = run(["futex", "pipe", "eventfd", "fifo"]);
         let longer = doorbell_results::configuration::Until::count(5000);
-        second.plan.configurations[1].until = longer;
-        for record in &mut second.records {
-            match record.configuration.subject.as_str() {
-                "pipe" => record.configuration.until = longer,
-                "eventfd" => record.outcome = Outcome::Skipped { reason: "no such thing".to_owned() },
-                _ => {}
-            }
+        sample::configurations(&mut second)
+            .filter(|one| one.subject == "pipe")
+            .for_each(|one| one.until = longer);
+        for record in sample::of(&mut second, "eventfd") {
+            record.outcome = Outcome::Skipped { reason: "no such thing".to_owned() };
         }
         let comparison = compare(&first, &second, RELEVANT);
         let names: Vec<&str> = comparison.rows.iter().map(|row| row.configuration.subject.as_str()).collect();
@@ -139,9 +130,7 @@ mod tests {
         let reasons: Vec<(&str, &str)> = comparison
             .unmatched
             .iter()
-            .map(|configuration| {
-                (configuration.configuration.subject.as_str(), configuration.reason.as_str())
-            })
+            .map(|one| (one.configuration.subject.as_str(), one.reason.as_str()))
             .collect();
         assert_eq!(
             reasons,
@@ -159,14 +148,9 @@ mod tests {
         let first = plain(16_000.0);
         let mut second = plain(16_000.0);
         let there = Some([4, 6]);
-        second.plan.configurations[0].placement.cpus = there;
-        second.records.iter_mut().for_each(|record| record.configuration.placement.cpus = there);
+        sample::configurations(&mut second).for_each(|one| one.placement.cpus = there);
         assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 1);
-        second.plan.configurations[0].placement.relation = "cpus".to_owned();
-        second
-            .records
-            .iter_mut()
-            .for_each(|record| record.configuration.placement.relation = "cpus".to_owned());
+        sample::configurations(&mut second).for_each(|one| one.placement.relation = "cpus".to_owned());
         assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 0, "chosen by number, compared by number");
     }
 }
