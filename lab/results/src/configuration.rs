@@ -11,6 +11,7 @@ use crate::record::subject::Contexts;
 use crate::schedule::Schedule;
 
 /// What is run, on which CPUs, how.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Configuration {
@@ -42,27 +43,20 @@ pub struct Configuration {
     #[serde(default)]
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose, to test whether a comparison finds it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub injected_slowdown_ppm: Option<u32>,
     /// What keeps the machine busy meanwhile; none leaves it as it is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
     /// What of the kernel's events is recorded beside the stamps; none leaves tracing alone.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<Trace>,
     /// What is transferred between ([`Pattern::Io`]).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
     /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds,
     /// by `/dev/cpu_dma_latency`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_limit_us: Option<u32>,
     /// When notifications are due in an open loop; none is at even times.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<Schedule>,
     /// How many descriptors that nothing happens at stand in the epoll set in which the waiter
     /// sleeps; none where it sleeps as its mechanism does, and in no set of the harness's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub beside: Option<u32>,
 }
 
@@ -108,6 +102,7 @@ pub enum Trace {
 }
 
 /// What blocks are transferred to or from.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -117,7 +112,6 @@ pub enum Target {
         /// Its length.
         bytes: u64,
         /// Where it is made; none where the command was called.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         folder: Option<PathBuf>,
         /// Times it is filled before the first trial.
         passes: u32,
@@ -132,7 +126,6 @@ pub enum Target {
         /// Where.
         path: PathBuf,
         /// The name by which the user allowed that it be overwritten.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         consent: Option<String>,
         /// Times it is filled before the first trial.
         #[serde(skip_serializing_if = "crate::is_default", default)]
@@ -396,14 +389,13 @@ impl Placement {
 }
 
 /// When a trial ends: at whichever comes first.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Until {
     /// Recorded rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Nanoseconds of the measured window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
 }
 

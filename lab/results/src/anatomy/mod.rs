@@ -167,6 +167,7 @@ pub struct Passed {
 }
 
 /// What the machine counted from its last reading until the wake-up was caught.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Meanwhile {
@@ -176,9 +177,7 @@ pub struct Meanwhile {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steal_ns: BTreeMap<u32, u64>,
     /// Periods in which the control group was stopped for want of quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_periods: Option<u64>,
     /// For how long, nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<u64>,
 }

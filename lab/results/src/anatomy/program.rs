@@ -12,6 +12,7 @@ use crate::record::Series;
 pub const LONGEST_NS: u64 = 1 << 53;
 
 /// What the kernel's events showed of a program.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Program {
@@ -24,10 +25,8 @@ pub struct Program {
     pub recorded_ns: u64,
     /// How long that lasted, nanoseconds, where it was recorded in
     /// slices; counts and CPU times are those of the slices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted_ns: Option<u64>,
     /// Why recording ended before it was to, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
     /// Wake-ups of its threads after a sleep.
     pub wakes: u64,
@@ -40,7 +39,6 @@ pub struct Program {
     /// What recording cost.
     pub cost: Cost,
     /// What spinning, sleeping and waking cost on the machine, where that was measured before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_costs: Option<MachineCosts>,
     /// Its threads, by name.
     pub threads: Vec<Threads>,
@@ -50,7 +48,6 @@ pub struct Program {
     #[serde(default)]
     pub further_wakes: u64,
     /// What was recorded of stacks, where that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stacks: Option<Stacks>,
     /// Calls that woke several threads each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

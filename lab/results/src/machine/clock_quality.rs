@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// What was found about a clock.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockQuality {
@@ -18,10 +19,8 @@ pub struct ClockQuality {
     /// Cost of one reading, picoseconds: the median of batches.
     pub cost_ps: u64,
     /// How far the clock ran from `CLOCK_MONOTONIC_RAW`, parts per million; positive is fast.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub drift_ppm: Option<f64>,
     /// How far the drift may be off, parts per million, from the width of its readings.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub drift_resolution_ppm: Option<f64>,
     /// Difference of the clock between CPUs, one pair of each relation the machine has.
     pub skews: Vec<Skew>,

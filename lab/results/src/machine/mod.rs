@@ -36,22 +36,19 @@ use serde::{Deserialize, Serialize};
 use speed::Speed;
 
 /// What a run ran on.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Its name, as `uname -n` prints it; the name is what tells the machines of a fleet apart.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host: Option<String>,
     /// The architecture that the program was built for: `x86_64`, `aarch64`, …
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub architecture: Option<String>,
     /// The clock of the run.
     pub clock: clock::Clock,
     /// How good that clock is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clock_quality: Option<ClockQuality>,
     /// How fast a fixed piece of work was, before anything was measured.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speed: Option<Speed>,
     /// Its CPUs and what they share.
     #[serde(default)]
@@ -90,13 +87,10 @@ pub struct Machine {
     #[serde(default)]
     pub permissions: permissions::Permissions,
     /// Load by other programs just before the run.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
     /// Steal time since boot as a share of all CPUs' time.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steal_share_since_boot: Option<f64>,
     /// SHA-256 of the program that measured, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub binary_sha256: Option<String>,
     /// What the doctor found, in the order of its list.
     #[serde(default)]

@@ -5,28 +5,24 @@ use super::cpu_list::CpuList;
 use serde::{Deserialize, Serialize};
 
 /// The CPUs of a machine.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topology {
     /// CPUs that are plugged in.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub present: Option<CpuList>,
     /// CPUs that run.
     pub online: CpuList,
     /// The affinity mask this process was started with.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub affinity: Option<CpuList>,
     /// CPUs the process's cgroup allows.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpuset: Option<CpuList>,
     /// CPUs that run and are allowed by both.
     pub usable: CpuList,
     /// CPUs kept out of the scheduler's load balancing (`isolcpus=`, isolated cpuset partitions).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub isolated: Option<CpuList>,
     /// Whether SMT is on: the kernel's word, `on`, `off`, `forceoff`,
     /// `notsupported`, `notimplemented`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smt_control: Option<String>,
     /// Each CPU that runs, by ascending number.
     pub cpus: Vec<Cpu>,
@@ -35,39 +31,31 @@ pub struct Topology {
 }
 
 /// One CPU and what it shares with others. What the kernel does not tell is missing.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub id: u32,
     /// Its package (socket).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub package: Option<i32>,
     /// Its die, counted within the package.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub die: Option<i32>,
     /// Its core, counted within the package or the die.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub core: Option<i32>,
     /// Its NUMA node.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node: Option<u32>,
     /// CPUs of the same core, itself among them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smt: Option<CpuList>,
     /// CPUs behind the same second-level cache.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub l2: Option<CpuList>,
     /// CPUs of the same cluster: a group of cores that share an L2 cache or an L3 tag (kernel
     /// Documentation/admin-guide/cputopology.rst).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cluster: Option<CpuList>,
     /// CPUs behind the same third-level cache.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub l3: Option<CpuList>,
     /// Its kind where the machine has several: `core` and `atom` on Intel hybrids, else its
     /// capacity relative to the strongest CPU, of 1024.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kind: Option<String>,
 }
 

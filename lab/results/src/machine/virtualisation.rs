@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub const TRANSLATOR: &str = "QEMU TCG";
 
 /// What stands between this process and the hardware.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Virtualisation {
@@ -14,22 +15,17 @@ pub struct Virtualisation {
     pub guest: bool,
     /// The hypervisor's name: from its CPUID signature, else from
     /// `/sys/hypervisor`, the device tree or the firmware.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hypervisor: Option<String>,
     /// Maker and product by the firmware; clouds write their machine type here.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub product: Option<String>,
     /// Version and date of the firmware: `2.4.1 of 11/02/2024`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub firmware: Option<String>,
     /// Whether the instructions are translated by software: no time is then a machine's.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub emulated: bool,
     /// The guest this is, where `doorbell vm` booted it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vm: Option<Vm>,
     /// The kind of container this process is in, by the marks that the usual runtimes leave.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<String>,
 }
 

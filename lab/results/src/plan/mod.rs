@@ -21,6 +21,7 @@ pub mod semaphores;
 pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
@@ -34,7 +35,6 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,
     /// Whose claims the result can speak to, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<String>,
     /// Every configuration; each is run once in each block.
     pub configurations: Vec<Configuration>,
@@ -47,7 +47,6 @@ pub struct Plan {
     #[serde(default)]
     pub seed: u64,
     /// What is asked of the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// What could have been measured and is not among the configurations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,7 +58,6 @@ pub struct Plan {
     pub looks: Vec<u32>,
     /// How the configurations that can be measured in slices are;
     /// none where all have trials of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Bench>,
     /// Whether trials that met interference are run again.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]

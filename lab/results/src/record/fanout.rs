@@ -6,21 +6,19 @@ use serde::{Deserialize, Serialize};
 use crate::machine::cpu_list::CpuList;
 
 /// Each round and each receiver of a fan-out.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FanOut {
     /// The notifier's CPU, where it was pinned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifier_cpu: Option<u32>,
     /// CPUs over which the receivers were pinned; none where the scheduler decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_cpus: Option<CpuList>,
     /// The recorded rounds, in order.
     pub rounds: Rounds,
     /// The receivers, by number; empty where they share one object.
     pub receivers: Receivers,
     /// Memory of all receivers while they waited for the first round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ReceiversMemory>,
 }
 

@@ -6,25 +6,21 @@ use serde::{Deserialize, Serialize};
 use crate::machine::block::BlockDevice;
 
 /// What was counted while blocks were transferred.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Io {
     /// The device; none where the file system has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<BlockDevice>,
     /// How the target was prepared, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
     /// Interrupts of the device on all CPUs in the window, whoever they were for; none where it has
     /// none or the kernel does not say which are its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<u64>,
     /// Operations of the trial's direction that the device completed
     /// in the window, whoever asked for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_operations: Option<u64>,
     /// Operations of the other direction, flushes and discards among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_operations: Option<u64>,
     /// CPU time in the window of threads that the kernel made for the
     /// trial, nanoseconds; theirs alone.

@@ -49,6 +49,7 @@ pub use variant::Variant;
 use warning::{CPU_STEAL, INTERFERENCE, THROTTLED};
 
 /// The result of one trial.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
@@ -75,21 +76,17 @@ pub struct Record {
     #[cfg_attr(test, schemars(with = "slice::Columns"))]
     pub slices: Vec<Slice>,
     /// Each round and each receiver of a fan-out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,
     /// What the device and the kernel counted while blocks were transferred.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<io::Io>,
     /// Notifications, by sequence number.
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
     pub sides: Vec<SideCounters>,
     /// The proof that the load the configuration asks for was there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
     /// Where the time of its wake-ups went, where the kernel's events
     /// were recorded beside the stamps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
     pub environment: Environment,

@@ -50,6 +50,7 @@ impl Question {
 }
 
 /// Which mechanism is the fastest that serves some needs?
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pick {
@@ -64,25 +65,22 @@ pub struct Pick {
     #[serde(default)]
     pub gap_ns: u64,
     /// The placement by name; none is that of two CPUs that was planned first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
     /// The wake-ups that it is asked for, where those are not one like the other: the means, the
     /// wait and the placement are then chosen together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
 }
 
 /// Wake-ups as they come, and what they may cost.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Traffic {
     /// How the gaps between them are spread; their mean is the gap of the question.
     pub schedule: Schedule,
     /// Idle descriptors beside the waiter's in its epoll set; none where it need not be in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<u32>,
     /// The most CPU time that the wake-ups may take, as a share of one CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_at_most: Option<f64>,
 }
 
@@ -156,16 +154,15 @@ pub struct Check {
 }
 
 /// A result, by what no other has: where it was, and when.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// Its file, as it was named.
     pub file: String,
     /// The name it was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The host it was measured on, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// When it began, nanoseconds since 1970.
     pub started_at_unix_ns: u64,

@@ -15,6 +15,7 @@ use crate::plan::Plan;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResultFile {
@@ -25,7 +26,6 @@ pub struct ResultFile {
     /// The command line, as it was typed.
     pub command_line: Vec<String>,
     /// A name given with `--name`, for comparisons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Start, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -40,7 +40,6 @@ pub struct ResultFile {
     /// The machine's primitive costs, before each block of trials and after the last.
     pub primitives: Vec<Primitives>,
     /// What it said when it was written; the answer of another build may be better.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,

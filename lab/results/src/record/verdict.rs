@@ -56,6 +56,7 @@ impl Status {
 }
 
 /// One configuration of a verdict.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
@@ -68,10 +69,8 @@ pub struct Finding {
     /// Why, in words; may be empty.
     pub reason: String,
     /// The figure, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// The ends between which the figure lies; one that is not known is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[Option<f64>; 2]>,
     /// `ns`, `ratio` or `count`.
     pub unit: String,
