@@ -11,7 +11,7 @@ use crate::wording::counted;
 use doorbell_results::record::change::Change;
 use doorbell_results::record::question::{Verify, Within};
 use doorbell_results::record::verdict::{Finding, Status};
-use doorbell_verdict::what_if::verify::{Compared, Figure, Held, Unverified, Verified};
+use doorbell_verdict::what_if::verify::{Compared, Figure, Unverified, Verified};
 
 /// What came of a prediction, or why nothing can be held against it.
 pub fn verified(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<Subsection> {
@@ -24,12 +24,12 @@ pub fn verified(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<
         }
     };
     let title = match verified.held() {
-        Held::Yes => "The prediction held.".to_owned(),
-        Held::No => "The prediction did not hold.".to_owned(),
-        Held::Unsure => "Whether the prediction held is not known.".to_owned(),
-        Held::Unpredicted => format!("Tried, and not predicted: {}.", unpriced(change)),
+        Status::Passed => "The prediction held.".to_owned(),
+        Status::Failed => "The prediction did not hold.".to_owned(),
+        Status::Inconclusive => "Whether the prediction held is not known.".to_owned(),
+        Status::Answered => format!("Tried, and not predicted: {}.", unpriced(change)),
     };
-    let role = if verified.held() == Held::No { Role::Error } else { Role::Heading };
+    let role = if verified.held() == Status::Failed { Role::Error } else { Role::Heading };
     let edge = format!(
         "{}. Edge {letter}: {} wakes {} by {}.",
         named(letter, change),
@@ -44,7 +44,7 @@ pub fn verified(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<
 }
 
 fn compared(verified: &Verified) -> Table {
-    let predicted = verified.held() != Held::Unpredicted;
+    let predicted = verified.held() != Status::Answered;
     let head = format!("Real, {}", counted(2 * verified.blocks as u64, "run"));
     let mut columns = vec![word(head), number("now")];
     columns.extend(predicted.then(|| word("predicted")));
@@ -70,7 +70,7 @@ fn compared(verified: &Verified) -> Table {
         row.extend(predicted.as_ref().map(|predicted| within(predicted, &show)));
         row.push(within(came, &show));
         row.extend(match held {
-            Held::Unpredicted => vec![within(error, &percent)],
+            Status::Answered => vec![within(error, &percent)],
             held => vec![percent(error.value), in_a_word(*held).to_owned()],
         });
         table.row(row);
@@ -86,27 +86,18 @@ fn figure_name(figure: Figure, scale: Scale) -> String {
     }
 }
 
-fn in_a_word(held: Held) -> &'static str {
+fn in_a_word(held: Status) -> &'static str {
     match held {
-        Held::Yes => "yes",
-        Held::No => "no",
-        Held::Unsure => "?",
-        Held::Unpredicted => "-",
+        Status::Passed => "yes",
+        Status::Failed => "no",
+        Status::Inconclusive => "?",
+        Status::Answered => "-",
     }
 }
 
 /// How that stands for programs.
 pub fn status(found: &Result<Verified, Unverified>) -> Status {
-    found.as_ref().map_or(Status::Inconclusive, |verified| stands(verified.held()))
-}
-
-fn stands(held: Held) -> Status {
-    match held {
-        Held::Yes => Status::Passed,
-        Held::No => Status::Failed,
-        Held::Unsure => Status::Inconclusive,
-        Held::Unpredicted => Status::Answered,
-    }
+    found.as_ref().map_or(Status::Inconclusive, Verified::held)
 }
 
 /// Each figure, for programs: what came with the change.
@@ -119,7 +110,7 @@ pub fn findings(question: &Verify, found: &Result<Verified, Unverified>) -> Vec<
             Figure::Wakes => ("wake-ups per second", "count"),
         };
         let configuration = named(&question.letter, &question.change);
-        Finding::new(configuration, name, stands(*held), unit).valued(came.value, Some([came.low, came.high]))
+        Finding::new(configuration, name, *held, unit).valued(came.value, Some([came.low, came.high]))
     });
     told.collect()
 }
@@ -133,7 +124,7 @@ fn notes(change: &Change, verified: &Verified) -> Vec<String> {
              {then} then and is {now} now; record it again."
         ));
     }
-    if verified.compared.iter().any(|compared| compared.held == Held::Unsure) {
+    if verified.compared.iter().any(|compared| compared.held == Status::Inconclusive) {
         lines.push(
             "Where there is a question mark the runs differ too much; more blocks (--blocks) and \
              longer runs (--time) tell more."
@@ -210,8 +201,8 @@ mod tests {
         let mut came = Verified {
             blocks: 5,
             compared: vec![
-                of(Figure::P50, 33_000.0, 2000.0, Held::Yes),
-                of(Figure::Cpu, 0.5, 0.4, Held::Unsure),
+                of(Figure::P50, 33_000.0, 2000.0, Status::Passed),
+                of(Figure::Cpu, 0.5, 0.4, Status::Inconclusive),
             ],
             stale: None,
             lasted: Some(([2e9, 1e9], within(0.5))),
@@ -245,7 +236,7 @@ mod tests {
         }
         let mut tried = came.clone();
         for compared in &mut tried.compared {
-            (compared.predicted, compared.held) = (None, Held::Unpredicted);
+            (compared.predicted, compared.held) = (None, Status::Answered);
         }
         let text = told(&Change::Nice(-10), &Ok(tried));
         for part in ["says what nice=-10 does to", "A at nice -10", "came change", "+5 % [+5 %, +6 %]"] {

@@ -5,9 +5,7 @@
 /// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
-    /// The name.
     pub name: &'static str,
-    /// What it is.
     pub what: &'static str,
     /// How it is found.
     pub taken: &'static str,

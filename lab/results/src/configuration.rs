@@ -4,17 +4,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::series::Quantity;
+use crate::record::Quantity;
 use crate::record::subject::Contexts;
 use crate::schedule::Schedule;
 
 /// What is run, on which CPUs, how.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Configuration {
     /// What is measured: the name of a mechanism, of an operation
     /// ([`Pattern::Operation`]), of a kind of task ([`Pattern::Tasks`]), or
@@ -44,27 +43,20 @@ pub struct Configuration {
     #[serde(default)]
     pub scheduler: Scheduler,
     /// A slowdown put in on purpose, to test whether a comparison finds it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub injected_slowdown_ppm: Option<u32>,
     /// What keeps the machine busy meanwhile; none leaves it as it is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
     /// What of the kernel's events is recorded beside the stamps; none leaves tracing alone.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<Trace>,
     /// What is transferred between ([`Pattern::Io`]).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<Target>,
     /// The wake-up latency that the kernel is asked to keep to while the trial runs, microseconds,
     /// by `/dev/cpu_dma_latency`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub latency_limit_us: Option<u32>,
     /// When notifications are due in an open loop; none is at even times.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub schedule: Option<Schedule>,
     /// How many descriptors that nothing happens at stand in the epoll set in which the waiter
     /// sleeps; none where it sleeps as its mechanism does, and in no set of the harness's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub beside: Option<u32>,
 }
 
@@ -95,7 +87,7 @@ impl Configuration {
 
 /// What of the kernel's events is recorded beside the stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Trace {
     /// What the stages of every wake-up are cut from.
@@ -110,8 +102,9 @@ pub enum Trace {
 }
 
 /// What blocks are transferred to or from.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Target {
     /// A file that the run makes, fills, and removes.
@@ -119,7 +112,6 @@ pub enum Target {
         /// Its length.
         bytes: u64,
         /// Where it is made; none where the command was called.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         folder: Option<PathBuf>,
         /// Times it is filled before the first trial.
         passes: u32,
@@ -134,21 +126,16 @@ pub enum Target {
         /// Where.
         path: PathBuf,
         /// The name by which the user allowed that it be overwritten.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
         consent: Option<String>,
         /// Times it is filled before the first trial.
-        #[serde(skip_serializing_if = "is_none", default)]
+        #[serde(skip_serializing_if = "crate::is_default", default)]
         passes: u32,
     },
 }
 
-fn is_none(passes: &u32) -> bool {
-    *passes == 0
-}
-
 /// Which way a block goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From the device.
@@ -159,7 +146,7 @@ pub enum Direction {
 
 /// Who notifies whom, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Pattern {
     /// There and back: each side notifies when it was notified; the
@@ -255,27 +242,12 @@ impl Pattern {
         }
     }
 
-    /// The gap, nanoseconds; 0 where there is none.
     pub fn gap_ns(self) -> u64 {
         match self {
             Self::PingPong { gap_ns } | Self::OneWay { gap_ns } | Self::OpenLoop { gap_ns } => gap_ns,
             Self::FanOut { interval_ns, .. } => interval_ns,
             Self::Gpu { gap_ns, .. } => gap_ns,
             Self::Operation { .. } | Self::Tasks { .. } | Self::Io { .. } => 0,
-        }
-    }
-
-    /// The same without a gap.
-    pub fn without_gap(self) -> Self {
-        match self {
-            Self::PingPong { .. } => Self::PingPong { gap_ns: 0 },
-            Self::OneWay { .. } => Self::OneWay { gap_ns: 0 },
-            Self::OpenLoop { .. } => Self::OpenLoop { gap_ns: 0 },
-            Self::FanOut { receivers, .. } => Self::FanOut { receivers, interval_ns: 0 },
-            Self::Gpu { kernel_ns, up_to_ns, streams, .. } => {
-                Self::Gpu { kernel_ns, up_to_ns, gap_ns: 0, streams }
-            }
-            other => other,
         }
     }
 
@@ -304,7 +276,6 @@ impl Pattern {
         matches!(self, Self::OneWay { .. })
     }
 
-    /// Receivers of a fan-out.
     pub fn receivers(self) -> Option<u32> {
         if let Self::FanOut { receivers, .. } = self { Some(receivers) } else { None }
     }
@@ -314,7 +285,6 @@ impl Pattern {
         if let Self::Tasks { tasks, yields } = self { Some((tasks, yields)) } else { None }
     }
 
-    /// Operations between two clock readings.
     pub fn batch(self) -> Option<u32> {
         if let Self::Operation { batch } = self { Some(batch) } else { None }
     }
@@ -351,7 +321,7 @@ impl Pattern {
 
 /// Which moments are taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
     /// Only the waiting side's own clock, before and after its wait:
@@ -368,7 +338,7 @@ pub enum Timing {
 
 /// How the waiter waits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum WaitPolicy {
     /// The mechanism's own wait.
@@ -390,7 +360,7 @@ pub enum WaitPolicy {
 
 /// Where the two sides run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The relation of the two CPUs by topology: `same-core`, `smt-sibling`, `same-l2`, `same-l3`,
     /// `same-node`, `other-node`, `cpus` (chosen by number) or `unpinned`. For a fan-out, how
@@ -402,7 +372,6 @@ pub struct Placement {
 }
 
 impl Default for Placement {
-    /// Where the scheduler likes.
     fn default() -> Self {
         Self { relation: "unpinned".to_owned(), cpus: None }
     }
@@ -420,23 +389,20 @@ impl Placement {
 }
 
 /// When a trial ends: at whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Until {
     /// Recorded rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Nanoseconds of the measured window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
 }
 
 impl Until {
-    /// Ends after `count` rounds.
     pub fn count(count: u64) -> Self {
         Self { count: Some(count), time_ns: None }
     }
-    /// Ends after `time`.
     pub fn time(time: Duration) -> Self {
         Self { count: None, time_ns: Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)) }
     }
@@ -444,7 +410,7 @@ impl Until {
 
 /// How the sides are scheduled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
     /// `SCHED_OTHER`, nice 0.
@@ -472,7 +438,7 @@ impl Scheduler {
 
 /// What is to be loaded, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Load {
     /// The kind, by name: `sqrt`, `cpu`, `cache`, `memory`, `churn`.
     pub kind: String,

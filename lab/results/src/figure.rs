@@ -2,46 +2,33 @@
 //! Names of the figures that records have beside their times: whoever
 //! measures writes them, whoever shows looks for them.
 
-/// Of tasks that hand over.
 pub mod task {
     /// Context switches that the kernel counted for all tasks while they handed over.
     pub const SWITCHES_COUNTED: &str = "switches counted";
-    /// The same by hand-off.
     pub const SWITCHES_PER_HANDOFF: &str = "switches per hand-off";
-    /// Memory of one task.
     pub const TASK_BYTES: &str = "memory per task";
-    /// The name of the figure that a record has of it.
     pub const CEILING: &str = "most tasks here";
     /// Figure: elements that deletes took out, by task.
     pub const MOVES_PER_TASK: &str = "queue moves per task";
 }
 
-/// Of hand-offs counted by the ticks of a timer.
 pub mod timer_ticks {
-    /// Figure: ticks in one run of all tasks.
     pub const TICKS: &str = "ticks per run";
-    /// Figure: time of a hand-off as the ticks tell it.
     pub const BY_TICKS: &str = "hand-off by ticks";
-    /// Figure: time of a hand-off as the cycle counter tells it.
     pub const BY_CYCLES: &str = "hand-off by cycle counter";
-    /// Figure: one tick, as a share of a run.
     pub const STEP: &str = "one tick of a run";
-    /// Figure: runs whose ticks were counted.
     pub const RUNS: &str = "runs timed by ticks";
     /// Figure: how far means of ten runs by ticks lay from the same
     /// runs by the cycle counter, at worst.
     pub const WORST: &str = "worst error of ten runs";
 }
 
-/// Of operations.
 pub mod operation {
     /// The mean of one operation over the whole window, clock readings and all.
     pub const MEAN: &str = "mean";
-    /// Operations in a second.
     pub const RATE: &str = "rate";
     /// Switches the kernel counted for both sides in the window.
     pub const REAL_SWITCHES: &str = "real switches";
-    /// The same, per round.
     pub const SWITCHES_PER_ROUND: &str = "switches per round";
     /// The window divided by the switches counted.
     pub const PER_SWITCH: &str = "per real switch";
@@ -53,11 +40,9 @@ pub mod operation {
     pub const CHECKS: [&str; 3] = ["check-getrusage", "check-proc-status", "check-perf-event"];
 }
 
-/// Of transfers.
 pub mod transfer {
     /// Interrupts of the device by transfer, those that others' operations explain left out.
     pub const INTERRUPTS: &str = "interrupts per transfer";
-    /// CPU time of all threads by transfer.
     pub const CPU: &str = "CPU per transfer";
     /// CPU time of the kernel's own threads by transfer.
     pub const THREAD_CPU: &str = "CPU of the kernel's thread";
@@ -65,13 +50,11 @@ pub mod transfer {
     pub const BREAK_EVEN: &str = "break-even rate";
 }
 
-/// Of kernels of a GPU.
 pub mod gpu {
     /// How far a wake-up may be off that was taken on two clocks.
     pub const CLOCK_BOUND: &str = "clock bound";
 }
 
-/// Of fan-outs.
 pub mod fanout {
     /// The figure that tells how far the order of waking was that of posting.
     pub const ORDER_BY_POST: &str = "order by post";
@@ -84,7 +67,6 @@ pub mod fanout {
     pub const BY_CHANCE: &str = "correlation by chance";
 }
 
-/// Of what is asked for by requests.
 pub mod request {
     /// The figure that says how often a waiter that has to ask has asked.
     pub const REQUESTS: &str = "requests per event";

@@ -10,6 +10,11 @@
 //! machine + plan (configurations) → records → result file
 //! ```
 
+#![allow(
+    missing_docs,
+    reason = "only this repository's programs use the crate: a name says what it is, and a comment what it does not say"
+)]
+
 pub mod about;
 pub mod anatomy;
 pub mod configuration;
@@ -22,3 +27,8 @@ pub mod quantity;
 pub mod record;
 pub mod schedule;
 pub mod written;
+
+/// Whether a field says no more than a file without it.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

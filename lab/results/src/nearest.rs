@@ -28,11 +28,9 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
 pub struct Unknown {
     /// What was looked for: `mechanism`, `load`, …
     pub what: &'static str,
-    /// The name.
     pub name: String,
     /// The name that may have been meant.
     pub nearest: Option<&'static str>,
-    /// Every name there is.
     pub known: Vec<&'static str>,
 }
 

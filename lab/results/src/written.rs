@@ -20,18 +20,13 @@ pub fn short(ns: u64) -> String {
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// Nanoseconds.
     Nanoseconds,
-    /// Microseconds.
     Microseconds,
-    /// Milliseconds.
     Milliseconds,
-    /// Seconds.
     Seconds,
 }
 
 impl Unit {
-    /// Its sign.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -41,7 +36,6 @@ impl Unit {
         }
     }
 
-    /// How many picoseconds it has.
     pub fn ps(self) -> f64 {
         match self {
             Self::Nanoseconds => 1e3,
@@ -65,7 +59,6 @@ pub fn time(ps: f64) -> String {
     in_unit(ps, Unit::of(ps))
 }
 
-/// The same of nanoseconds.
 pub fn time_ns(ns: f64) -> String {
     time(ns * 1e3)
 }

@@ -117,12 +117,6 @@ fn two(before: &Run, after: &Run, thing: usize, kind: Kind, error: f64) -> Optio
     Some(Apart { by: after.by - before.by, half: before.half.hypot(after.half).hypot(between) })
 }
 
-/// How much longer all things of the class take than in the last run of `baseline`: the machine's
-/// own change, which decides nothing.
-pub fn shared(baseline: &[Run], run: &Run) -> Option<f64> {
-    Some(run.shared()? - baseline.last()?.shared()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,20 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use super::statistics::{median, reach};
+use super::statistics::{half_interval, mean, median};
 use doorbell_results::anatomy::{Counts, Hidden, Mark, Rank, Wake};
 use doorbell_results::configuration::{Configuration, Trace};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, ResultFile, Variant};
+use doorbell_results::record::{Histogram, Quantity, Record, ResultFile, Series, Variant};
 
 #[derive(Debug)]
 pub struct Dissected<'result> {
     pub configuration: &'result Configuration,
     /// The ways its wakes took, the most frequent first.
     pub paths: Vec<PathTimes>,
-    /// Wakes of all its trials.
     pub counts: Counts,
-    /// Marks that the kernel does not show.
     pub hidden: Vec<&'result Hidden>,
     /// Wakes to look at: of the trials' medians the one in the middle, so of their 99th
     /// percentiles, and the slowest.
@@ -29,7 +26,6 @@ pub struct Dissected<'result> {
 /// A path that wakes took, over all trials of a variant.
 #[derive(Debug)]
 pub struct PathTimes {
-    /// The marks that each of them passed.
     pub marks: Vec<Mark>,
     /// Whether the waiter came to run on another CPU than the one from which it was woken.
     pub across: bool,
@@ -38,7 +34,6 @@ pub struct PathTimes {
     pub comings_told: bool,
     /// The time up to each mark but the first.
     pub stages: BTreeMap<Mark, Histogram>,
-    /// From the first mark to the last.
     pub whole: Histogram,
 }
 
@@ -81,7 +76,6 @@ impl PathTimes {
     }
 }
 
-/// Every traced variant of `result`.
 pub fn dissect(result: &ResultFile) -> Vec<Dissected<'_>> {
     let variants = result.variants();
     variants
@@ -96,22 +90,11 @@ pub fn dissect(result: &ResultFile) -> Vec<Dissected<'_>> {
 }
 
 fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
-    let usable: Vec<&'result doorbell_results::record::Record> = variant
-        .records
-        .iter()
-        .copied()
-        .filter(|record| {
-            matches!(
-                record.outcome,
-                doorbell_results::record::Outcome::Done | doorbell_results::record::Outcome::Partial
-            )
-        })
-        .collect();
     let mut ways: BTreeMap<(Vec<Mark>, bool), PathTimes> = BTreeMap::new();
     let mut counts = Counts::default();
     let mut hidden: Vec<&Hidden> = Vec::new();
     let mut kept: Vec<&Wake> = Vec::new();
-    for anatomy in usable.iter().filter_map(|record| record.anatomy.as_ref()) {
+    for anatomy in variant.usable().filter_map(|record| record.anatomy.as_ref()) {
         let other = anatomy.counts;
         counts.stamped = counts.stamped.saturating_add(other.stamped);
         counts.cut = counts.cut.saturating_add(other.cut);
@@ -147,7 +130,7 @@ fn dissected<'result>(variant: &Variant<'result>) -> Dissected<'result> {
     Dissected { configuration: variant.configuration, paths, counts, hidden, shown: shown(&kept), cost: None }
 }
 
-fn add(whole: &mut Histogram, series: &doorbell_results::record::Series) {
+fn add(whole: &mut Histogram, series: &Series) {
     // The reader of result files has refused those that cannot be decoded.
     if let Ok(part) = series.counters() {
         whole.add_counters(&part);
@@ -162,36 +145,26 @@ fn shown<'result>(kept: &[&'result Wake]) -> Vec<&'result Wake> {
         .filter_map(|rank| {
             let mut same: Vec<&Wake> = kept.iter().copied().filter(|wake| wake.rank == rank).collect();
             same.sort_by_key(|wake| wake.whole_ps());
-            let place =
-                if rank == Rank::Worst { same.len().checked_sub(1)? } else { same.len().checked_sub(1)? / 2 };
-            same.get(place).copied()
+            let last = same.len().checked_sub(1)?;
+            same.get(if rank == Rank::Worst { last } else { last / 2 }).copied()
         })
         .collect()
 }
 
 fn cost(traced: &Variant, bare: &Variant) -> Option<Cost> {
     let medians = |variant: &Variant| -> BTreeMap<u32, f64> {
-        let of = |record: &doorbell_results::record::Record| {
-            Some((record.block, record.series.get(&Quantity::Wake)?.p50_ns))
-        };
+        let of = |record: &Record| Some((record.block, record.series.get(&Quantity::Wake)?.p50_ns));
         variant.usable().filter_map(of).collect()
     };
     let (with, without) = (medians(traced), medians(bare));
     let pairs: Vec<(f64, f64)> =
         with.iter().filter_map(|(block, with)| Some((*with, *without.get(block)?))).collect();
     let differences: Vec<f64> = pairs.iter().map(|(with, without)| with - without).collect();
-    let count = differences.len();
-    let mean = differences.iter().sum::<f64>() / count.max(1) as f64;
-    let within = (count >= 3).then(|| {
-        let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
-        let error = (squares / (count - 1) as f64 / count as f64).sqrt();
-        reach(0.95, (count - 1) as f64) * error
-    });
     Some(Cost {
         without_ns: median(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>())?,
         with_ns: median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>())?,
-        difference_ns: mean,
-        within_ns: within,
-        blocks: count,
+        difference_ns: mean(&differences),
+        within_ns: (differences.len() >= 3).then(|| half_interval(&differences, 0.95)),
+        blocks: differences.len(),
     })
 }

@@ -7,19 +7,17 @@
 //! so are all wakes after sleeps ([`slices`](super::slices)): whatever
 //! a survey calls different anywhere is so in 95 of 100 surveys.
 
-use super::best::Best;
-use super::by_block::together;
+use super::best::{Behind, best};
 use super::compare::RELEVANT;
 use super::hung::hung;
 use super::provisional::{Provisional, provisional};
 use super::ratio::{Ratio, Standing};
 use super::sleeps::{Slept, sleeps};
-use super::slices::{ERROR, Levels};
+use super::slices::ERROR;
+use super::versus::{Versus, within};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
-use doorbell_results::record::question::By;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Contexts, Waits};
-use doorbell_results::record::{Outcome, ResultFile, Variant};
+use doorbell_results::record::{Outcome, Quantity, ResultFile, Variant};
 use std::collections::BTreeMap;
 
 /// The part that an operation plays here: what spinning could reach at best.
@@ -38,7 +36,6 @@ pub struct Answer {
     pub sleeps: Vec<Slept>,
     /// What notifying an awake waiter costs against a sleeping one.
     pub notify: Option<Notified>,
-    /// How far to believe all this.
     pub trust: Trust,
     /// What this machine cannot show, and why.
     pub untold: Vec<String>,
@@ -57,7 +54,6 @@ impl Answer {
 /// A need and what serves it best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pick {
-    /// The relation of the two CPUs.
     pub relation: String,
     pub need: Need,
     /// The fastest mechanism, by round trip.
@@ -71,7 +67,6 @@ pub struct Pick {
     pub others: Vec<Other>,
 }
 
-/// A mechanism against the best.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Other {
     pub subject: String,
@@ -80,7 +75,6 @@ pub struct Other {
     pub standing: Standing,
 }
 
-/// What a waiter needs from its mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// The least latency, a core may burn.
@@ -90,7 +84,6 @@ pub enum Need {
     Descriptor,
 }
 
-/// One mechanism in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed {
     pub subject: String,
@@ -128,16 +121,13 @@ pub struct Trust {
     /// Those of them that others interfered with to their last try; none where the system told of
     /// no trial what others took.
     pub interfered: Option<usize>,
-    /// Trials whose figures could not be true.
     pub implausible: usize,
-    /// Trials that hung or failed.
     pub broken: usize,
     pub provisional: Option<Provisional>,
     /// For each primitive cost, the largest reading over the smallest.
     pub primitive_spread: BTreeMap<String, f64>,
 }
 
-/// What `result`, a survey, says.
 pub fn answer(result: &ResultFile) -> Answer {
     let variants = result.variants();
     let round_trips = RoundTrips::of(&variants);
@@ -169,9 +159,7 @@ fn back_to_back(variant: &Variant) -> bool {
 /// All that goes back to back, judged together.
 struct RoundTrips<'variant, 'result> {
     variants: Vec<&'variant Variant<'result>>,
-    levels: Levels,
-    /// How many times as long the second of a pair takes as the first.
-    ratios: BTreeMap<(usize, usize), Ratio>,
+    versus: Versus,
 }
 
 /// Whether the sides of a variant are two processes and its mechanism serves some need.
@@ -192,29 +180,16 @@ fn pairs(variants: &[&Variant]) -> Vec<(usize, usize)> {
     all.filter(|&(a, b)| a < b && spoken_of(variants[a], variants[b])).collect()
 }
 
-/// The variants of a survey that are judged together.
-fn judged<'variant, 'result>(variants: &'variant [Variant<'result>]) -> Vec<&'variant Variant<'result>> {
-    variants.iter().filter(|variant| back_to_back(variant)).collect()
-}
-
 impl<'variant, 'result> RoundTrips<'variant, 'result> {
     fn of(variants: &'variant [Variant<'result>]) -> Self {
-        let variants = judged(variants);
-        let levels = together(&variants, Quantity::RoundTrip, By::P50);
-        let pairs = pairs(&variants);
-        let ratios = levels.ratios(&pairs, SHARE / 4.0);
-        let ratios = pairs.into_iter().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect();
-        Self { variants, levels, ratios }
+        let variants: Vec<&Variant> = variants.iter().filter(|variant| back_to_back(variant)).collect();
+        let versus = within(&variants, Quantity::RoundTrip, &pairs(&variants), SHARE / 4.0);
+        Self { variants, versus }
     }
 
     fn level_ns(&self, configuration: &Configuration) -> Option<f64> {
         let place = self.variants.iter().position(|variant| variant.configuration == configuration)?;
-        self.levels.level(place)
-    }
-
-    fn ratio(&self, first: usize, second: usize) -> Option<Ratio> {
-        let turned = || Some(self.ratios.get(&(second, first))?.inverse());
-        self.ratios.get(&(first, second)).copied().or_else(turned)
+        self.versus.level_ns(place)
     }
 
     fn picks(&self) -> Vec<Pick> {
@@ -240,34 +215,27 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
     }
 
     fn pick(&self, relation: &str, need: Need) -> Option<Pick> {
-        let mut fit: Vec<(usize, f64)> = (0..self.variants.len())
-            .filter(|&index| {
-                let variant = self.variants[index];
-                variant.configuration.placement.relation == relation
-                    && is_candidate(variant)
-                    && serves(variant, need)
-            })
-            .filter_map(|index| Some((index, self.levels.level(index)?)))
-            .collect();
-        fit.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let (&(best, _), rest) = fit.split_first()?;
-        let places: Vec<usize> = fit.iter().map(|(place, _)| *place).collect();
+        let fits = (0..self.variants.len()).filter(|&index| {
+            let variant = self.variants[index];
+            variant.configuration.placement.relation == relation
+                && is_candidate(variant)
+                && serves(variant, need)
+        });
         let error = 0.75 * SHARE / self.rows() as f64;
-        let found = Best::of(&self.levels, &places, error, RELEVANT).ranked;
-        let others = rest.iter().map(|&(index, _)| {
-            let ratio = found.iter().find(|behind| behind.thing == index).and_then(|behind| behind.ratio);
-            Other {
-                subject: self.variants[index].configuration.subject.clone(),
-                ratio,
-                standing: ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(RELEVANT)),
-            }
+        let found = best(&self.versus.levels, fits, error, RELEVANT);
+        let (first, rest) = found.split_first()?;
+        let subject = |behind: &Behind| self.variants[behind.thing].configuration.subject.clone();
+        let others = rest.iter().map(|behind| Other {
+            subject: subject(behind),
+            ratio: behind.ratio,
+            standing: behind.standing,
         });
         Some(Pick {
             relation: relation.to_owned(),
             need,
-            best: self.variants[best].configuration.subject.clone(),
-            round_trip_ns: self.levels.level(best)?,
-            cpu_ns: self.variants[best].cpu_ns_per_wake(),
+            best: subject(first),
+            round_trip_ns: self.versus.level_ns(first.thing)?,
+            cpu_ns: self.variants[first.thing].cpu_ns_per_wake(),
             others: others.collect(),
         })
     }
@@ -281,23 +249,19 @@ impl<'variant, 'result> RoundTrips<'variant, 'result> {
         };
         let placed = self.variants.iter().enumerate().filter_map(|(index, variant)| {
             let free = free(&variant.configuration.subject)?;
+            let free_ns = self.variants[free].medians_ns(Quantity::RoundTrip);
+            let end = |of: fn(f64, f64) -> f64| free_ns.iter().copied().reduce(of);
             Some(Placed {
                 subject: variant.configuration.subject.clone(),
                 relation: variant.configuration.placement.relation.clone(),
-                round_trip_ns: self.levels.level(index)?,
-                unpinned: self.ratio(index, free),
-                unpinned_ns: ends(&self.variants[free].medians_ns(Quantity::RoundTrip)),
+                round_trip_ns: self.versus.level_ns(index)?,
+                unpinned: self.versus.ratio(index, free),
+                unpinned_ns: end(f64::min).zip(end(f64::max)).map(<[f64; 2]>::from),
                 migrations_per_s: migrations_per_s(variant),
             })
         });
         placed.collect()
     }
-}
-
-/// The least and the greatest; none of nothing.
-fn ends(values: &[f64]) -> Option<[f64; 2]> {
-    let least = values.iter().copied().reduce(f64::min)?;
-    Some([least, values.iter().copied().fold(least, f64::max)])
 }
 
 /// Of the chance that a survey is wrong anywhere half is for round
@@ -339,7 +303,6 @@ fn notify(variants: &[Variant]) -> Option<Notified> {
     })
 }
 
-/// How far to believe any result.
 pub fn trusted(result: &ResultFile) -> Trust {
     trust(result, &result.variants())
 }
@@ -352,12 +315,8 @@ fn trust(result: &ResultFile, variants: &[Variant]) -> Trust {
     let broken = |outcome: &Outcome| matches!(outcome, Outcome::Hung { .. } | Outcome::Failed { .. });
     let harness = variants.iter().find(|variant| back_to_back(variant) && variant.is_harness());
     let mut readings: BTreeMap<String, [f64; 2]> = BTreeMap::new();
-    for primitive in result
-        .primitives
-        .iter()
-        .flat_map(|primitives| &primitives.primitives)
-        .filter(|primitive| primitive.count > 0)
-    {
+    let primitives = result.primitives.iter().flat_map(|reading| &reading.primitives);
+    for primitive in primitives.filter(|primitive| primitive.count > 0) {
         let range = readings.entry(primitive.name.clone()).or_insert([primitive.p50_ns; 2]);
         *range = [range[0].min(primitive.p50_ns), range[1].max(primitive.p50_ns)];
     }
@@ -427,7 +386,7 @@ mod tests {
             picks.map(|pick| pick.best).collect::<Vec<_>>()
         };
         assert_eq!(best(&result), ["futex"]);
-        let lost = result.records.iter_mut().find(|record| record.configuration.subject == "futex").unwrap();
+        let lost = sample::of(&mut result, "futex").next().unwrap();
         lost.outcome = Outcome::Hung { last_seen: Vec::new() };
         assert_eq!(best(&result), ["eventfd"]);
     }

@@ -18,18 +18,10 @@ use super::slices::{Apart, Levels};
 /// The share of the error that goes to all pairs of things.
 const OF_ALL_PAIRS: f64 = 0.1;
 
-/// What was found of several things.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Best {
-    /// The things that have figures, the fastest first.
-    pub ranked: Vec<Behind>,
-}
-
 /// One of them against the best, whichever that is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Behind {
     pub thing: usize,
-    /// Whether it may be the best.
     pub candidate: bool,
     /// How many times as long it takes as the first, and between which ends it lies as a multiple
     /// of the best; none where pairs are too few.
@@ -37,51 +29,52 @@ pub struct Behind {
     pub standing: Standing,
 }
 
-impl Best {
-    /// Of `things`, which are one row of several that share the error; differences within
-    /// `relevant`, a share, do not matter.
-    pub fn of(levels: &Levels, things: &[usize], error: f64, relevant: f64) -> Self {
-        let mut order: Vec<(usize, f64)> =
-            things.iter().filter_map(|thing| Some((*thing, levels.level(*thing)?))).collect();
-        order.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let others = order.len().saturating_sub(1).max(1) as f64;
-        let each = error * (1.0 - OF_ALL_PAIRS) / others;
-        let of_all_pairs = error * OF_ALL_PAIRS / (order.len() as f64 * others / 2.0);
-        let surely_behind_some = |place: usize| {
-            let (thing, _) = order[place];
-            let faster = order[..place].iter();
-            let apart = faster.filter_map(|(other, _)| levels.apart(*other, thing, of_all_pairs));
-            apart.map(|apart| apart.by - apart.half).fold(0.0, f64::max)
-        };
-        let apart: Vec<Vec<Option<Apart>>> = order
-            .iter()
-            .map(|(from, _)| order.iter().map(|(to, _)| levels.apart(*from, *to, each)).collect())
-            .collect();
-        // Of what cannot be held against others nobody can say that it is not the best.
-        let candidates: Vec<usize> = (0..order.len())
-            .filter(|to| {
-                (0..order.len())
-                    .all(|from| from == *to || apart[from][*to].is_none_or(|apart| apart.by <= apart.half))
+/// Those of `things` that have figures, the fastest first. They are one row of several that share
+/// the error; differences within `relevant`, a share, do not matter.
+pub fn best(
+    levels: &Levels,
+    things: impl IntoIterator<Item = usize>,
+    error: f64,
+    relevant: f64,
+) -> Vec<Behind> {
+    let order = levels.ranked(things);
+    let others = order.len().saturating_sub(1).max(1) as f64;
+    let each = error * (1.0 - OF_ALL_PAIRS) / others;
+    let of_all_pairs = error * OF_ALL_PAIRS / (order.len() as f64 * others / 2.0);
+    let surely_behind_some = |place: usize| {
+        let (thing, _) = order[place];
+        let faster = order[..place].iter();
+        let apart = faster.filter_map(|(other, _)| levels.apart(*other, thing, of_all_pairs));
+        apart.map(|apart| apart.by - apart.half).fold(0.0, f64::max)
+    };
+    let apart: Vec<Vec<Option<Apart>>> = order
+        .iter()
+        .map(|(from, _)| order.iter().map(|(to, _)| levels.apart(*from, *to, each)).collect())
+        .collect();
+    // Of what cannot be held against others nobody can say that it is not the best.
+    let candidates: Vec<usize> = (0..order.len())
+        .filter(|to| {
+            (0..order.len())
+                .all(|from| from == *to || apart[from][*to].is_none_or(|apart| apart.by <= apart.half))
+        })
+        .collect();
+    let ranked = order.iter().enumerate().map(|(place, (thing, _))| {
+        let against = candidates.iter().filter(|candidate| **candidate != place);
+        let ends: Option<Vec<[f64; 2]>> = against
+            .map(|candidate| {
+                apart[*candidate][place].map(|apart| [apart.by - apart.half, apart.by + apart.half])
             })
             .collect();
-        let ranked = order.iter().enumerate().map(|(place, (thing, _))| {
-            let against = candidates.iter().filter(|candidate| **candidate != place);
-            let ends: Option<Vec<[f64; 2]>> = against
-                .map(|candidate| {
-                    apart[*candidate][place].map(|apart| [apart.by - apart.half, apart.by + apart.half])
-                })
-                .collect();
-            let candidate = candidates.contains(&place);
-            let ratio = ends.map(|ends| {
-                let least = ends.iter().map(|[low, _]| low.max(0.0)).reduce(f64::min).filter(|_| !candidate);
-                let least = least.unwrap_or(0.0).max(surely_behind_some(place));
-                let most = ends.iter().map(|[_, high]| high.max(0.0)).fold(0.0, f64::max);
-                let by = apart[0][place].map_or(0.0, |apart| apart.by);
-                Ratio { estimate: by.exp(), low: least.exp(), high: most.exp() }
-            });
-            let standing = ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(relevant));
-            Behind { thing: *thing, candidate, ratio: ratio.filter(|_| place > 0), standing }
+        let candidate = candidates.contains(&place);
+        let ratio = ends.map(|ends| {
+            let least = ends.iter().map(|[low, _]| low.max(0.0)).reduce(f64::min).filter(|_| !candidate);
+            let least = least.unwrap_or(0.0).max(surely_behind_some(place));
+            let most = ends.iter().map(|[_, high]| high.max(0.0)).fold(0.0, f64::max);
+            let by = apart[0][place].map_or(0.0, |apart| apart.by);
+            Ratio { estimate: by.exp(), low: least.exp(), high: most.exp() }
         });
-        Self { ranked: ranked.collect() }
-    }
+        let standing = ratio.map_or(Standing::Inconclusive, |ratio| ratio.behind(relevant));
+        Behind { thing: *thing, candidate, ratio: ratio.filter(|_| place > 0), standing }
+    });
+    ranked.collect()
 }

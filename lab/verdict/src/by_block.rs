@@ -5,9 +5,8 @@ use super::slices::{Levels, Sample, Slice};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::By;
 use doorbell_results::record::result::Beside;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Contexts;
-use doorbell_results::record::{Record, Slice as RecordedSlice, Variant};
+use doorbell_results::record::{Quantity, Record, Slice as RecordedSlice, Variant};
 
 /// What the variants of one run took by `quantity`, to be judged together: those that took turns by
 /// their slices, which are of what a variant is mostly asked for, and others, which had trials of
@@ -19,10 +18,6 @@ pub fn together(variants: &[&Variant], quantity: Quantity, by: By) -> Levels {
         Some(levels) => levels.with_blocks(&samples),
         None => Levels::of_blocks(&samples),
     }
-}
-
-fn is_sliced(variant: &Variant) -> bool {
-    variant.usable().any(|record| !record.slices.is_empty())
 }
 
 /// The configurations that took turns with others of a run without
@@ -40,7 +35,7 @@ pub fn companions(beside: &[Beside]) -> Vec<&Configuration> {
 /// The slices of `variants`, by their places, and behind them those
 /// of their [`companions`]; none if no variant has any.
 pub fn levels(variants: &[&Variant], beside: &[Beside]) -> Option<Levels> {
-    if !variants.iter().any(|variant| is_sliced(variant)) {
+    if variants.iter().flat_map(|variant| variant.usable()).all(|record| record.slices.is_empty()) {
         return None;
     }
     let mut slices = Vec::new();

@@ -10,6 +10,7 @@
 use super::clock_bound::{limit, within_ps};
 use super::compare::{ComparedConfiguration, Comparison};
 use super::gate::too_few;
+use super::hung::hung;
 use super::missed::{Missed as Missing, limit_ps, wakes};
 use super::quantile::{Bounds, Count, above, bounds, share};
 use super::ratio::Ratio;
@@ -17,7 +18,7 @@ use super::verdict::{Lacking, Reason, Verdict};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Condition, Limited, Missed, Tail};
 use doorbell_results::record::verdict::Status;
-use doorbell_results::record::{Histogram, Outcome, ResultFile, Variant};
+use doorbell_results::record::{Histogram, ResultFile, Variant};
 
 /// The confidence of the bounds of a percentile that a time is held
 /// against; all those of a check hold together with it.
@@ -40,7 +41,6 @@ pub struct Checked<'result> {
     pub uncounted: Vec<(&'result Configuration, Missed)>,
 }
 
-/// One condition for one configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding<'result> {
     /// The condition's place in the list.
@@ -56,9 +56,7 @@ pub struct Finding<'result> {
 /// What was seen of what is limited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Seen {
-    /// The candidate's figure as a multiple of the baseline's.
     Ratio(Ratio),
-    /// The percentile and its bounds.
     Bounds(Bounds),
     /// The longest, picoseconds.
     Longest(u64),
@@ -67,21 +65,15 @@ pub enum Seen {
 }
 
 impl Checked<'_> {
-    /// Whether some condition is broken.
     pub fn is_broken(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict.status() == Status::Failed)
     }
 
     /// How it stands; `doubted` where something else leaves open what nothing else would.
     pub fn status(&self, doubted: bool) -> Status {
-        match (self.is_broken(), self.is_open() || doubted) {
-            (true, _) => Status::Failed,
-            (false, true) => Status::Inconclusive,
-            (false, false) => Status::Passed,
-        }
+        Status::of(self.is_broken(), self.is_open() || doubted)
     }
 
-    /// Whether something could not be told.
     pub fn is_open(&self) -> bool {
         let open = |finding: &Finding| finding.verdict.status() == Status::Inconclusive;
         self.findings.is_empty()
@@ -176,9 +168,8 @@ fn judge(
     let (false, Some(variant)) = (matches!(limited, Limited::More(..)), variant) else {
         return (seen, verdict);
     };
-    let hung = variant.records.iter().any(|record| matches!(record.outcome, Outcome::Hung { .. }));
     let verdict = match verdict {
-        _ if hung => Verdict::Failed(Reason::BeyondTheLimit),
+        _ if hung(variant).is_some() => Verdict::Failed(Reason::BeyondTheLimit),
         Verdict::Passed => Lacking::of(variant)
             .map_or(Verdict::Passed, |lacking| Verdict::Inconclusive(Reason::Lacking(lacking))),
         other => other,
@@ -285,8 +276,7 @@ mod tests {
     use super::*;
     use crate::compare::{RELEVANT, compare};
     use doorbell_results::record::question::condition;
-    use doorbell_results::record::sample;
-    use doorbell_results::record::series::Quantity;
+    use doorbell_results::record::{Outcome, Quantity, sample};
 
     /// A run of futex and pipe whose blocks spread by `noise`, futex
     /// taking `futex` times as long as it should.
@@ -299,16 +289,34 @@ mod tests {
         })
     }
 
+    fn base() -> ResultFile {
+        run(1.0, 0.004, 1)
+    }
+
+    /// What is seen of `candidate` held against `baseline`.
+    fn seen<T>(
+        baseline: &ResultFile,
+        candidate: &ResultFile,
+        conditions: &[&str],
+        look: impl FnOnce(&Checked) -> T,
+    ) -> T {
+        let conditions: Vec<Condition> = conditions.iter().map(|text| condition(text).unwrap()).collect();
+        look(&check(&compare(baseline, candidate, RELEVANT), candidate, &conditions))
+    }
+
+    fn verdicts(candidate: &ResultFile, conditions: &[&str]) -> Vec<Verdict> {
+        let verdicts =
+            |checked: &Checked| checked.findings.iter().map(|found| found.verdict.clone()).collect();
+        seen(&base(), candidate, conditions, verdicts)
+    }
+
     fn decisions(candidate: &ResultFile, conditions: &[&str]) -> Vec<Status> {
         verdicts(candidate, conditions).iter().map(Verdict::status).collect()
     }
 
-    fn verdicts(candidate: &ResultFile, conditions: &[&str]) -> Vec<Verdict> {
-        let baseline = run(1.0, 0.004, 1);
-        let conditions: Vec<Condition> = conditions.iter().map(|text| condition(text).unwrap()).collect();
-        let comparison = compare(&baseline, candidate, RELEVANT);
-        let checked = check(&comparison, candidate, &conditions);
-        checked.findings.into_iter().map(|finding| finding.verdict).collect()
+    /// Whether something could not be told, and whether something is broken.
+    fn stands(checked: &Checked) -> (bool, bool) {
+        (checked.is_open(), checked.is_broken())
     }
 
     use Status::{Failed as Broken, Passed as Kept};
@@ -343,26 +351,22 @@ mod tests {
     #[test]
     fn a_wake_up_that_never_came_is_longer_than_any_limit() {
         let mut lossy = run(1.0, 0.004, 2);
-        for record in lossy.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+        for record in sample::of(&mut lossy, "futex") {
             record.tally.lost = record.series[&Quantity::RoundTrip].count / 2;
         }
         assert_eq!(
             decisions(&lossy, &["futex:p90>1s", "futex:max>1s", "futex:p50>1s", "pipe:p90>1s"]),
             [Broken, Broken, Kept, Kept]
         );
-        let baseline = run(1.0, 0.004, 1);
-        let comparison = compare(&baseline, &lossy, RELEVANT);
-        let checked = check(&comparison, &lossy, &[condition("p50>+5%").unwrap()]);
-        let [(configuration, [before, after])] = &checked.missed[..] else { panic!("{checked:?}") };
-        assert_eq!((configuration.subject.as_str(), before.all()), ("futex", 0));
-        assert!(after.lost > 1000, "{after:?}");
-        // Half of them lost, and the others as fast as ever: nothing
-        // that was asked is broken, and all is not well.
-        assert!(checked.is_open() && !checked.is_broken());
-        let open = |conditions: &[&str]| {
-            let conditions: Vec<_> = conditions.iter().map(|text| condition(text).unwrap()).collect();
-            check(&comparison, &lossy, &conditions).is_open()
-        };
+        seen(&base(), &lossy, &["p50>+5%"], |checked| {
+            let [(configuration, [before, after])] = &checked.missed[..] else { panic!("{checked:?}") };
+            assert_eq!((configuration.subject.as_str(), before.all()), ("futex", 0));
+            assert!(after.lost > 1000, "{after:?}");
+            // Half of them lost, and the others as fast as ever: nothing
+            // that was asked is broken, and all is not well.
+            assert_eq!(stands(checked), (true, false));
+        });
+        let open = |conditions: &[&str]| seen(&base(), &lossy, conditions, |checked| checked.is_open());
         assert!(!open(&["p50>+5%", "lost>1000000"]));
         assert!(open(&["p50>+5%", "late>1000000"]), "another count is no answer");
         assert!(!open(&["pipe:p50>+5%"]), "futex is not what it is about");
@@ -378,31 +382,23 @@ mod tests {
     #[test]
     fn what_a_slower_machine_explains_as_well_breaks_nothing() {
         let mut slower = run(1.3, 0.004, 2);
-        for reading in &mut slower.primitives {
-            *reading = doorbell_results::record::sample::primitives(reading.block, 1.5);
-        }
-        for text in ["futex:p50>+5%", "futex:p99>+5%"] {
-            let decisions = verdicts(&slower, &[text]);
-            assert!(
-                matches!(decisions[..], [Verdict::Inconclusive(Reason::Explained(_))]),
-                "{text}: {decisions:?}"
-            );
-        }
+        slower.primitives.iter_mut().for_each(|reading| *reading = sample::primitives(reading.block, 1.5));
+        let decisions = verdicts(&slower, &["futex:p50>+5%", "futex:p99>+5%"]);
+        let explained = |verdict: &Verdict| matches!(verdict, Verdict::Inconclusive(Reason::Explained(_)));
+        assert!(decisions.len() == 2 && decisions.iter().all(explained), "{decisions:?}");
     }
 
     #[test]
     fn a_configuration_that_no_longer_has_figures_leaves_the_check_open() {
         let mut gone = run(1.0, 0.004, 2);
-        for record in gone.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+        for record in sample::of(&mut gone, "futex") {
             record.series.remove(&Quantity::RoundTrip);
         }
-        let baseline = run(1.0, 0.004, 1);
-        let comparison = compare(&baseline, &gone, RELEVANT);
-        let checked = check(&comparison, &gone, &[condition("p50>+5%").unwrap()]);
-        assert_eq!(checked.missing.len(), 1);
-        assert!(checked.is_open() && !checked.is_broken());
-        let other = check(&comparison, &gone, &[condition("pipe:p50>+5%").unwrap()]);
-        assert!(other.missing.is_empty() && !other.is_open(), "nobody asked for futex");
+        let held = |conditions: &[&str]| {
+            seen(&base(), &gone, conditions, |checked| (checked.missing.len(), stands(checked)))
+        };
+        assert_eq!(held(&["p50>+5%"]), (1, (true, false)));
+        assert_eq!(held(&["pipe:p50>+5%"]), (0, (false, false)), "nobody asked for futex");
     }
 
     /// "Not worse: all 4 conditions and configurations are kept", of a candidate without the
@@ -410,38 +406,31 @@ mod tests {
     /// had skipped it left the check open.
     #[test]
     fn a_configuration_that_the_candidate_lacks_or_planned_otherwise_leaves_the_check_open() {
-        let baseline = run(1.0, 0.004, 1);
         let mut lacks = run(1.0, 0.004, 2);
         lacks.plan.configurations.retain(|configuration| configuration.subject != "futex");
         lacks.records.retain(|record| record.configuration.subject != "futex");
         let mut longer = run(1.0, 0.004, 2);
         let until = doorbell_results::configuration::Until::count(5000);
-        let all = longer.records.iter_mut().map(|record| &mut record.configuration);
-        for configuration in all.chain(&mut longer.plan.configurations) {
-            if configuration.subject == "futex" {
-                configuration.until = until;
-            }
-        }
+        let futex = sample::configurations(&mut longer).filter(|one| one.subject == "futex");
+        futex.for_each(|one| one.until = until);
         for candidate in [&lacks, &longer] {
-            let comparison = compare(&baseline, candidate, RELEVANT);
-            let conditions = ["p50>+5%", "futex:p50>+5%"].map(|text| condition(text).unwrap());
-            let checked = check(&comparison, candidate, &conditions);
-            assert_eq!((checked.missing.len(), &checked.untried[..]), (1, &[1][..]));
-            assert!(checked.is_open() && !checked.is_broken());
+            let told = |checked: &Checked| (checked.missing.len(), checked.untried.clone(), stands(checked));
+            let told = seen(&base(), candidate, &["p50>+5%", "futex:p50>+5%"], told);
+            assert_eq!(told, (1, vec![1], (true, false)));
         }
     }
 
     /// A baseline that skipped a mechanism has nothing to hold against a condition that names it.
     #[test]
     fn a_condition_that_nothing_is_held_against_leaves_the_check_open() {
-        let mut baseline = run(1.0, 0.004, 1);
-        for record in baseline.records.iter_mut().filter(|record| record.configuration.subject == "futex") {
+        let mut baseline = base();
+        for record in sample::of(&mut baseline, "futex") {
             record.outcome = Outcome::Skipped { reason: "lacks it".to_owned() };
         }
         let candidate = run(1.0, 0.004, 2);
-        let comparison = compare(&baseline, &candidate, RELEVANT);
-        let named = check(&comparison, &candidate, &[condition("futex:p50>+5%").unwrap()]);
-        assert!(named.is_open() && named.missing.is_empty());
-        assert!(!check(&comparison, &candidate, &[condition("p50>+5%").unwrap()]).is_open());
+        let held =
+            |text| seen(&baseline, &candidate, &[text], |checked| (checked.is_open(), checked.missing.len()));
+        assert_eq!(held("futex:p50>+5%"), (true, 0));
+        assert_eq!(held("p50>+5%"), (false, 0));
     }
 }

@@ -54,7 +54,6 @@ pub struct Node {
     pub of: Rc<Type>,
     /// That of its verdict; open if it was interrupted, or was asked nothing where others were.
     pub status: Status,
-    /// Why, as the verdict says it.
     pub reason: String,
     /// When the run began that this is of.
     pub started_at_unix_ns: u64,
@@ -89,7 +88,6 @@ pub struct Shared {
     pub others: (usize, usize),
 }
 
-/// The nodes of a fleet and what is said of them.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// By name.
@@ -119,15 +117,11 @@ pub enum Refused {
     #[error("the name of its node has {0} bytes, of which there are {LONGEST_NAME} at the most")]
     LongName(usize),
     #[error(
-        "it began {0} ns after 1970, which is yet to come: the clock of {1} is wrong, and nobody \
-         knows which of its results is the newest"
+        "it began {0} ns after 1970, {when}: the clock of {1} is wrong, and nobody knows which of \
+         its results is the newest",
+        when = if *.0 < EARLIEST { "before this program was written" } else { "which is yet to come" }
     )]
-    Future(u64, String),
-    #[error(
-        "it began {0} ns after 1970, before this program was written: the clock of {1} is wrong, \
-         and nobody knows which of its results is the newest"
-    )]
-    Past(u64, String),
+    WrongClock(u64, String),
 }
 
 /// The runs that were seen, by their node and when they began.
@@ -138,7 +132,6 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Refuses what began later than this, nanoseconds since 1970.
     pub fn begun_by(latest: u64) -> Self {
         Self { seen: BTreeSet::new(), latest }
     }
@@ -152,18 +145,14 @@ impl Runs {
         if name.len() > LONGEST_NAME {
             return Err(Refused::LongName(name.len()));
         }
-        if result.started_at_unix_ns > self.latest {
-            return Err(Refused::Future(result.started_at_unix_ns, name.clone()));
-        }
-        if result.started_at_unix_ns < EARLIEST {
-            return Err(Refused::Past(result.started_at_unix_ns, name.clone()));
+        if !(EARLIEST..=self.latest).contains(&result.started_at_unix_ns) {
+            return Err(Refused::WrongClock(result.started_at_unix_ns, name.clone()));
         }
         let first = self.seen.insert((name.clone(), result.started_at_unix_ns));
         if first { Ok(name.clone()) } else { Err(Refused::Duplicate(name.clone())) }
     }
 }
 
-/// All that is known of one name.
 #[derive(Debug, Default)]
 struct Named {
     /// The newest of each that was asked: the number of the whole question, and whether it was
@@ -244,7 +233,6 @@ impl Named {
     }
 }
 
-/// The results of a fleet, one after another.
 #[derive(Debug)]
 pub struct Fleet {
     nodes: BTreeMap<String, Named>,
@@ -274,7 +262,6 @@ impl Numbered {
 }
 
 impl Fleet {
-    /// Refuses what began later than this, nanoseconds since 1970.
     pub fn begun_by(latest: u64) -> Self {
         Self {
             nodes: BTreeMap::new(),
@@ -725,18 +712,15 @@ mod tests {
         let refused = |change: fn(&mut ResultFile)| {
             let mut result = result.clone();
             change(&mut result);
-            Fleet::begun_by(began).add(&result).map_err(|refused| std::mem::discriminant(&refused))
+            Fleet::begun_by(began).add(&result)
         };
-        let kind = |refused: Refused| Err(std::mem::discriminant(&refused));
         assert_eq!(refused(|_| ()), Ok(()));
-        assert_eq!(refused(|it| it.machine.host = None), kind(Refused::Nameless));
+        assert_eq!(refused(|it| it.machine.host = None), Err(Refused::Nameless));
         assert_eq!(refused(|it| it.name = Some(" ".to_owned())), Ok(()), "the host has a name");
-        assert_eq!(refused(|it| it.name = Some("x".repeat(256))), kind(Refused::LongName(0)));
-        let later =
-            |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (u64::MAX, u64::MAX);
-        assert_eq!(refused(later), kind(Refused::Future(0, String::new())));
-        let in_1970 = |it: &mut ResultFile| (it.started_at_unix_ns, it.finished_at_unix_ns) = (0, 1);
-        assert_eq!(refused(in_1970), kind(Refused::Past(0, String::new())));
+        assert_eq!(refused(|it| it.name = Some("x".repeat(256))), Err(Refused::LongName(256)));
+        let wrong = |ns| Err(Refused::WrongClock(ns, "a".to_owned()));
+        assert_eq!(refused(|it| it.started_at_unix_ns = u64::MAX), wrong(u64::MAX));
+        assert_eq!(refused(|it| it.started_at_unix_ns = 0), wrong(0));
     }
 
     /// "PASS 2 nodes" where one was asked.

@@ -18,17 +18,14 @@ use super::verdict::{Lacking, Reason, Verdict};
 use super::worst::{Worst, worst};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::{Gate, Which};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, ResultFile, Variant};
+use doorbell_results::record::{Histogram, Quantity, ResultFile, Variant};
 
-/// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gated<'result> {
     pub question: Gate,
     /// The confidence with which each configuration was judged.
     pub each: f64,
     pub configurations: Vec<Judged<'result>>,
-    /// The answer for all of them.
     pub verdict: Verdict,
     /// Two readings of the clock, which are part of every wake, nanoseconds.
     pub harness_ns: Option<f64>,
@@ -37,12 +34,10 @@ pub struct Gated<'result> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<'result> {
     pub configuration: &'result Configuration,
-    /// The quantity that is judged.
     pub quantity: Quantity,
     /// p50, p99, p99.9 and the longest, picoseconds;
     /// [`LONGEST_PS`](doorbell_results::record::histogram::LONGEST_PS) where it never came.
     pub figures_ps: [u64; 4],
-    /// The share of wakes above the limit.
     pub above: Above,
     /// The quantile asked for, and its bounds; none for the longest.
     pub bounds: Option<Bounds>,
@@ -52,7 +47,6 @@ pub struct Judged<'result> {
     pub trials: [usize; 2],
     /// The longest wake and what its trial's record tells.
     pub worst: Option<Worst>,
-    /// The answer for this configuration.
     pub verdict: Verdict,
 }
 
@@ -71,13 +65,8 @@ pub fn gate<'result>(result: &'result ResultFile, question: Gate) -> Option<Gate
     let each = 1.0 - (1.0 - question.confidence) / variants.len() as f64;
     let judged: Vec<Judged> = variants.iter().map(|variant| judge(variant, question, each)).collect();
     let verdict = overall(&judged, result);
-    let clock: Vec<f64> = result
-        .primitives
-        .iter()
-        .flat_map(|reading| &reading.primitives)
-        .filter(|primitive| primitive.name == "clock" && primitive.count > 0)
-        .map(|primitive| primitive.p50_ns * 2.0)
-        .collect();
+    let clock = result.primitives_called("clock").filter(|primitive| primitive.count > 0);
+    let clock: Vec<f64> = clock.map(|primitive| primitive.p50_ns * 2.0).collect();
     Some(Gated {
         question,
         each,
@@ -282,13 +271,7 @@ mod tests {
     fn times_of_two_clocks_pass_and_fail_only_beyond_the_bound_of_the_clocks() {
         let with = |bound_ns: f64| {
             let mut result = result(1000, &[]);
-            let name = doorbell_results::figure::gpu::CLOCK_BOUND.to_owned();
-            let figure = doorbell_results::record::Figure {
-                name,
-                value: bound_ns,
-                unit: "ns".to_owned(),
-                formula: String::new(),
-            };
+            let figure = sample::figure(doorbell_results::figure::gpu::CLOCK_BOUND, bound_ns);
             result.records.iter_mut().for_each(|record| record.figures = vec![figure.clone()]);
             result
         };
@@ -379,8 +362,7 @@ mod tests {
         let mut many = one.clone();
         for cpu in 2..20 {
             let mut copy = one.clone();
-            copy.plan.configurations[0].placement.cpus = Some([0, cpu]);
-            copy.records.iter_mut().for_each(|record| record.configuration.placement.cpus = Some([0, cpu]));
+            sample::configurations(&mut copy).for_each(|one| one.placement.cpus = Some([0, cpu]));
             many.plan.configurations.extend(copy.plan.configurations);
             many.records.extend(copy.records);
         }

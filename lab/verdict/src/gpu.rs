@@ -3,8 +3,7 @@
 //! which kernel length on blocking costs little.
 
 use super::clock_bound::bounds_ns;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Quantity, ResultFile, Variant};
 
 /// The parts that ways play in what is told: the one that spins, the one that blocks by the same
 /// call, and those by which the CPU wakes the GPU.
@@ -69,7 +68,6 @@ impl<'waits> Fastest<'waits> {
         Some(Self { way, or: ways.filter(tied).collect() })
     }
 
-    /// Their names.
     pub fn names(&self) -> String {
         let all = std::iter::once(&self.way).chain(&self.or).map(|way| way.subject.as_str());
         all.collect::<Vec<_>>().join(" or ")
@@ -77,7 +75,7 @@ impl<'waits> Fastest<'waits> {
 }
 
 impl Kernel {
-    /// The quickest; none where some wake-up is too short for the clocks' relation.
+    /// The quickest; none where its wake-up is too short for the clocks' relation.
     pub fn fastest(&self) -> Option<Fastest<'_>> {
         Fastest::of(self.ways.iter())
     }
@@ -88,7 +86,6 @@ impl Kernel {
     }
 }
 
-/// What a run says of waiting for a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waits {
     /// By the length of the kernel, the shortest first.
@@ -108,7 +105,7 @@ pub struct Added {
 }
 
 impl Waits {
-    /// By what the CPU wakes the GPU soonest; none where a wake-up is too short for the clocks'
+    /// By what the CPU wakes the GPU soonest; none where that wake-up is too short for the clocks'
     /// relation.
     pub fn wakes_gpu_fastest(&self) -> Option<Fastest<'_>> {
         Fastest::of(self.wakes_gpu.iter())
@@ -213,7 +210,7 @@ mod tests {
     use doorbell_results::record::{Figure, sample};
 
     fn sample_bound(ns: f64) -> Figure {
-        Figure { name: CLOCK_BOUND.to_owned(), value: ns, unit: "ns".to_owned(), formula: String::new() }
+        sample::figure(CLOCK_BOUND, ns)
     }
 
     /// On a busy machine a way was called the fastest by 0.001 ns

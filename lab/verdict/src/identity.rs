@@ -4,18 +4,14 @@
 use doorbell_results::machine::Machine;
 use doorbell_results::record::ResultFile;
 
-/// How two results stand to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// They are one run.
     SameRun,
-    /// Nothing tells their machines apart.
     Alike,
     /// Their machines differ: of each what is not the same, the baseline's first.
     Elsewhere([Vec<String>; 2]),
 }
 
-/// How `candidate` stands to `baseline`.
 pub fn standing(baseline: &ResultFile, candidate: &ResultFile) -> Standing {
     let run = |file: &ResultFile| (file.started_at_unix_ns, file.plan.seed, file.machine.host.clone());
     if run(baseline) == run(candidate) {
@@ -26,7 +22,6 @@ pub fn standing(baseline: &ResultFile, candidate: &ResultFile) -> Standing {
     if before.is_empty() { Standing::Alike } else { Standing::Elsewhere([before, after]) }
 }
 
-/// Whether nothing tells the two machines apart.
 pub fn alike(one: &Machine, other: &Machine) -> bool {
     differing(one, other).next().is_none()
 }

@@ -28,7 +28,7 @@ impl Type {
 
 /// A configuration by what it is on any machine.
 pub(super) fn key(configuration: &Configuration) -> String {
-    let mut any = Configuration { until: Until { count: None, time_ns: None }, ..configuration.clone() };
+    let mut any = Configuration { until: Until::default(), ..configuration.clone() };
     any.placement.cpus = None;
     format!("{any:?}")
 }

@@ -3,8 +3,7 @@
 
 use doorbell_results::configuration::Pattern;
 use doorbell_results::record::histogram::LONGEST_PS;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Histogram, Record, SideCounters, Tally, Variant};
+use doorbell_results::record::{Histogram, Quantity, Record, SideCounters, Tally, Variant};
 
 /// A notifier that was held up for less than this share of its trial leaves no verdict open:
 /// machines are never quite still.
@@ -48,7 +47,6 @@ impl Missed {
         Self { lost: record.tally.lost, late: record.tally.late, unsent: unsent().unwrap_or(0) }
     }
 
-    /// All of them.
     pub fn all(self) -> u64 {
         self.lost.saturating_add(self.late).saturating_add(self.unsent)
     }

@@ -2,11 +2,11 @@
 //! Which mechanism for a pattern and some needs: the fastest, those not shown to be slower, and
 //! what each other one lacks.
 
-use super::best::Best;
+use super::best;
 use super::by_block::{beside, together};
 use super::compare::RELEVANT;
 use super::conditions::{differing, other_conditions};
-use super::hung::hung;
+use super::hung::{hung, without_figures};
 use super::looks;
 use super::ratio::{Ratio, Standing};
 use super::slices::{Apart, FEWEST_PAIRS};
@@ -14,12 +14,9 @@ use super::verdict::Reason;
 use doorbell_results::configuration::{Configuration, Pattern, Placement, WaitPolicy};
 use doorbell_results::record::need::{contexts, lacks};
 use doorbell_results::record::question::{self, By, Shape, Traffic};
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Notification, Subject};
-use doorbell_results::record::{Outcome, Record, ResultFile, SideCounters, Variant};
-use std::fmt;
+use doorbell_results::record::{Quantity, Record, ResultFile, SideCounters, Variant};
 
-/// What a run says of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picked {
     /// The figure it goes by.
@@ -57,30 +54,13 @@ pub struct Ranked {
 }
 
 /// Why a mechanism is no candidate.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unfit {
     /// It takes more of a CPU than it may, shares of 1.
-    TooDear {
-        takes: f64,
-        most: f64,
-    },
+    #[error("takes {:.0} % of a CPU; {:.0} % is the most asked for", .takes * 100.0, .most * 100.0)]
+    TooDear { takes: f64, most: f64 },
+    #[error("{0}")]
     Other(String),
-}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooDear { takes, most } => {
-                write!(
-                    f,
-                    "takes {:.0} % of a CPU; {:.0} % is the most asked for",
-                    takes * 100.0,
-                    most * 100.0
-                )
-            }
-            Self::Other(why) => f.write_str(why),
-        }
-    }
 }
 
 /// What `result` says; an error in words if it is asked for a need that nothing here knows.
@@ -107,7 +87,10 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
         Some(first) => variants
             .iter()
             .filter(fits)
-            .filter(|variant| like(variant.configuration, first.configuration))
+            .filter(|variant| {
+                let subject = variant.configuration.subject.clone();
+                *variant.configuration == Configuration { subject, ..first.configuration.clone() }
+            })
             .collect(),
         None => Vec::new(),
     };
@@ -144,7 +127,6 @@ pub fn pick(result: &ResultFile, question: &question::Pick) -> Result<Picked, St
     })
 }
 
-/// Something that could be chosen.
 struct Candidate<'result> {
     name: &'result str,
     notification: Notification,
@@ -185,11 +167,6 @@ fn in_pattern(configuration: &Configuration, question: &question::Pick) -> bool 
         _ => configuration.pattern.one_way() && configuration.pattern.gap_ns() == question.gap_ns,
     };
     pattern && configuration.contexts == contexts(question) && configuration.wait == WaitPolicy::Block
-}
-
-/// Whether two configurations differ in nothing but the mechanism.
-fn like(configuration: &Configuration, first: &Configuration) -> bool {
-    *configuration == Configuration { subject: configuration.subject.clone(), ..first.clone() }
 }
 
 /// Why a mechanism has no variant among those that are ranked with that of `first`: it was measured
@@ -317,22 +294,6 @@ fn unfit(variant: &Variant, quantity: Quantity) -> Option<String> {
     without_figures(variant, quantity).or_else(|| hung(variant).map(|hung| hung.to_string()))
 }
 
-fn without_figures(variant: &Variant, quantity: Quantity) -> Option<String> {
-    if variant.usable().any(|record| record.series.contains_key(&quantity)) {
-        return None;
-    }
-    Some(match variant.records.first().map(|record| &record.outcome) {
-        Some(Outcome::Skipped { reason }) => reason.clone(),
-        Some(Outcome::Failed { cause }) => format!("failed: {cause}"),
-        Some(Outcome::Hung { .. }) => "hung".to_owned(),
-        Some(Outcome::Implausible { violations }) => {
-            let rules: Vec<&str> = violations.iter().map(|broken| broken.rule.as_str()).collect();
-            format!("its figures cannot be true ({})", rules.join(", "))
-        }
-        _ => format!("{} was not timed", quantity.name()),
-    })
-}
-
 /// Which of those that are not shown to be slower than the fastest comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
@@ -343,9 +304,8 @@ enum First {
 
 fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, error: f64) -> Vec<Ranked> {
     let levels = together(variants, quantity, by);
-    let mut order: Vec<usize> =
-        (0..variants.len()).filter(|variant| levels.level(*variant).is_some()).collect();
-    order.sort_by(|a, b| levels.level(*a).unwrap_or(0.0).total_cmp(&levels.level(*b).unwrap_or(0.0)));
+    let ranked = levels.ranked(0..variants.len());
+    let mut order: Vec<usize> = ranked.into_iter().map(|(variant, _)| variant).collect();
     let Some(&best) = order.first() else { return Vec::new() };
     // Which is the cheapest is chosen from the same figures: all pairs are looked at.
     let pairs = order.len() * order.len().saturating_sub(1) / 2;
@@ -353,7 +313,7 @@ fn rank(variants: &[&Variant], quantity: Quantity, by: By, goes_first: First, er
     let against = |first: usize, index: usize| {
         levels.apart(first, index, error / pairs.max(1) as f64).map(Apart::ratio)
     };
-    let found = Best::of(&levels, &order, error, RELEVANT).ranked;
+    let found = best::best(&levels, order.iter().copied(), error, RELEVANT);
     let behind = |index: usize| found.iter().find(|behind| behind.thing == index);
     let verdict = |index: usize| match behind(index) {
         _ if index == best => Standing::Same { within: 0.0 },
@@ -422,7 +382,7 @@ mod tests {
     use super::*;
     use doorbell_results::configuration::{Timing, Trace, Until};
     use doorbell_results::plan::LeftOut;
-    use doorbell_results::record::sample;
+    use doorbell_results::record::{Outcome, sample};
     use doorbell_results::schedule::Schedule;
 
     fn question(needs: &[&str]) -> question::Pick {
@@ -439,7 +399,7 @@ mod tests {
     #[test]
     fn what_hung_once_is_out_however_fast_its_other_trials_were() {
         let mut result = run(&[("futex", 1000.0), ("eventfd", 2000.0)], 10);
-        let lost = result.records.iter_mut().find(|record| record.configuration.subject == "futex").unwrap();
+        let lost = sample::of(&mut result, "futex").next().unwrap();
         lost.outcome = Outcome::Hung { last_seen: Vec::new() };
         let picked = pick(&result, &question(&[])).unwrap();
         assert_eq!(picked.ranked[0].subject, "eventfd");
@@ -486,7 +446,7 @@ mod tests {
     #[test]
     fn why_a_mechanism_is_absent_is_what_the_file_says_and_not_what_this_machine_lacks() {
         let mut run = run(&[("futex", 16e3), ("umwait", 22e3)], 10);
-        for record in run.records.iter_mut().filter(|record| record.configuration.subject == "umwait") {
+        for record in sample::of(&mut run, "umwait") {
             record.outcome = Outcome::Skipped { reason: "the moon is not full".to_owned() };
         }
         let left = |name: &str, reason: Option<&str>| LeftOut {
@@ -518,9 +478,7 @@ mod tests {
         ];
         for (change, axis) in changes {
             let mut run = run(&[("futex", 16e3), ("pipe", 22e3), ("eventfd", 12e3)], 10);
-            change(&mut run.plan.configurations[2]);
-            let configurations = run.records.iter_mut().map(|record| &mut record.configuration);
-            configurations.filter(|configuration| configuration.subject == "eventfd").for_each(change);
+            sample::configurations(&mut run).filter(|one| one.subject == "eventfd").for_each(change);
             let picked = ask(&run, &question(&[]));
             assert_eq!(names(&picked), ["futex", "pipe"], "{axis}");
             // It said that the mechanism was not measured.
@@ -551,7 +509,7 @@ mod tests {
     #[test]
     fn what_ran_all_the_time_on_both_sides_is_no_answer_to_a_need_for_sleep() {
         let mut run = run(&[("futex", 16e3), ("pipe", 10e3)], 10);
-        for record in run.records.iter_mut().filter(|record| record.configuration.subject == "pipe") {
+        for record in sample::of(&mut run, "pipe") {
             for side in &mut record.sides {
                 side.user_ns = side.window_ns / 100 * 97;
             }
@@ -588,13 +546,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for record in &mut run.records {
             let (_, response_ns, share) = of(&record.configuration);
-            let mut times = doorbell_results::record::Histogram::new();
             let noise = 1.0 + 0.01 * (random.f64() - 0.5);
-            times.record_many((response_ns * noise * 1e3) as u64, 1000);
-            record.series.insert(Quantity::Response, (&times).into());
-            let mut calls = doorbell_results::record::Histogram::new();
-            calls.record_many(1_000_000, 1000);
-            record.series.insert(Quantity::Notify, (&calls).into());
+            record.series.insert(Quantity::Response, sample::series(response_ns * noise, 1000));
+            record.series.insert(Quantity::Notify, sample::series(1_000.0, 1000));
             record.tally.seen = 1000;
             record.sides[1].side = "waiter".to_owned();
             record.sides[1].user_ns = (share * 50e6 - 1e6) as u64;

@@ -14,9 +14,8 @@ use doorbell_results::about::About;
 use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::clock_quality::ClockQuality;
 use doorbell_results::record::result::Primitives;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
-use doorbell_results::record::{Record, SideCounters, Violation};
+use doorbell_results::record::{Quantity, Record, SideCounters, Violation};
 
 mod before_its_cause;
 pub mod below_primitive_cost;
@@ -29,8 +28,6 @@ mod not_from_the_device;
 mod not_where_pinned;
 mod poll_not_proven;
 mod poll_took_interrupts;
-#[cfg(test)]
-mod sane;
 
 pub use near_the_clock::near_the_clock;
 
@@ -65,16 +62,7 @@ impl<'a> Known<'a> {
 /// Whether a time of `quantity` begins with a reading on one CPU and ends with one on another.
 fn of_two_clocks(record: &Record, quantity: Quantity) -> bool {
     let one_cpu = record.configuration.placement.cpus.is_some_and(|[first, second]| first == second);
-    !one_cpu
-        && matches!(
-            quantity,
-            Quantity::Wake
-                | Quantity::WakeBack
-                | Quantity::FirstWake
-                | Quantity::MedianWake
-                | Quantity::LastWake
-                | Quantity::Response
-        )
+    !one_cpu && quantity.is_one_way()
 }
 
 /// A rule: its name and meaning, and its evidence against a record, one text for each breach.
@@ -133,80 +121,4 @@ fn waiting_sides(record: &Record) -> (impl Iterator<Item = &SideCounters>, u64) 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::sane::{broken, sane};
-    use super::*;
-
-    #[test]
-    fn a_sane_record_breaks_no_rule() {
-        let (record, primitives) = sane();
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
-    }
-
-    /// Trials of a real survey (a virtual machine with two CPUs whose counter steps by 10 ns,
-    /// 2026-11-23), and what its machine was.
-    #[derive(serde::Deserialize)]
-    struct Trials {
-        clock_step_ns: f64,
-        skew_ns: f64,
-        primitives: Vec<Primitives>,
-        records: Vec<Record>,
-    }
-
-    fn trials() -> Trials {
-        serde_json::from_str(include_str!("../fixtures/trials-near-the-clock.json")).unwrap()
-    }
-
-    impl Trials {
-        fn known(&self) -> Known<'_> {
-            Known { primitives: &self.primitives, clock_step_ns: self.clock_step_ns, skew_ns: self.skew_ns }
-        }
-
-        fn of(&self, subject: &str) -> Vec<&Record> {
-            self.records.iter().filter(|record| record.configuration.subject == subject).collect()
-        }
-    }
-
-    /// One sample of 10 ns among half a million had the fastest trials of `spin` dropped, though
-    /// what they took together is their whole window.
-    #[test]
-    fn the_fastest_real_trials_are_kept_and_those_near_the_clock_marked() {
-        let trials = trials();
-        let spins = trials.of("spin");
-        assert_eq!(spins.len(), 2);
-        for record in &spins {
-            let series = &record.series[&Quantity::RoundTrip];
-            assert!(series.min_ns < trials.clock_step_ns * 3.0, "the old rule dropped it");
-            let all = series.mean_ns * series.count as f64;
-            assert!((all / record.sides[0].window_ns as f64 - 1.0).abs() < 0.01, "its total proves its mean");
-        }
-        for subject in ["spin", "futex", "sched-yield", "null"] {
-            for record in trials.of(subject) {
-                assert_eq!(violations(record, &trials.known()), [], "{subject}");
-            }
-        }
-        let marks = |record: &Record| -> Vec<String> {
-            near_the_clock(record, &trials.known()).into_iter().map(|warning| warning.name).collect()
-        };
-        assert!(spins.iter().all(|record| marks(record) == ["on-the-clock-grid"]));
-        // A wake across cores, of 40 ns, on clocks that may be 71 ns
-        // apart; the round trips of a futex are far from both.
-        let wakes = trials.of("futex");
-        assert_eq!(marks(wakes[0]), ["on-the-clock-grid", "within-clock-skew"]);
-        assert_eq!(marks(wakes[1]), [""; 0]);
-    }
-
-    /// A real trial in which nobody waited, told as one of a mechanism that sleeps: what a wait
-    /// that returns at once looks like.
-    #[test]
-    fn a_real_trial_in_which_nobody_waited_passes_for_no_wake_up() {
-        let trials = trials();
-        let mut record = trials.of("null")[0].clone();
-        let futex = trials.of("futex")[1];
-        record.subject = futex.subject.clone();
-        let rules: Vec<String> =
-            violations(&record, &trials.known()).into_iter().map(|broken| broken.rule).collect();
-        assert_eq!(rules, ["below-primitive-cost", "never-slept"]);
-    }
-}
+mod tests;

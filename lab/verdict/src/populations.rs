@@ -3,10 +3,8 @@
 //! it, and the warning that there are groups.
 
 use doorbell_results::record::populations::Population;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Record, Warning, warning};
-
 use doorbell_results::record::subject::Waits;
+use doorbell_results::record::{Quantity, Record, warning};
 use doorbell_results::written::time_ns;
 
 /// Least share of a group beside the largest that a reader is warned of, and least ratio of their
@@ -58,16 +56,13 @@ pub fn explain(record: &mut Record) {
                 format!("{:.0} % around {}{label}", group.share * 100.0, time_ns(group.p50_ns))
             })
             .collect();
-        record.warnings.push(Warning {
-            name: warning::BIMODAL.name.to_owned(),
-            cause: format!("{} are bimodal: {}", quantity.name(), groups.join(", ")),
-            effect: "a mean or a median of all of them describes none of them".to_owned(),
-            cure: if record.configuration.placement.cpus.is_none() {
-                "pin both sides (`--placement`), or read the groups one by one".to_owned()
-            } else {
-                "read the groups one by one; idle states and halt polling part wake-ups too".to_owned()
-            },
-        });
+        let cure = match record.configuration.placement.cpus {
+            None => "pin both sides (`--placement`), or read the groups one by one",
+            Some(_) => "read the groups one by one; idle states and halt polling part wake-ups too",
+        };
+        let cause = format!("{} are bimodal: {}", quantity.name(), groups.join(", "));
+        let effect = "a mean or a median of all of them describes none of them";
+        record.warnings.push(warning::BIMODAL.warning(cause, effect, cure));
     }
 }
 
@@ -148,17 +143,11 @@ mod tests {
         assert!(!material(&[group(0.93, 8000.0), group(0.07, 80_000.0)]));
         assert!(!material(&[group(0.5, 8000.0), group(0.5, 10_000.0)]));
         assert!(!material(&[]));
-        let mut record = unpinned(0.93, 0.93);
+        let record = unpinned(0.93, 0.93);
         assert_eq!(record.series[&Quantity::RoundTrip].populations.len(), 2);
         assert_eq!(record.warnings, []);
-        record = unpinned(0.8, 0.8);
-        assert_eq!(record.warnings.len(), 1);
-    }
-
-    #[test]
-    fn populations_come_with_a_warning_that_gives_shares_levels_and_the_cure() {
-        let record = unpinned(0.8, 0.8);
-        let warning = &record.warnings[0];
+        let warnings = unpinned(0.8, 0.8).warnings;
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert_eq!(warning.name, "bimodal");
         assert!(warning.cause.contains("80 %") && warning.cure.contains("pin"), "{warning:?}");
     }

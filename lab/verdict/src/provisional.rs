@@ -7,7 +7,6 @@ use doorbell_results::record::ResultFile;
 /// More than this share of the trials makes a run provisional.
 const MOST: f64 = 0.5;
 
-/// The trials that others interfered with to their last try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Provisional {
     pub trials: usize,
@@ -28,21 +27,34 @@ pub fn provisional(result: &ResultFile) -> Option<Provisional> {
 mod tests {
     use super::*;
     use crate::answer::trusted;
-    use doorbell_results::record::{Outcome, Warning, sample, warning};
+    use doorbell_results::record::warning::INTERFERENCE;
+    use doorbell_results::record::{Outcome, sample};
+
+    fn interfered() -> ResultFile {
+        let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
+        for record in &mut result.records {
+            record.warnings.push(INTERFERENCE.warning(String::new(), "", ""));
+        }
+        result
+    }
+
+    /// "Provisional: other work interfered with 6 of 6 trials" stood
+    /// above a run of which no trial could be started.
+    #[test]
+    fn what_could_not_be_measured_is_not_provisional() {
+        let mut result = interfered();
+        assert_eq!(provisional(&result), Some(Provisional { trials: 6, of: 6 }));
+        for record in &mut result.records {
+            record.outcome = Outcome::Failed { cause: "no process could be started".to_owned() };
+        }
+        assert_eq!(provisional(&result), None);
+    }
 
     /// "Provisional: 5 of 5" above "Trust: other work interfered with
     /// 6 of 6 trials", of a run that was cut.
     #[test]
     fn a_cut_trial_counts_here_and_in_what_is_told_of_trust() {
-        let mut result = sample::result(&[sample::configuration("futex")], 6, |_, _| 16_000.0);
-        for record in &mut result.records {
-            record.warnings.push(Warning {
-                name: warning::INTERFERENCE.name.to_owned(),
-                cause: String::new(),
-                effect: String::new(),
-                cure: String::new(),
-            });
-        }
+        let mut result = interfered();
         result.records[5].outcome = Outcome::Partial;
         let trust = trusted(&result);
         assert_eq!((trust.interfered, trust.measured), (Some(6), 6));

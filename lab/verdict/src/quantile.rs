@@ -56,7 +56,6 @@ pub struct Count {
     pub surely: u64,
 }
 
-/// What is known of the share of wakes above a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Above {
     pub all: u64,
@@ -182,7 +181,6 @@ fn design_effect(blocks: &[Count]) -> f64 {
     (count / (count - 1.0) * squares / all.powi(2) / binomial).max(1.0)
 }
 
-/// What is known of a quantile, picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub estimate_ps: u64,
@@ -290,16 +288,6 @@ mod tests {
         assert_eq!((even.above, heaped.above), (40, 40));
         assert!(heaped.alike > 20.0, "{heaped:?}");
         assert!(heaped.upper > even.upper && heaped.lower < even.lower);
-    }
-
-    /// A thousand wakes of one trial once told as much as a thousand of as many.
-    #[test]
-    fn one_block_tells_no_more_than_one_wake() {
-        for long in [0, 2] {
-            let one = shared(&[long]);
-            assert_eq!((one.all, one.alike), (1000, 1000.0));
-            assert!(one.upper > 0.949, "{one:?}");
-        }
     }
 
     #[test]

@@ -12,9 +12,7 @@ pub const RELEVANT: f64 = 0.025;
 pub struct Ratio {
     /// Above 1: it takes longer.
     pub estimate: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -81,7 +79,6 @@ impl Ratio {
         Self { low: self.low.min(self.low / factor), high: self.high.max(self.high / factor), ..self }
     }
 
-    /// The other way round.
     #[must_use]
     pub fn inverse(self) -> Self {
         Self { estimate: 1.0 / self.estimate, low: 1.0 / self.high, high: 1.0 / self.low }

@@ -4,14 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::by_block::together;
 use super::ratio::Ratio;
+use super::versus::within;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
-use doorbell_results::record::Variant;
-use doorbell_results::record::question::By;
-use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Quantity, Variant};
 
-/// All that a run says of sleeps.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sleeps {
     pub slept: Vec<Slept>,
@@ -83,31 +80,30 @@ pub fn sleeps(variants: &[Variant], error: f64) -> Sleeps {
         });
         holds.extend(longest.next_back());
     }
-    let levels = together(&variants, Quantity::Wake, By::P50);
     let pairs: Vec<(usize, usize)> = lengths.iter().chain(&holds).copied().collect();
-    let mut ratios = levels.ratios(&pairs, error).into_iter();
-    let wake_ns = |place: usize| levels.level(place);
-    let slept = lengths.iter().zip(ratios.by_ref()).filter_map(|(&(short, long), ratio)| {
+    let versus = within(&variants, Quantity::Wake, &pairs, error);
+    let wake_ns = |place: usize| versus.level_ns(place);
+    let slept = lengths.iter().filter_map(|&(short, long)| {
         Some(Slept {
             subject: variants[short].configuration.subject.clone(),
             short_ns: (gap_ns(&short), wake_ns(short)?),
             long_ns: (gap_ns(&long), wake_ns(long)?),
-            ratio,
+            ratio: versus.ratio(short, long),
         })
     });
-    let slept = slept.collect();
-    let held = holds.iter().zip(ratios).filter_map(|(&(held, same), ratio)| {
+    let held = holds.iter().filter_map(|&(held, same)| {
         Some(Held {
             subject: variants[held].configuration.subject.clone(),
             gap_ns: gap_ns(&held),
             as_is_ns: wake_ns(same)?,
             held_ns: wake_ns(held)?,
-            ratio,
+            ratio: versus.ratio(held, same),
         })
     });
-    let held = held.collect();
-    let levels_ns = variants.iter().enumerate();
-    let levels_ns =
-        levels_ns.filter_map(|(place, variant)| Some((variant.configuration.clone(), wake_ns(place)?)));
-    Sleeps { slept, held, levels_ns: levels_ns.collect() }
+    let level = |(place, variant): (usize, &&Variant)| Some((variant.configuration.clone(), wake_ns(place)?));
+    Sleeps {
+        slept: slept.collect(),
+        held: held.collect(),
+        levels_ns: variants.iter().enumerate().filter_map(level).collect(),
+    }
 }

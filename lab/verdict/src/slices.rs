@@ -93,10 +93,8 @@ pub type Sample = BTreeMap<u32, f64>;
 /// some pairs can tell anything.
 const MOST_RESEMBLANCE: f64 = 0.8;
 
-/// One slice of one thing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
-    /// The number of the thing, from 0 on.
     pub thing: usize,
     /// The pair of processes that ran it.
     pub pair: u32,
@@ -108,7 +106,7 @@ pub struct Slice {
 }
 
 /// What each thing takes, pair by pair.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Levels {
     /// D of each thing by pair, in logarithms, with what the class of the thing shares.
     by_pair: Vec<BTreeMap<u32, f64>>,
@@ -121,7 +119,6 @@ pub struct Levels {
 pub struct Apart {
     /// By how much the second takes longer.
     pub by: f64,
-    /// Half the interval.
     pub half: f64,
 }
 
@@ -207,7 +204,15 @@ impl Levels {
 
     /// What a thing takes, in the unit of its figures; none of what has none.
     pub fn level(&self, thing: usize) -> Option<f64> {
-        Some(middle(&mut self.by_pair[thing].values().copied().collect::<Vec<f64>>())?.exp())
+        Some(middle(&mut self.by_pair.get(thing)?.values().copied().collect::<Vec<f64>>())?.exp())
+    }
+
+    /// Those of `things` that have figures, by their levels, the quickest first.
+    pub fn ranked(&self, things: impl IntoIterator<Item = usize>) -> Vec<(usize, f64)> {
+        let known = things.into_iter().filter_map(|thing| Some((thing, self.level(thing)?)));
+        let mut ranked: Vec<(usize, f64)> = known.collect();
+        ranked.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        ranked
     }
 
     /// D of a thing by pair, in logarithms.
@@ -215,12 +220,10 @@ impl Levels {
         &self.by_pair[thing]
     }
 
-    /// The first of those that a thing shares turns with.
     pub fn class(&self, thing: usize) -> usize {
         self.class[thing]
     }
 
-    /// In how many pairs a thing was.
     pub fn pairs(&self, thing: usize) -> usize {
         self.by_pair[thing].len()
     }

@@ -18,18 +18,16 @@ use super::conditions::other_conditions;
 use super::hung::hung;
 use super::looks;
 use super::ratio::{Ratio, Standing};
-use super::slices::{FEWEST_PAIRS, Levels, Sample};
+use super::slices::{Apart, FEWEST_PAIRS, Levels, Sample};
 use super::verdict::{Least, Reason};
-use doorbell_results::configuration::{Configuration, Placement, Until, WaitPolicy};
+use doorbell_results::configuration::{Configuration, Pattern, Placement, Until, WaitPolicy};
 use doorbell_results::record::question::By;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Record, ResultFile, Variant};
+use doorbell_results::record::{Quantity, Record, ResultFile, Variant};
 
 /// Ways that cost the same within this share are as good as each
 /// other: the next longer spin costs more than that.
 const RELEVANT: f64 = 0.1;
 
-/// What a run says about spinning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spun {
     pub subject: String,
@@ -82,7 +80,6 @@ pub struct WaitCost {
 }
 
 impl Gap {
-    /// The way that was chosen.
     pub fn chosen(&self) -> Option<&WaitCost> {
         self.ways.iter().find(|way| self.choice == Ok(way.wait))
     }
@@ -154,8 +151,8 @@ fn whatever_wait(configuration: &Configuration) -> Configuration {
 /// And neither is the gap, nor the window, which goes by it: what one run has in common.
 fn whatever_gap(configuration: &Configuration) -> Configuration {
     Configuration {
-        pattern: configuration.pattern.without_gap(),
-        until: Until { count: None, time_ns: None },
+        pattern: Pattern::OneWay { gap_ns: 0 },
+        until: Until::default(),
         ..whatever_wait(configuration)
     }
 }
@@ -171,18 +168,15 @@ fn gap(gap_ns: u64, variants: &[&Variant], worth: f64, error: f64) -> Gap {
         .map(|trials| trials.iter().map(|(block, trial)| (*block, cost(trial))).collect())
         .collect();
     let levels = Levels::of_blocks(&costs);
-    let mut order: Vec<usize> =
-        (0..variants.len()).filter(|variant| levels.level(*variant).is_some()).collect();
-    order.sort_by(|a, b| levels.level(*a).unwrap_or(0.0).total_cmp(&levels.level(*b).unwrap_or(0.0)));
+    let ranked = levels.ranked(0..variants.len());
+    let order: Vec<usize> = ranked.into_iter().map(|(variant, _)| variant).collect();
     let Some(&best) = order.first() else {
         return Gap { gap_ns, ways: Vec::new(), choice: Err(Reason::NoFigures) };
     };
-    let pairs: Vec<(usize, usize)> =
-        order.iter().enumerate().flat_map(|(place, a)| order[place + 1..].iter().map(|b| (*a, *b))).collect();
-    let ratios = levels.ratios(&pairs, error);
+    // Which is the best is chosen from the same figures: all pairs share the error.
+    let each = error / (order.len() * (order.len() - 1) / 2).max(1) as f64;
     let middles = together(variants, Quantity::Wake, By::P50);
-    let behind =
-        |index: usize| pairs.iter().position(|pair| *pair == (best, index)).and_then(|pair| ratios[pair]);
+    let behind = |index: usize| levels.apart(best, index, each).filter(|_| index != best).map(Apart::ratio);
     let ways: Vec<WaitCost> = order
         .iter()
         .filter_map(|&index| {
@@ -271,9 +265,8 @@ fn choose(ways: &[WaitCost], gap_ns: u64) -> Result<WaitPolicy, Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doorbell_results::configuration::{Pattern, Scheduler, Timing, Trace};
+    use doorbell_results::configuration::{Scheduler, Timing, Trace};
     use doorbell_results::record::sample;
-    use doorbell_results::record::{Histogram, Series};
 
     /// What a waiter costs whose sleep takes 8 µs of latency and 6 µs
     /// of CPU time, and who looks every 100 ns.
@@ -306,17 +299,32 @@ mod tests {
         for record in &mut result.records {
             let (wake, cpu) = model(record.configuration.pattern.gap_ns(), record.configuration.wait);
             let factor = (noise * (random.f64() - 0.5)).exp();
-            let mut times = Histogram::new();
-            times.record_many((wake * factor * 1000.0) as u64, 1000);
-            record.series.insert(Quantity::Wake, Series::from(&times));
-            let mut calls = Histogram::new();
-            calls.record_many(500_000, 1000);
-            record.series.insert(Quantity::Notify, Series::from(&calls));
+            record.series.insert(Quantity::Wake, sample::series(wake * factor, 1000));
+            record.series.insert(Quantity::Notify, sample::series(500.0, 1000));
             record.sides[1].side = "waiter".to_owned();
             record.sides[1].user_ns = (cpu * factor * 1000.0) as u64;
             record.sides[1].system_ns = 0;
         }
         result
+    }
+
+    /// Puts other times in the place of each wake, nanoseconds; nothing where there are none.
+    fn rewake(
+        mut result: ResultFile,
+        mut ns: impl FnMut(WaitPolicy, &mut fastrand::Rng) -> Option<f64>,
+    ) -> ResultFile {
+        let mut random = fastrand::Rng::with_seed(9);
+        for record in &mut result.records {
+            if let Some(ns) = ns(record.configuration.wait, &mut random) {
+                record.series.insert(Quantity::Wake, sample::series(ns, 1000));
+            }
+        }
+        result
+    }
+
+    /// A time around `ns` that is off by chance, the further the greater `spread` is.
+    fn around(ns: f64, spread: f64, random: &mut fastrand::Rng) -> f64 {
+        ns * (spread * (random.f64() - 0.5)).exp()
     }
 
     fn choices(result: &ResultFile, worth: f64) -> Vec<Result<WaitPolicy, Reason>> {
@@ -359,8 +367,7 @@ mod tests {
         for (change, axis) in changes {
             let mut both = alone.clone();
             let mut other = result(&[10_000], 0.02);
-            other.plan.configurations.iter_mut().for_each(change);
-            other.records.iter_mut().for_each(|record| change(&mut record.configuration));
+            sample::configurations(&mut other).for_each(change);
             both.plan.configurations.extend(other.plan.configurations);
             both.records.extend(other.records);
             assert_eq!((ways(&both), ways(&alone)), (5, 5), "{axis}");
@@ -374,16 +381,8 @@ mod tests {
     fn waits_with_a_time_out_are_left_out_and_that_is_said() {
         let mut timed = result(&[10_000], 0.02);
         let wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
-        for record in timed.records.iter_mut().filter(|record| record.configuration.wait == WaitPolicy::Spin)
-        {
-            record.configuration.wait = wait;
-        }
-        timed
-            .plan
-            .configurations
-            .iter_mut()
-            .filter(|configuration| configuration.wait == WaitPolicy::Spin)
-            .for_each(|configuration| configuration.wait = wait);
+        let spins = sample::configurations(&mut timed).filter(|one| one.wait == WaitPolicy::Spin);
+        spins.for_each(|one| one.wait = wait);
         let spun = spin(&timed, 1.0).unwrap();
         assert_eq!((spun.gaps[0].ways.len(), &spun.left_out), (4, &BTreeMap::from([(TIMED.to_owned(), 1)])));
         timed.plan.configurations.retain(|configuration| configuration.wait == wait);
@@ -419,18 +418,11 @@ mod tests {
     /// three times as much as any spin that outlasts the gap.
     #[test]
     fn where_only_those_that_outlast_the_gap_are_open_the_shortest_of_them_is_chosen() {
-        let mut result = result(&[5_000], 0.02);
-        let mut random = fastrand::Rng::with_seed(9);
-        for record in &mut result.records {
-            let outlasts = matches!(
-                record.configuration.wait,
-                WaitPolicy::Spin | WaitPolicy::SpinThenBlock { spin_ns: 12_000 | 60_000 }
-            );
-            let factor = if outlasts { (0.5 * (random.f64() - 0.5)).exp() } else { 3.0 };
-            let mut times = Histogram::new();
-            times.record_many((5_000.0 * factor * 1000.0) as u64, 1000);
-            record.series.insert(Quantity::Wake, Series::from(&times));
-        }
+        let outlasts =
+            |wait| matches!(wait, WaitPolicy::Spin | WaitPolicy::SpinThenBlock { spin_ns: 12_000 | 60_000 });
+        let result = rewake(result(&[5_000], 0.02), |wait, random| {
+            Some(if outlasts(wait) { around(5_000.0, 0.5, random) } else { 15_000.0 })
+        });
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
         assert!(gap.ways.iter().any(|way| way.standing == Standing::Inconclusive), "{gap:?}");
@@ -439,16 +431,9 @@ mod tests {
 
     #[test]
     fn where_only_those_that_end_before_the_notification_are_open_it_is_to_sleep_at_once() {
-        let mut result = result(&[100_000], 0.02);
-        let mut random = fastrand::Rng::with_seed(9);
-        for record in &mut result.records {
-            let factor = (1.2 * (random.f64() - 0.5)).exp();
-            let mut times = Histogram::new();
-            times.record_many((20_000.0 * factor * 1000.0) as u64, 1000);
-            if record.configuration.wait != WaitPolicy::Spin {
-                record.series.insert(Quantity::Wake, Series::from(&times));
-            }
-        }
+        let result = rewake(result(&[100_000], 0.02), |wait, random| {
+            Some(around(20_000.0, 1.2, random)).filter(|_| wait != WaitPolicy::Spin)
+        });
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
         let open = |way: &&WaitCost| way.standing == Standing::Inconclusive;
@@ -460,20 +445,14 @@ mod tests {
     /// least", where to sleep at once cost 1.15 times as much and more.
     #[test]
     fn a_spin_that_ends_before_the_notification_is_not_open_where_to_sleep_at_once_takes_longer() {
-        let mut result = result(&[10_000], 0.02);
-        let mut random = fastrand::Rng::with_seed(9);
-        for record in &mut result.records {
-            let factor = (5.0 * (random.f64() - 0.5)).exp();
-            let mut times = Histogram::new();
-            times.record_many((6_000.0 * factor * 1000.0) as u64, 1000);
-            if record.configuration.wait == (WaitPolicy::SpinThenBlock { spin_ns: 5_000 }) {
-                record.series.insert(Quantity::Wake, Series::from(&times));
-            }
-        }
+        let short = WaitPolicy::SpinThenBlock { spin_ns: 5_000 };
+        let result = rewake(result(&[10_000], 0.02), |wait, random| {
+            Some(around(6_000.0, 5.0, random)).filter(|_| wait == short)
+        });
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
         let way = |wait| gap.ways.iter().find(|way| way.wait == wait).unwrap();
-        assert_eq!(way(WaitPolicy::SpinThenBlock { spin_ns: 5_000 }).standing, Standing::Inconclusive);
+        assert_eq!(way(short).standing, Standing::Inconclusive);
         assert_eq!(way(WaitPolicy::Block).standing, Standing::Slower);
         assert_eq!(gap.choice, Ok(WaitPolicy::SpinThenBlock { spin_ns: 12_000 }), "{gap:?}");
     }
@@ -482,18 +461,13 @@ mod tests {
     /// inconclusive": on a busy machine to sleep led by chance.
     #[test]
     fn what_leads_is_no_answer_while_a_spin_that_hits_may_cost_a_tenth() {
-        let mut result = result(&[10_000], 0.02);
-        let mut random = fastrand::Rng::with_seed(9);
-        for record in &mut result.records {
-            let mut times = Histogram::new();
-            let ns = match record.configuration.wait {
+        let result = rewake(result(&[10_000], 0.02), |wait, random| {
+            Some(match wait {
                 WaitPolicy::Block => 20_000.0,
                 WaitPolicy::SpinThenBlock { spin_ns: 5_000 } => 80_000.0,
-                _ => 80_000.0 * (6.0 * (random.f64() - 0.5)).exp(),
-            };
-            times.record_many((ns * 1000.0) as u64, 1000);
-            record.series.insert(Quantity::Wake, Series::from(&times));
-        }
+                _ => around(80_000.0, 6.0, random),
+            })
+        });
         let spun = spin(&result, 1.0).unwrap();
         let gap = &spun.gaps[0];
         assert_eq!(gap.ways[0].wait, WaitPolicy::Block, "{gap:?}");
@@ -510,9 +484,7 @@ mod tests {
         for record in result.records.iter_mut().filter(|record| record.block % 2 == 0) {
             let held_up =
                 if record.configuration.wait == WaitPolicy::Block { 4_000_000.0 } else { 400_000.0 };
-            let mut times = Histogram::new();
-            times.record_many((held_up * 1000.0) as u64, 2);
-            record.series.insert(Quantity::Wake, Series::from(&times));
+            record.series.insert(Quantity::Wake, sample::series(held_up, 2));
         }
         let spun = spin(&result, 1.0).unwrap();
         let ways = &spun.gaps[0].ways;

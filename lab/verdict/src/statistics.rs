@@ -30,8 +30,23 @@ pub fn student(share: f64, freedom: f64) -> f64 {
 }
 
 /// How many standard errors to each side of an estimate hold the share `confidence`.
-pub fn reach(confidence: f64, freedom: f64) -> f64 {
+fn reach(confidence: f64, freedom: f64) -> f64 {
     student(f64::midpoint(confidence, 1.0), freedom)
+}
+
+/// The mean; 0 of nothing.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// How far the mean of independent `values` may be off to each side; without end of fewer than two.
+pub fn half_interval(values: &[f64], confidence: f64) -> f64 {
+    if values.len() < 2 {
+        return f64::INFINITY;
+    }
+    let (mean, freedom) = (mean(values), values.len() as f64 - 1.0);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    reach(confidence, freedom) * (squares / freedom / values.len() as f64).sqrt()
 }
 
 /// The bounds of a share of which `k` of `n`, not necessarily whole, were seen, each holding with

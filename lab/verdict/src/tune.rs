@@ -4,8 +4,7 @@
 
 use crate::statistics::median;
 use doorbell_results::configuration::Placement;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Quantity, ResultFile, Variant};
 
 /// The part of the mechanism whose sleep the library's adaptive waiter falls back on.
 pub const SLEEPS: &str = "sleeps";
@@ -71,7 +70,8 @@ pub fn tune(result: &ResultFile) -> Tuned {
     Tuned { placements, chosen }
 }
 
-fn half_round_trip(variant: &Variant<'_>) -> Option<f64> {
+/// The median of half a round trip, nanoseconds.
+pub(crate) fn half_round_trip(variant: &Variant<'_>) -> Option<f64> {
     Some(median(&variant.medians_ns(Quantity::RoundTrip))? / 2.0)
 }
 
@@ -93,15 +93,9 @@ mod tests {
     }
 
     fn result(configurations: &[(Configuration, f64)]) -> ResultFile {
-        let plain: Vec<Configuration> =
-            configurations.iter().map(|(configuration, _)| configuration.clone()).collect();
-        let low_ns = |wanted: &Configuration| {
-            configurations
-                .iter()
-                .find(|(configuration, _)| configuration == wanted)
-                .map(|(_, low_ns)| *low_ns)
-        };
-        let mut result = sample::result(&plain, 3, |configuration, _| low_ns(configuration).unwrap());
+        let plain: Vec<Configuration> = configurations.iter().map(|(one, _)| one.clone()).collect();
+        let low_ns = |wanted: &Configuration| configurations.iter().find(|(one, _)| one == wanted).unwrap().1;
+        let mut result = sample::result(&plain, 3, |configuration, _| low_ns(configuration));
         result.plan.parts =
             [("naps", SLEEPS), ("turns", SPINS)].map(|(name, part)| (name.into(), part.into())).into();
         result

@@ -16,7 +16,6 @@ pub struct Unmeasured {
     pub implausible: usize,
     /// For which this machine lacks something.
     pub skipped: usize,
-    /// All trials.
     pub of: usize,
     /// Whether none has figures of what was asked for: what the harness itself costs was not.
     pub nothing: bool,

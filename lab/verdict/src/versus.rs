@@ -3,16 +3,15 @@
 
 use super::by_block::together;
 use super::ratio::Ratio;
-use super::slices::ERROR;
-use doorbell_results::record::Variant;
+use super::slices::{ERROR, Levels};
 use doorbell_results::record::question::By;
-use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Quantity, Variant};
 use std::collections::BTreeMap;
 
 /// Variants that were judged together, by their places.
 #[derive(Debug, Default)]
 pub struct Versus {
-    levels_ns: Vec<Option<f64>>,
+    pub(super) levels: Levels,
     ratios: BTreeMap<(usize, usize), Ratio>,
 }
 
@@ -21,7 +20,7 @@ impl Versus {
     /// by whose ratio it stands to others. The median of all samples is that of whichever
     /// blocks had most of them.
     pub fn level_ns(&self, place: usize) -> Option<f64> {
-        self.levels_ns.get(place).copied().flatten()
+        self.levels.level(place)
     }
 
     /// How many times as long `b` takes as `a`; none of a pair of too few blocks.
@@ -43,10 +42,18 @@ pub fn versus(variants: &[&Variant], quantity: Quantity) -> Versus {
 /// The same of those pairs alone that are spoken of, whatever their figures are: the fewer, the
 /// shorter their intervals.
 pub fn versus_of(variants: &[&Variant], quantity: Quantity, pairs: &[(usize, usize)]) -> Versus {
+    within(variants, quantity, pairs, ERROR)
+}
+
+/// The same, all intervals holding together but for the share `error` of runs.
+pub(super) fn within(
+    variants: &[&Variant],
+    quantity: Quantity,
+    pairs: &[(usize, usize)],
+    error: f64,
+) -> Versus {
     let levels = together(variants, quantity, By::P50);
-    let ratios = levels.ratios(pairs, ERROR);
-    Versus {
-        levels_ns: (0..variants.len()).map(|place| levels.level(place)).collect(),
-        ratios: pairs.iter().copied().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?))).collect(),
-    }
+    let ratios = levels.ratios(pairs, error);
+    let ratios = pairs.iter().copied().zip(ratios).filter_map(|(pair, ratio)| Some((pair, ratio?)));
+    Versus { ratios: ratios.collect(), levels }
 }

@@ -4,8 +4,7 @@
 use super::cause::{self, Found, longest};
 use doorbell_results::anatomy::{Hidden, Mark, Wake};
 use doorbell_results::configuration::{Configuration, Trace};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Outcome, ResultFile};
+use doorbell_results::record::{Quantity, ResultFile};
 
 /// The worst wakes of a configuration.
 #[derive(Debug)]
@@ -37,18 +36,12 @@ pub struct Explained<'result> {
     pub longest: Option<(Mark, u64)>,
 }
 
-/// What `result` says about slow wakes.
 pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
     result
         .variants()
         .iter()
         .filter_map(|variant| {
             let Some(Trace::Worst { keep, above_ns }) = variant.configuration.trace else { return None };
-            let usable = variant
-                .records
-                .iter()
-                .copied()
-                .filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial));
             let mut slow = Slow {
                 configuration: variant.configuration,
                 above_ns,
@@ -59,7 +52,7 @@ pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
                 hidden: Vec::new(),
                 kept: Vec::new(),
             };
-            for record in usable {
+            for record in variant.usable() {
                 slow.wakes = slow
                     .wakes
                     .saturating_add(record.series.get(&Quantity::Wake).map_or(0, |wakes| wakes.count));
@@ -80,7 +73,6 @@ pub fn why(result: &ResultFile) -> Vec<Slow<'_>> {
         .collect()
 }
 
-/// A wake-up with its cause.
 pub fn explained(wake: &Wake) -> Explained<'_> {
     Explained { wake, verdict: cause::verdict(wake), found: cause::causes(wake), longest: longest(wake) }
 }

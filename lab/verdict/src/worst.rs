@@ -8,17 +8,14 @@
 
 use std::borrow::Cow;
 
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{Record, Variant};
+use doorbell_results::record::{Quantity, Record, Variant};
 
 use super::statistics::median;
 
-/// The longest of some wakes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worst {
     /// How long it took, nanoseconds.
     pub wake_ns: f64,
-    /// The block of its trial.
     pub block: u32,
     /// When its trial began, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -86,61 +83,34 @@ const UNUSUAL: f64 = 2.0;
 /// The longest that a disk takes for a page.
 const DISK_NS: f64 = 1e8;
 
+impl Fact {
+    const fn of(what: &'static str, unit: Unit, size: Size, of: fn(&Record) -> Option<f64>) -> Self {
+        Self { what, unit, size, of }
+    }
+}
+
 const FACTS: [Fact; 9] = [
-    Fact {
-        what: "held back by a CPU quota",
-        unit: Unit::Nanoseconds,
-        size: Size::Itself,
-        of: |record| Some(record.environment.throttled_ns? as f64),
-    },
-    Fact {
-        what: "taken by the hypervisor",
-        unit: Unit::OfCpu,
-        size: Size::Share,
-        of: |record| record.environment.steal_share,
-    },
-    Fact {
-        what: "used by other programs",
-        unit: Unit::OfCpu,
-        size: Size::Share,
-        of: |record| record.environment.foreign_share,
-    },
-    Fact {
-        what: "some task waited for a CPU",
-        unit: Unit::OfTime,
-        size: Size::Share,
-        of: |record| record.environment.pressure_share,
-    },
-    Fact {
-        what: "waiter preempted",
-        unit: Unit::Times,
-        size: Size::Each(SLICE_NS),
-        of: |record| Some(record.sides.last()?.involuntary_switches as f64),
-    },
-    Fact {
-        what: "notifier preempted",
-        unit: Unit::Times,
-        size: Size::Each(SLICE_NS),
-        of: |record| Some(record.sides.first()?.involuntary_switches as f64),
-    },
-    Fact {
-        what: "waiter moved to another CPU",
-        unit: Unit::Times,
-        size: Size::Short,
-        of: |record| Some(record.sides.last()?.migrations? as f64),
-    },
-    Fact {
-        what: "waiter read a page from disk",
-        unit: Unit::Times,
-        size: Size::Each(DISK_NS),
-        of: |record| Some(record.sides.last()?.major_faults as f64),
-    },
-    Fact {
-        what: "waiter faulted a page in",
-        unit: Unit::Times,
-        size: Size::Short,
-        of: |record| Some(record.sides.last()?.minor_faults as f64),
-    },
+    Fact::of("held back by a CPU quota", Unit::Nanoseconds, Size::Itself, |it| {
+        Some(it.environment.throttled_ns? as f64)
+    }),
+    Fact::of("taken by the hypervisor", Unit::OfCpu, Size::Share, |it| it.environment.steal_share),
+    Fact::of("used by other programs", Unit::OfCpu, Size::Share, |it| it.environment.foreign_share),
+    Fact::of("some task waited for a CPU", Unit::OfTime, Size::Share, |it| it.environment.pressure_share),
+    Fact::of("waiter preempted", Unit::Times, Size::Each(SLICE_NS), |it| {
+        Some(it.sides.last()?.involuntary_switches as f64)
+    }),
+    Fact::of("notifier preempted", Unit::Times, Size::Each(SLICE_NS), |it| {
+        Some(it.sides.first()?.involuntary_switches as f64)
+    }),
+    Fact::of("waiter moved to another CPU", Unit::Times, Size::Short, |it| {
+        Some(it.sides.last()?.migrations? as f64)
+    }),
+    Fact::of("waiter read a page from disk", Unit::Times, Size::Each(DISK_NS), |it| {
+        Some(it.sides.last()?.major_faults as f64)
+    }),
+    Fact::of("waiter faulted a page in", Unit::Times, Size::Short, |it| {
+        Some(it.sides.last()?.minor_faults as f64)
+    }),
 ];
 
 /// The share of a wake that a suspect must have been able to make up, as of the causes of single

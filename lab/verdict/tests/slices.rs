@@ -15,7 +15,7 @@ use doorbell_results::record::slice::Slice as RecordedSlice;
 use doorbell_results::record::subject::Contexts;
 use doorbell_results::record::{Record, ResultFile, Variant, sample};
 use doorbell_verdict::answer::answer;
-use doorbell_verdict::best::Best;
+use doorbell_verdict::best::{Behind, best};
 use doorbell_verdict::by_block::levels;
 use doorbell_verdict::compare::{RELEVANT, Turns, compare, compare_beside};
 use doorbell_verdict::ratio::Standing;
@@ -119,11 +119,12 @@ fn told(shape: Shape, slices: &[Slice], slower: f64) -> (bool, [Option<Standing>
     let mut rows: Vec<Vec<usize>> =
         (0..shape.classes).map(|class| (class * each..(class + 1) * each).collect()).collect();
     rows.push((0..shape.things).collect());
-    let found: Vec<Best> =
-        rows.iter().map(|row| Best::of(&levels, row, ERROR / rows.len() as f64, 0.025)).collect();
+    let error = ERROR / rows.len() as f64;
+    let found: Vec<Vec<Behind>> =
+        rows.iter().map(|row| best(&levels, row.iter().copied(), error, 0.025)).collect();
     let truth = |thing: usize| if thing == 0 { slower.exp() } else { 1.0 };
     let wrong = found.iter().any(|row| {
-        row.ranked.iter().any(|behind| {
+        row.iter().any(|behind| {
             let ends = |ratio: doorbell_verdict::ratio::Ratio| {
                 ratio.low > truth(behind.thing) * (1.0 + 1e-9)
                     || ratio.high < truth(behind.thing) * (1.0 - 1e-9)
@@ -131,8 +132,8 @@ fn told(shape: Shape, slices: &[Slice], slower: f64) -> (bool, [Option<Standing>
             behind.ratio.is_some_and(ends) || (truth(behind.thing) == 1.0 && !behind.candidate)
         })
     });
-    let of = |row: &Best| row.ranked.iter().find(|behind| behind.thing == 0).map(|behind| behind.standing);
-    let widths = found[0].ranked.iter().filter_map(|behind| behind.ratio).map(|ratio| ratio.high - 1.0);
+    let of = |row: &[Behind]| row.iter().find(|behind| behind.thing == 0).map(|behind| behind.standing);
+    let widths = found[0].iter().filter_map(|behind| behind.ratio).map(|ratio| ratio.high - 1.0);
     let widths: Vec<f64> = widths.collect();
     let width = doorbell_verdict::statistics::median(&widths).unwrap_or(f64::NAN);
     (wrong, [of(&found[0]), of(&found[shape.classes])], width)
@@ -191,10 +192,10 @@ fn a_run_of_too_few_pairs_tells_nothing_apart_and_still_has_levels() {
     let shape = Shape { pairs: FEWEST_PAIRS as u32 - 1, ..SURVEY };
     let slices = survey(shape, USUAL, 0.5, &mut fastrand::Rng::with_seed(1));
     let levels = Levels::of(shape.things, &slices);
-    let best = Best::of(&levels, &[0, 1, 2, 3], ERROR, 0.025);
-    assert!(best.ranked.iter().all(|behind| behind.ratio.is_none() && behind.candidate));
-    assert_eq!(best.ranked.last().map(|behind| behind.thing), Some(0));
-    assert!(best.ranked.iter().all(|behind| behind.standing == Standing::Inconclusive));
+    let best = best(&levels, 0..4, ERROR, 0.025);
+    assert!(best.iter().all(|behind| behind.ratio.is_none() && behind.candidate));
+    assert_eq!(best.last().map(|behind| behind.thing), Some(0));
+    assert!(best.iter().all(|behind| behind.standing == Standing::Inconclusive));
 }
 
 #[test]
@@ -213,8 +214,8 @@ fn a_thing_of_two_modes_moves_no_neighbour_and_hides_no_difference() {
         let moved = with.level(thing).unwrap() / without.level(thing).unwrap();
         assert!((0.97..1.03).contains(&moved), "thing {thing}: {moved}");
     }
-    let best = Best::of(&with, &[0, 1, 2, 3], ERROR, 0.025);
-    let of = |thing: usize| best.ranked.iter().find(|behind| behind.thing == thing).unwrap();
+    let best = best(&with, 0..4, ERROR, 0.025);
+    let of = |thing: usize| best.iter().find(|behind| behind.thing == thing).unwrap();
     assert!(of(1).candidate && of(1).standing == Standing::Inconclusive, "{best:?}");
     assert_eq!(of(0).standing, Standing::Slower, "{best:?}");
     assert!(of(0).ratio.is_some_and(|ratio| ratio.low > 2.0), "{best:?}");

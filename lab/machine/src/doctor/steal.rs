@@ -7,14 +7,15 @@ use doorbell_results::machine::Machine;
 pub(super) const SOURCE: &str =
     "proc_stat(5), steal; kernel Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME";
 
-/// A hundredth of the time, for it touches the 99th percentile.
+/// A hundredth of the time of a CPU, for it touches the 99th percentile.
 const SHARE: f64 = 0.01;
 
 pub(super) fn examine(machine: &Machine) -> Verdict {
-    let now = machine
-        .load
-        .as_ref()
-        .and_then(|load| Some((load.steal_share?, load.share_resolution.unwrap_or(0.0))));
+    let now = machine.load.as_ref().and_then(|load| {
+        let surely = load.steal_share? - load.share_resolution.unwrap_or(0.0);
+        // As much as of each CPU that was looked at, all together being a share of one.
+        Some((load.steal_share?, surely > SHARE * load.cpus.len().max(1) as f64))
+    });
     let Some(since_boot) = machine.steal_share_since_boot else {
         return Verdict::note(
             "unknown (/proc/stat is hidden)",
@@ -25,8 +26,7 @@ pub(super) fn examine(machine: &Machine) -> Verdict {
     let recently =
         now.map(|(share, _)| format!(", {:.1} % of one CPU just now", share * 100.0)).unwrap_or_default();
     let seen = format!("{:.2} % of all CPU time since boot{recently}", since_boot * 100.0);
-    let surely_now = now.is_some_and(|(share, resolution)| share - resolution > SHARE);
-    if surely_now || since_boot > SHARE {
+    if now.is_some_and(|(_, surely)| surely) || since_boot > SHARE {
         return Verdict::warn(
             seen,
             "a wake-up that falls into steal time is longer by up to the host's time slice: the tail is the \

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The marks that a wake-up passes on its way from the notifier to the waiter.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A mark, in the order in which a wake-up passes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// The notifier's stamp, just before its call.
@@ -33,7 +31,6 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// All of them, in order.
     pub const ALL: [Self; 9] = [
         Self::Sent,
         Self::Enters,

@@ -14,8 +14,6 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
@@ -31,7 +29,7 @@ pub use program::Program;
 
 /// What a traced trial leaves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Anatomy {
     /// Marks that this kernel does not show at all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -49,7 +47,7 @@ pub struct Anatomy {
 
 /// A mark that this kernel does not show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Hidden {
     /// The mark.
     pub mark: Mark,
@@ -59,7 +57,7 @@ pub struct Hidden {
 
 /// Wake-ups, by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Stamped by both sides after the warm-up.
     pub stamped: u64,
@@ -79,7 +77,7 @@ pub struct Counts {
 
 /// A way that wake-ups took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Path {
     /// The marks that each of them passed, in order.
     pub marks: Vec<Mark>,
@@ -92,7 +90,6 @@ pub struct Path {
 }
 
 impl Path {
-    /// Its stages' times and the whole's.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.stages.values().chain(std::iter::once(&self.whole))
     }
@@ -100,7 +97,7 @@ impl Path {
 
 /// Why a wake-up is kept whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rank {
     /// As many wake-ups of its trial were quicker as were slower.
@@ -113,7 +110,7 @@ pub enum Rank {
 
 /// A wake-up that is kept whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Wake {
     /// Why it is kept.
     pub rank: Rank,
@@ -131,15 +128,11 @@ pub struct Wake {
     /// What the kernel told of its time, and the last of each CPU from before it.
     pub events: Vec<Event>,
     /// Events of its time that are not in the list, which holds so many at most.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub events_left_out: u64,
     /// What the machine counted around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanwhile: Option<Meanwhile>,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Wake {
@@ -162,7 +155,7 @@ impl Wake {
 
 /// A mark that a wake-up passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Passed {
     /// The mark.
     pub mark: Mark,
@@ -174,8 +167,9 @@ pub struct Passed {
 }
 
 /// What the machine counted from its last reading until the wake-up was caught.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Meanwhile {
     /// How long before it was caught the last reading was, nanoseconds.
     pub window_ns: u64,
@@ -183,9 +177,7 @@ pub struct Meanwhile {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steal_ns: BTreeMap<u32, u64>,
     /// Periods in which the control group was stopped for want of quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_periods: Option<u64>,
     /// For how long, nanoseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<u64>,
 }

@@ -2,8 +2,6 @@
 //! A program that was watched while it did its own work: its threads,
 //! who woke whom in it, by what, and what that took.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Wake;
@@ -14,8 +12,9 @@ use crate::record::Series;
 pub const LONGEST_NS: u64 = 1 << 53;
 
 /// What the kernel's events showed of a program.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Program {
     /// Its name, or the numbers of its processes.
     pub name: String,
@@ -26,10 +25,8 @@ pub struct Program {
     pub recorded_ns: u64,
     /// How long that lasted, nanoseconds, where it was recorded in
     /// slices; counts and CPU times are those of the slices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted_ns: Option<u64>,
     /// Why recording ended before it was to, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
     /// Wake-ups of its threads after a sleep.
     pub wakes: u64,
@@ -42,7 +39,6 @@ pub struct Program {
     /// What recording cost.
     pub cost: Cost,
     /// What spinning, sleeping and waking cost on the machine, where that was measured before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_costs: Option<MachineCosts>,
     /// Its threads, by name.
     pub threads: Vec<Threads>,
@@ -52,7 +48,6 @@ pub struct Program {
     #[serde(default)]
     pub further_wakes: u64,
     /// What was recorded of stacks, where that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stacks: Option<Stacks>,
     /// Calls that woke several threads each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,7 +65,7 @@ pub const CALLS_OF_A_WAKE: u64 = 2;
 
 /// By what wake-ups are recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// The kernel's trace events, system calls among them.
@@ -92,7 +87,7 @@ impl Cost {
 
 /// What recording cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
     /// CPU time of the recorder while it recorded, nanoseconds.
     pub recorder_ns: u64,
@@ -111,7 +106,7 @@ pub struct Cost {
 
 /// What spinning, sleeping and waking cost on a machine, as a run measured it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MachineCosts {
     /// From the waker's store to a spinning waiter's next step, nanoseconds.
     pub hand_over_ns: f64,
@@ -124,7 +119,7 @@ pub struct MachineCosts {
 
 /// What a wake-up takes by one mechanism in one state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WakeCost {
     /// The mechanism, as `doorbell list` calls it.
     pub mechanism: String,
@@ -140,7 +135,7 @@ pub struct WakeCost {
 
 /// All threads of one name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Threads {
     /// The name.
     pub name: String,
@@ -162,7 +157,7 @@ pub struct Threads {
 
 /// One way in which threads were woken.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Edge {
     /// Who woke.
     pub waker: Waker,
@@ -190,21 +185,16 @@ pub struct Edge {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<Wake>,
     /// Wake-ups of which the stacks were recorded.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub sampled: u64,
     /// The stacks of most of them, those first that were met most often.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Sampled>,
 }
 
-/// Whether a count that most results do not have is 0.
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
 /// Stacks that were recorded of some of the wake-ups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stacks {
     /// Of so many sleeps those of one, by chance.
     pub one_in: u32,
@@ -217,7 +207,7 @@ pub struct Stacks {
 /// Stacks that several wake-ups had: functions by their place in [`Stacks::functions`], the
 /// innermost first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sampled {
     /// Where the waiter slept.
     pub waiter: Vec<u32>,
@@ -229,7 +219,7 @@ pub struct Sampled {
 
 /// Who wakes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Waker {
     /// A thread of the program.
@@ -250,7 +240,7 @@ pub enum Waker {
 
 /// By what a thread is woken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mechanism {
     /// How it waited.
     pub wait: Wait,
@@ -262,7 +252,7 @@ pub struct Mechanism {
 
 /// How a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Wait {
     /// On a futex: a lock, a condition variable, a parked thread.
@@ -300,7 +290,7 @@ pub enum Wait {
 
 /// What a thread waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Object {
     /// A word in memory.
@@ -323,7 +313,7 @@ pub enum Object {
 
 /// What an open file is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum File {
     /// An eventfd.
@@ -350,7 +340,7 @@ pub enum File {
 
 /// What ends a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum By {
     /// The waker's system call, on what is waited for.
@@ -374,7 +364,7 @@ pub enum By {
 
 /// Calls that each wake several threads at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Herd {
     /// The name of those that called.
     pub waker: String,
@@ -389,7 +379,7 @@ pub struct Herd {
 /// A futex that three threads or more both wait on and wake: each
 /// that wakes another queues up behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Convoy {
     /// The futex's address.
     pub address: u64,
@@ -404,7 +394,7 @@ pub struct Convoy {
 /// What one thread did, in the order of time, as columns of equal length; times in nanoseconds. It
 /// has no gap but for what was lost; of slices the next begins where the one before it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sequence {
     /// The thread's number.
     pub task: i32,
@@ -436,12 +426,10 @@ impl Program {
 }
 
 impl Sequence {
-    /// Wake-ups in it.
     pub fn len(&self) -> usize {
         self.edge.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.edge.is_empty()
     }

@@ -39,6 +39,12 @@ pub struct Clock {
     pub ps_per_tick_q32: u64,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::MONOTONIC
+    }
+}
+
 /// A reading, in ticks since some moment in the past.
 pub type Ticks = u64;
 

@@ -2,13 +2,12 @@
 //! How good the clock of a run is: its grid, its own cost, how far it
 //! differs between cores, how fast it drifts.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was found about a clock.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockQuality {
     /// The grid that readings lie on, picoseconds: no difference below it means anything.
     pub grid_ps: u64,
@@ -20,10 +19,8 @@ pub struct ClockQuality {
     /// Cost of one reading, picoseconds: the median of batches.
     pub cost_ps: u64,
     /// How far the clock ran from `CLOCK_MONOTONIC_RAW`, parts per million; positive is fast.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub drift_ppm: Option<f64>,
     /// How far the drift may be off, parts per million, from the width of its readings.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub drift_resolution_ppm: Option<f64>,
     /// Difference of the clock between CPUs, one pair of each relation the machine has.
     pub skews: Vec<Skew>,
@@ -31,7 +28,7 @@ pub struct ClockQuality {
 
 /// A time between two successive readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Step {
     /// The step, picoseconds.
     pub ps: u64,
@@ -41,7 +38,7 @@ pub struct Step {
 
 /// How far the clock of one CPU is ahead of another's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Skew {
     /// The CPUs.
     pub cpus: [u32; 2],

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A set of CPUs in the kernel's list format: `0-3,8,10-11`.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +15,7 @@ const CPUS: u32 = 8192;
 /// Kept as it is written, in ranges: what a file from elsewhere makes
 /// of a few letters stays as small as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, schemars(with = "String"))]
 pub struct CpuList(
@@ -29,18 +27,10 @@ pub struct CpuList(
 /// Why a text is no list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
-    /// A part is neither a number nor a range.
     #[error("'{0}' is neither a CPU number nor a range such as 2-5")]
     NotARange(String),
-    /// A range runs backwards.
     #[error("the range {first}-{last} runs backwards")]
-    Backwards {
-        /// Its first number.
-        first: u32,
-        /// Its last number.
-        last: u32,
-    },
-    /// No machine has this CPU.
+    Backwards { first: u32, last: u32 },
     #[error("CPU {0} is beyond the 8192 CPUs Linux can have")]
     TooGreat(u32),
 }
@@ -58,7 +48,6 @@ impl CpuList {
         }
         Self(joined)
     }
-    /// Whether `cpu` is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         let range = self.0.partition_point(|[_, last]| *last < cpu);
         self.0.get(range).is_some_and(|[first, _]| *first <= cpu)
@@ -67,11 +56,9 @@ impl CpuList {
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().flat_map(|[first, last]| *first..=*last)
     }
-    /// How many.
     pub fn len(&self) -> usize {
         self.0.iter().map(|[first, last]| (last - first) as usize + 1).sum()
     }
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -5,13 +5,11 @@
 //! A finding changes nothing about the machine: the lab measures it as it was found, and says what
 //! that does to the figures. Only what would make figures false is [`Severity::Unfit`].
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a finding matters to figures taken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// As it should be.
@@ -25,7 +23,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word printed and stored.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -38,7 +35,7 @@ impl Severity {
 
 /// One thing about the machine that figures depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Its name, the same on every machine.
     pub name: String,
@@ -58,7 +55,6 @@ pub struct Finding {
 /// the sides did not get, and how they were scheduled.
 pub const BESIDE_VERDICTS: [&str; 4] = ["load", "steal", "quota", "scheduling"];
 
-/// The gravest severity among `findings`.
 pub fn worst(findings: &[Finding]) -> Severity {
     findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Ok)
 }

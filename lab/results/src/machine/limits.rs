@@ -1,70 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Limits that mechanisms meet: how many descriptors, tasks, queues, semaphore sets there may be.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Limits of this process and of the kernel. A limit without bound is the greatest number.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
     /// Open descriptors (`ulimit -n`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub open_files: Option<Limit>,
     /// Tasks of this user (`ulimit -u`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tasks: Option<Limit>,
     /// Tasks this user has.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tasks_current: Option<u64>,
     /// Memory locked against swapping, bytes (`ulimit -l`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub locked_bytes: Option<Limit>,
     /// Real-time priority without privilege (`ulimit -r`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub realtime_priority: Option<Limit>,
     /// Bytes in POSIX message queues of this user (`ulimit -q`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message_queue_bytes: Option<Limit>,
     /// Signals queued for this user (`ulimit -i`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pending_signals: Option<Limit>,
     /// POSIX message queues of the machine (`fs.mqueue.queues_max`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub posix_queues: Option<u64>,
     /// Messages in one POSIX queue (`fs.mqueue.msg_max`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub posix_queue_messages: Option<u64>,
     /// Semaphores in one System V set (SEMMSL, first number of `kernel.sem`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub semaphores_per_set: Option<u64>,
     /// System V semaphore sets of the machine (SEMMNI, fourth number of `kernel.sem`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub semaphore_sets: Option<u64>,
     /// System V message queues of the machine (`kernel.msgmni`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_v_queues: Option<u64>,
     /// Bytes in one System V message queue (`kernel.msgmnb`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub system_v_queue_bytes: Option<u64>,
     /// Tasks of the machine (`kernel.threads-max`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub threads_max: Option<u64>,
     /// Task numbers of the machine (`kernel.pid_max`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid_max: Option<u64>,
     /// Mappings of one process (`vm.max_map_count`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mappings: Option<u64>,
     /// Size of `/dev/shm`, where named POSIX semaphores and shared memory live, bytes.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shm_bytes: Option<u64>,
 }
 
 /// A limit of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limit {
     /// What holds now.
     pub soft: u64,

@@ -3,13 +3,11 @@
 //! but this command and its children.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Load over a stretch of time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Load {
     /// Length of the stretch, nanoseconds.
     pub window_ns: u64,

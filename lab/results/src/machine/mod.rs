@@ -32,28 +32,23 @@ pub mod waiters;
 use clock_quality::ClockQuality;
 use line_hop::LineHop;
 use load::Load;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use speed::Speed;
 
 /// What a run ran on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Its name, as `uname -n` prints it; the name is what tells the machines of a fleet apart.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host: Option<String>,
     /// The architecture that the program was built for: `x86_64`, `aarch64`, …
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub architecture: Option<String>,
     /// The clock of the run.
     pub clock: clock::Clock,
     /// How good that clock is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub clock_quality: Option<ClockQuality>,
     /// How fast a fixed piece of work was, before anything was measured.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speed: Option<Speed>,
     /// Its CPUs and what they share.
     #[serde(default)]
@@ -92,13 +87,10 @@ pub struct Machine {
     #[serde(default)]
     pub permissions: permissions::Permissions,
     /// Load by other programs just before the run.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub load: Option<Load>,
     /// Steal time since boot as a share of all CPUs' time.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steal_share_since_boot: Option<f64>,
     /// SHA-256 of the program that measured, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub binary_sha256: Option<String>,
     /// What the doctor found, in the order of its list.
     #[serde(default)]
@@ -108,28 +100,6 @@ pub struct Machine {
 impl Machine {
     /// A machine of which nothing is known but the clock.
     pub fn unknown(clock: clock::Clock) -> Self {
-        Self {
-            host: None,
-            architecture: None,
-            clock,
-            clock_quality: None,
-            speed: None,
-            topology: topology::Topology::default(),
-            line_hops: Vec::new(),
-            processor: processor::Processor::default(),
-            kernel: kernel::Kernel::default(),
-            power: power::Power::default(),
-            interrupts: irq_spread::IrqSpread::default(),
-            virtualisation: virtualisation::Virtualisation::default(),
-            cgroup: cgroup::Cgroup::default(),
-            scheduling: scheduling::Scheduling::default(),
-            memory: memory::Memory::default(),
-            limits: limits::Limits::default(),
-            permissions: permissions::Permissions::default(),
-            load: None,
-            steal_share_since_boot: None,
-            binary_sha256: None,
-            findings: Vec::new(),
-        }
+        Self { clock, ..Self::default() }
     }
 }

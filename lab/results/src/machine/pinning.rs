@@ -25,7 +25,6 @@ pub enum Pinning {
 /// Who runs where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spread {
-    /// The notifier's CPU.
     pub notifier: u32,
     /// Each receiver's CPU, by number.
     pub receivers: Vec<u32>,
@@ -39,7 +38,6 @@ impl Spread {
 }
 
 impl Pinning {
-    /// Every way, as `--pin` lists them.
     pub const ALL: [Self; 5] = [Self::Unpinned, Self::OneEach, Self::AllOnOne, Self::Compact, Self::Scatter];
 
     /// Its name in result files
@@ -54,7 +52,6 @@ impl Pinning {
         }
     }
 
-    /// The way called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|pinning| pinning.name() == name)
     }

@@ -4,15 +4,13 @@
 
 use super::cpu_list::CpuList;
 use super::topology::{Cpu, Relation, Topology};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A pair for one relation, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pair {
     /// The relation.
     pub relation: Relation,
@@ -51,7 +49,6 @@ impl Topology {
         pairs
     }
 
-    /// The pair for `relation`.
     pub fn pair_for(&self, relation: Relation) -> Option<[u32; 2]> {
         self.pairs().into_iter().find(|pair| pair.relation == relation)?.cpus
     }

@@ -3,18 +3,16 @@
 //! things a sleeping waiter's CPU has to come back from.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Frequency and idle settings.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Power {
     /// Who sets the frequency: `intel_pstate`, `acpi-cpufreq`, …;
     /// missing where the kernel does not.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frequency_driver: Option<String>,
     /// CPUs by the governor that decides their frequency.
     pub governors: BTreeMap<String, CpuList>,
@@ -22,43 +20,35 @@ pub struct Power {
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub energy_preferences: BTreeMap<String, CpuList>,
     /// Lowest frequency that any online CPU may take, kHz.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lowest_khz: Option<u64>,
     /// Highest frequency that any online CPU may take, kHz.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub highest_khz: Option<u64>,
     /// Whether turbo or boost frequencies are allowed; missing where the kernel does not tell.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turbo: Option<bool>,
     /// Who sends CPUs to sleep: `intel_idle`, `acpi_idle`,
     /// `haltpoll`; `none` where idle is a bare halt.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub idle_driver: Option<String>,
     /// Who chooses the idle state: `menu`, `teo`, `haltpoll`, `ladder`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub idle_governor: Option<String>,
     /// Idle states, shallow first.
     pub idle_states: Vec<IdleState>,
     /// Longest a guest polls before it halts, nanoseconds, where the
     /// haltpoll governor chooses the idle state.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub guest_halt_poll_ns: Option<u64>,
     /// Longest this kernel, as a host, polls for a halted guest, nanoseconds, where it runs KVM.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kvm_halt_poll_ns: Option<u64>,
 }
 
 /// One idle state.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleState {
     /// Its name: `POLL`, `C1`, `C6`, …
     pub name: String,
     /// Time it takes to leave it, microseconds, as the driver's table says.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_latency_us: Option<u64>,
     /// Shortest stay that pays, microseconds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target_residency_us: Option<u64>,
     /// Online CPUs on which it is allowed.
     pub enabled: CpuList,

@@ -2,32 +2,26 @@
 //! The CPU: its model, its microcode, the features that waking and
 //! timing depend on, its mitigations.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The CPU as the kernel describes it; hybrid machines are described by their first CPU.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Processor {
     /// Who made it: `GenuineIntel`, `AuthenticAMD`, on ARM the implementer's number.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vendor: Option<String>,
     /// Its name, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model_name: Option<String>,
     /// Family, model and stepping as x86 numbers them; on ARM architecture, part and revision.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<String>,
     /// Revision of its microcode.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub microcode: Option<String>,
     /// Those of its features that concern waking and timing, by the kernel's names.
     pub flags: Vec<String>,
     /// Whether the CPU itself says that it has user interrupts (CPUID leaf 7, EDX bit 5), whatever
     /// the kernel makes of them; missing where it was not asked.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user_interrupts: Option<bool>,
     /// What the kernel does about each vulnerability of CPUs: `Not
     /// affected`, `Vulnerable …`, `Mitigation: …`.
@@ -35,7 +29,6 @@ pub struct Processor {
 }
 
 impl Processor {
-    /// Whether the kernel lists this feature.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|own| own == flag)
     }

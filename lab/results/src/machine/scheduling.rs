@@ -2,8 +2,6 @@
 //! How the system scheduled the program that measured, and what it inherited: its sides inherit it
 //! too, unless their plan asks for more.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Timer slack that Linux gives a program unless told otherwise, nanoseconds (kernel
@@ -12,29 +10,23 @@ pub const TIMER_SLACK_NS: u64 = 50_000;
 
 /// As it was once the run had set what every plan starts from: `other`, nice 0, a timer slack of 50
 /// µs. What it may not set stays, and is here as it was.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scheduling {
     /// `other`, `fifo`, `rr`, `batch`, `idle`, `deadline`, `ext`, or the number of another.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy: Option<String>,
     /// Real-time priority; 0 where the policy has none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub priority: Option<u32>,
     /// Nice value.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nice: Option<i32>,
     /// How late a timer may be, nanoseconds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timer_slack_ns: Option<u64>,
     /// Nice value of the session's group, where tasks are grouped by session.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub autogroup_nice: Option<i32>,
     /// On which nodes memory is taken: `default`, `bind:0`, `interleave:0-1`, …
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub memory_policy: Option<String>,
     /// Filters that every system call passes (seccomp).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub call_filters: Option<u32>,
 }
 

@@ -2,8 +2,6 @@
 //! How fast a fixed piece of work is from one moment to the next:
 //! what the ground itself does to every figure.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Histogram;
@@ -11,7 +9,7 @@ use crate::record::populations::populations;
 
 /// How fast a fixed piece of work was.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Speed {
     /// What it takes at the greatest speed, nanoseconds: the median
     /// of the shortest group, or of all where there is one.
@@ -28,7 +26,7 @@ pub struct Speed {
 
 /// A second speed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Slow {
     /// How many times as long the work takes then.
     pub ratio: f64,

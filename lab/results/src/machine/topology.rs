@@ -2,33 +2,27 @@
 //! Which CPUs there are, which of them this process may use, and what any two of them share.
 
 use super::cpu_list::CpuList;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPUs of a machine.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Topology {
     /// CPUs that are plugged in.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub present: Option<CpuList>,
     /// CPUs that run.
     pub online: CpuList,
     /// The affinity mask this process was started with.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub affinity: Option<CpuList>,
     /// CPUs the process's cgroup allows.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpuset: Option<CpuList>,
     /// CPUs that run and are allowed by both.
     pub usable: CpuList,
     /// CPUs kept out of the scheduler's load balancing (`isolcpus=`, isolated cpuset partitions).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub isolated: Option<CpuList>,
     /// Whether SMT is on: the kernel's word, `on`, `off`, `forceoff`,
     /// `notsupported`, `notimplemented`.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smt_control: Option<String>,
     /// Each CPU that runs, by ascending number.
     pub cpus: Vec<Cpu>,
@@ -37,45 +31,37 @@ pub struct Topology {
 }
 
 /// One CPU and what it shares with others. What the kernel does not tell is missing.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub id: u32,
     /// Its package (socket).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub package: Option<i32>,
     /// Its die, counted within the package.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub die: Option<i32>,
     /// Its core, counted within the package or the die.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub core: Option<i32>,
     /// Its NUMA node.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub node: Option<u32>,
     /// CPUs of the same core, itself among them.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub smt: Option<CpuList>,
     /// CPUs behind the same second-level cache.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub l2: Option<CpuList>,
     /// CPUs of the same cluster: a group of cores that share an L2 cache or an L3 tag (kernel
     /// Documentation/admin-guide/cputopology.rst).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cluster: Option<CpuList>,
     /// CPUs behind the same third-level cache.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub l3: Option<CpuList>,
     /// Its kind where the machine has several: `core` and `atom` on Intel hybrids, else its
     /// capacity relative to the strongest CPU, of 1024.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub kind: Option<String>,
 }
 
 /// One NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Node {
     /// Its number.
     pub id: u32,
@@ -87,7 +73,7 @@ pub struct Node {
 
 /// What two CPUs have in common, nearest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
     /// They are one CPU: both sides take turns.
@@ -143,51 +129,30 @@ impl Relation {
 /// Why a CPU cannot be used, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuError {
-    /// No such CPU.
     #[error("there is no CPU {cpu} on this machine; usable are {usable}")]
-    Nonexistent {
-        /// The number asked for.
-        cpu: u32,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    Nonexistent { cpu: u32, usable: CpuList },
     /// It exists and does not run.
     #[error(
         "CPU {cpu} is offline; bring it up with `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online` \
          as root, or use one of {usable}"
     )]
-    Offline {
-        /// The number asked for.
-        cpu: u32,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    Offline { cpu: u32, usable: CpuList },
     /// It runs, and the cgroup of this process does not allow it.
     #[error(
         "CPU {cpu} is outside this process's cpuset ({cpuset}); have the container or cgroup given \
          the CPU, or use one of {usable}"
     )]
-    OutsideCpuset {
-        /// The number asked for.
-        cpu: u32,
-        /// What the cgroup allows.
-        cpuset: CpuList,
-        /// CPUs that can be used.
-        usable: CpuList,
-    },
+    OutsideCpuset { cpu: u32, cpuset: CpuList, usable: CpuList },
     /// It runs, and the affinity mask this process inherited leaves it out.
     #[error(
         "CPU {cpu} is outside this process's affinity mask ({affinity}); start it with `taskset -c \
          {wanted} doorbell …`, or use one of {usable}"
     )]
     OutsideAffinity {
-        /// The number asked for.
         cpu: u32,
-        /// The mask.
         affinity: CpuList,
         /// The mask with every CPU that was asked for.
         wanted: CpuList,
-        /// CPUs that can be used.
         usable: CpuList,
     },
 }

@@ -2,15 +2,13 @@
 //! How a run on the bench goes: in slices between resident sides,
 //! which are made anew for every pair.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 
 /// How the time of a run on the bench is cut up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bench {
     /// So many nanoseconds a pair may take, with all that is done around its slices: then nothing
     /// has another turn that had one. None where each configuration goes on to its own end.
@@ -36,7 +34,7 @@ pub struct Bench {
 
 /// What follows one another in random order between the same two sides at the same place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Turn {
     /// What its configurations do to the CPUs, which the next one finds.
     pub class: Class,
@@ -47,7 +45,7 @@ pub struct Turn {
 /// What a configuration does to the CPUs it runs on. Those of
 /// different classes would change each other's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// Keeps its CPU busy while it waits.

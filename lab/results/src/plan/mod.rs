@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use bench::Bench;
@@ -23,8 +21,9 @@ pub mod semaphores;
 pub const FEWEST_BLOCKS: u32 = 6;
 
 /// What is to be run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The experiment's verb: `ping`, `pairs`, `switch`, …; a name, by which nothing is decided.
     pub experiment: String,
@@ -36,7 +35,6 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, String>,
     /// Whose claims the result can speak to, by name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<String>,
     /// Every configuration; each is run once in each block.
     pub configurations: Vec<Configuration>,
@@ -49,7 +47,6 @@ pub struct Plan {
     #[serde(default)]
     pub seed: u64,
     /// What is asked of the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
     /// What could have been measured and is not among the configurations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,10 +58,9 @@ pub struct Plan {
     pub looks: Vec<u32>,
     /// How the configurations that can be measured in slices are;
     /// none where all have trials of their own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bench: Option<Bench>,
     /// Whether trials that met interference are run again.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub repeat_on_interference: bool,
 }
 
@@ -76,13 +72,9 @@ fn yes() -> bool {
     true
 }
 
-fn is_yes(whether: &bool) -> bool {
-    *whether
-}
-
 /// Something that could have been measured and is not among the configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// Its name.
     pub name: String,
@@ -134,12 +126,10 @@ impl Plan {
         self.looks.last().copied().unwrap_or(self.blocks)
     }
 
-    /// Whether its result is told in the section called `name`.
     pub fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section == name)
     }
 
-    /// Whether `subject` plays `part`.
     pub fn plays(&self, subject: &str, part: &str) -> bool {
         self.parts.get(subject).is_some_and(|plays| plays == part)
     }

@@ -7,11 +7,8 @@ pub const NAME: &str = "semaphores";
 
 /// What its subjects are to the study.
 pub const NAMED: &str = "named POSIX semaphores";
-/// Both ways to make many of them.
 pub const SYSTEM_V: &str = "System V semaphores";
-/// The socket beside them.
 pub const DATAGRAM: &str = "datagrams";
-/// Those of another system.
 pub const WINDOWS: &str = "semaphores of Windows";
 
 /// The part that each fan-out plays in the claims.

@@ -33,9 +33,7 @@ pub enum Change {
 /// A policy of `sched(7)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// `SCHED_OTHER`.
     Other,
-    /// `SCHED_BATCH`.
     Batch,
     /// `SCHED_FIFO` with this priority.
     Fifo(i32),

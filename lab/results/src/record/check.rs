@@ -2,10 +2,10 @@
 //! What must hold of a result file beyond the types of its fields, so
 //! that everything behind the reader may rely on it.
 
-use super::histogram::{Counters, HistogramError};
+use super::histogram::Counters;
 use super::populations::Population;
 use super::question::{Limited, Question, Which};
-use super::{Environment, Histogram, Record, ResultFile, Series, Tally};
+use super::{Environment, Record, ResultFile, Series, Tally};
 use crate::anatomy::Path;
 use crate::anatomy::program::{Cost, Edge, LONGEST_NS, MachineCosts, Program, Sequence};
 
@@ -39,73 +39,19 @@ const BUCKETS_PER_BYTE: u64 = 2;
 /// The first thing in a result file that cannot be.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Nonsense {
-    /// A histogram that cannot be decoded.
-    #[error("record {record}, {quantity}: {cause}")]
-    Histogram {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// The series.
-        quantity: String,
-        /// What is wrong with it.
-        cause: HistogramError,
-    },
-    /// A summary that is not one of its histogram.
-    #[error("record {record}, {quantity}: {what}")]
-    Summary {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// The series.
-        quantity: String,
-        /// What does not fit.
-        what: String,
-    },
-    /// A number outside of what any machine has.
-    #[error("record {record}: {what} {number} is beyond {limit}")]
-    Beyond {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// What is numbered.
-        what: &'static str,
-        /// The number.
-        number: u64,
-        /// The first number that cannot be.
-        limit: u64,
-    },
-    /// A share that no time can have.
-    #[error("record {record}: {what} is {share}")]
-    Share {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// Of what.
-        what: &'static str,
-        /// The share.
-        share: f64,
-    },
-    /// A run that went back in time.
+    /// Of a record, by its place in the file, from 0.
+    #[error("record {record}: {what}")]
+    Record { record: usize, what: String },
     #[error("it ended before it began")]
     Backwards,
     /// A question that nobody can ask.
     #[error("its question asks for {what} of {number}")]
-    Question {
-        /// What is asked for.
-        what: &'static str,
-        /// The number.
-        number: f64,
-    },
-    /// A wake graph that contradicts itself.
-    #[error("record {record}: {what}")]
-    Graph {
-        /// The record's place in the file, from 0.
-        record: usize,
-        /// What does not fit.
-        what: &'static str,
-    },
+    Question { what: &'static str, number: f64 },
     /// Histograms that hold more than their text can tell.
     #[error("{bytes} bytes of histograms hold {buckets} occupied buckets, more than any measurement leaves")]
     TooDense {
-        /// Occupied buckets of all histograms up to the first that is too much.
+        /// Of all histograms up to the first that is too much.
         buckets: u64,
-        /// The bytes of their text.
         bytes: u64,
     },
 }
@@ -118,7 +64,7 @@ pub(super) fn check(file: &ResultFile) -> Result<(), Nonsense> {
     check_question(file.plan.question.as_ref())?;
     let (mut buckets, mut bytes) = (0, 0);
     for (index, record) in file.records.iter().enumerate() {
-        buckets += check_record(index, record)?;
+        buckets += check_record(record).map_err(|what| Nonsense::Record { record: index, what })?;
         bytes += histograms(record).map(|series| series.histogram.len() as u64).sum::<u64>();
         if buckets > BUCKETS + BUCKETS_PER_BYTE * bytes {
             return Err(Nonsense::TooDense { buckets, bytes });
@@ -224,15 +170,11 @@ fn affordable(costs: &MachineCosts) -> bool {
     all.all(|ns| (0.0..6e10).contains(&ns)) && costs.wakes.iter().all(|wake| wake.gap_ns < COUNTS)
 }
 
-/// Checks a record and returns the occupied buckets of its histograms.
-fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
-    let below = |what, limit: u64, numbers: &mut dyn Iterator<Item = u64>| {
-        for number in numbers {
-            if number >= limit {
-                return Err(Nonsense::Beyond { record: index, what, number, limit });
-            }
-        }
-        Ok(())
+/// Checks a record and returns the occupied buckets of its histograms, or what is wrong.
+fn check_record(record: &Record) -> Result<u64, String> {
+    let below = |what, limit: u64, mut numbers: &mut dyn Iterator<Item = u64>| {
+        let beyond = Iterator::find(&mut numbers, |number| *number >= limit);
+        beyond.map_or(Ok(()), |number| Err(format!("{what} {number} is beyond {limit}")))
     };
     let placed = record.configuration.placement.cpus.iter().flatten();
     let seen = record.sides.iter().flat_map(|side| &side.cpus);
@@ -266,7 +208,7 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
         ("the pressure", pressure_share),
     ] {
         if let Some(share) = share.filter(|share| !SHARES.contains(share)) {
-            return Err(Nonsense::Share { record: index, what, share });
+            return Err(format!("{what} is {share}"));
         }
     }
     let interrupts = record.environment.interrupts.values().copied();
@@ -274,18 +216,16 @@ fn check_record(index: usize, record: &Record) -> Result<u64, Nonsense> {
     below("time", LONGEST_NS, &mut std::iter::once(record.environment.wall_ns))?;
     let program = record.anatomy.as_ref().and_then(|anatomy| anatomy.program.as_ref());
     if let Some(what) = program.and_then(misdrawn) {
-        return Err(Nonsense::Graph { record: index, what });
+        return Err(what.to_owned());
     }
     let mut buckets = 0;
     let named = record.series.iter().map(|(quantity, series)| (format!("{quantity:?}"), series));
     for (quantity, series) in named.chain(traced(record).map(|series| ("anatomy".to_owned(), series))) {
-        let counters = match Histogram::counters_of(&series.histogram) {
-            Ok(counters) => counters,
-            Err(cause) => return Err(Nonsense::Histogram { record: index, quantity, cause }),
-        };
+        let of = |what: String| format!("{quantity}: {what}");
+        let counters = series.counters().map_err(|cause| of(cause.to_string()))?;
         buckets += counters.iter().count() as u64;
         if let Some(what) = misfit(series, &counters) {
-            return Err(Nonsense::Summary { record: index, quantity, what });
+            return Err(of(what));
         }
     }
     Ok(buckets)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a wake-up costs in CPU time: one definition for every verb.
 
-use super::series::Quantity;
-use super::{Record, SideCounters};
+use super::{Quantity, Record, SideCounters};
 
 /// CPU time of the two sides for one notification and the wake-up that
 /// it makes: the notifier's call and all that the waiter runs. What a
@@ -50,8 +49,7 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use crate::configuration::Pattern;
-    use crate::record::series::Quantity;
-    use crate::record::{Histogram, Record, Series, sample};
+    use crate::record::{Histogram, Quantity, Record, Series, sample};
 
     /// A trial of a thousand wake-ups, each of which costs the notifier 2 µs and the waiter 3 µs,
     /// whatever `pattern` it is told in; of a notifier that keeps a gap, 50 µs go into that.

@@ -38,12 +38,10 @@ const MOST_SAMPLES: u64 = 1 << 53;
 pub struct Counters(pub(super) Vec<(u64, u64)>);
 
 impl Counters {
-    /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
 
-    /// Samples.
     pub fn count(&self) -> u64 {
         self.iter().map(|(_, samples)| samples).sum()
     }

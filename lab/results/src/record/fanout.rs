@@ -1,34 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a fan-out leaves beside its series: each round and each receiver.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::cpu_list::CpuList;
 
 /// Each round and each receiver of a fan-out.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FanOut {
     /// The notifier's CPU, where it was pinned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notifier_cpu: Option<u32>,
     /// CPUs over which the receivers were pinned; none where the scheduler decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_cpus: Option<CpuList>,
     /// The recorded rounds, in order.
     pub rounds: Rounds,
     /// The receivers, by number; empty where they share one object.
     pub receivers: Receivers,
     /// Memory of all receivers while they waited for the first round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ReceiversMemory>,
 }
 
 /// One number of each kind for each round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rounds {
     /// From the first post to the first receiver awake, nanoseconds.
     pub first_ns: Vec<f64>,
@@ -49,7 +45,7 @@ pub struct Rounds {
 
 /// One number of each kind for each receiver.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Receivers {
     /// Median latency over the rounds, nanoseconds.
     pub p50_ns: Vec<f64>,
@@ -61,7 +57,7 @@ pub struct Receivers {
 
 /// Memory of the receivers, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReceiversMemory {
     /// Their shares of all pages they have mapped (PSS): what would
     /// come free if all of them ended, kernel memory apart.

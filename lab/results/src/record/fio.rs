@@ -9,26 +9,20 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::rank::rank;
-use super::series::Quantity;
 use super::subject::Subject;
-use super::{Environment, Histogram, Outcome, Record, Series, SideCounters, Tally, Warning, warning};
+use super::{
+    Environment, Histogram, Outcome, Quantity, Record, Series, SideCounters, Tally, Warning, warning,
+};
 use crate::configuration::{Configuration, Direction, Pattern, Target, Until};
 
 /// Why a file is no result of fio that can stand in a table here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FioError {
-    /// Not fio's JSON.
     #[error("no result of fio (--output-format=json+ or json): {0}")]
     Shape(String),
     /// No job has what is needed.
     #[error("job '{job}': {reason}")]
-    Job {
-        /// Its name.
-        job: String,
-        /// What does not fit.
-        reason: String,
-    },
-    /// No jobs.
+    Job { job: String, reason: String },
     #[error("the file has no job that transferred anything")]
     Nothing,
 }
@@ -179,6 +173,11 @@ fn record(
     } else {
         String::new()
     };
+    let imported = warning::IMPORTED.warning(
+        format!("job '{}' was measured by {}, {what}{left_out}", job.jobname, document.version),
+        "nothing here proves that its transfers went to the device, or that what it calls polled was",
+        "hold it against an engine of this program on the same file: rivals/io/compare",
+    );
     Ok(Record {
         configuration: Configuration {
             size,
@@ -212,15 +211,7 @@ fn record(
         }],
         load: None,
         environment: Environment { wall_ns: window_ns, ..Environment::default() },
-        warnings: percentiles_alone(latency).into_iter().chain([Warning {
-            name: warning::IMPORTED.name.to_owned(),
-            cause: format!("job '{}' was measured by {}, {what}{left_out}", job.jobname, document.version),
-            effect:
-                "nothing here proves that its transfers went to the device, or that what it calls polled was"
-                    .to_owned(),
-            cure: "hold it against an engine of this program on the same file: rivals/io/compare".to_owned(),
-        }])
-        .collect(),
+        warnings: percentiles_alone(latency).into_iter().chain([imported]).collect(),
     })
 }
 
@@ -266,14 +257,11 @@ fn series(latency: &Latency) -> Result<Series, String> {
 }
 
 fn percentiles_alone(latency: &Latency) -> Option<Warning> {
-    latency.bins.is_empty().then(|| Warning {
-        name: warning::IMPORTED.name.to_owned(),
-        cause: format!("fio wrote {} percentiles and no bins", latency.percentile.len()),
-        effect: "a time between two of them counts as the longer one: other percentiles, charts \
-            and comparisons are coarse"
-            .to_owned(),
-        cure: "run fio with --output-format=json+".to_owned(),
-    })
+    let cause = format!("fio wrote {} percentiles and no bins", latency.percentile.len());
+    let effect = "a time between two of them counts as the longer one: other percentiles, charts \
+        and comparisons are coarse";
+    let cure = "run fio with --output-format=json+";
+    latency.bins.is_empty().then(|| warning::IMPORTED.warning(cause, effect, cure))
 }
 
 fn target(path: &str) -> Target {

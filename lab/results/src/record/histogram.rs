@@ -65,7 +65,6 @@ impl Default for Histogram {
 /// Why an encoded histogram is not one of ours.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramError {
-    /// Not base64.
     #[error("the histogram is not base64: {0}")]
     Base64(String),
     /// Not an HdrHistogram V2, or cut.
@@ -74,7 +73,6 @@ pub enum HistogramError {
     /// It asks for more than any histogram of ours has.
     #[error("the histogram claims {claimed} {what}; no histogram of this program has as many")]
     TooLarge {
-        /// What it has too much of.
         what: &'static str,
         /// How much, or how much had been seen when looking stopped.
         claimed: u64,
@@ -102,7 +100,6 @@ impl Histogram {
         self.inner.get_or_insert_with(empty)
     }
 
-    /// Counts one time.
     #[inline]
     pub fn record(&mut self, ps: u64) {
         self.touched().saturating_record(ps.max(1));
@@ -135,7 +132,6 @@ impl Histogram {
         }
     }
 
-    /// Number of times counted.
     pub fn count(&self) -> u64 {
         self.inner().len()
     }
@@ -145,22 +141,18 @@ impl Histogram {
         super::rank::at(self.buckets(), q, self.count(), self.max())
     }
 
-    /// Shortest time, picoseconds.
     pub fn min(&self) -> u64 {
         self.inner().min()
     }
 
-    /// Longest time, picoseconds.
     pub fn max(&self) -> u64 {
         self.inner().max()
     }
 
-    /// Mean, picoseconds.
     pub fn mean(&self) -> f64 {
         self.inner().mean()
     }
 
-    /// Standard deviation, picoseconds.
     pub fn stdev(&self) -> f64 {
         self.inner().stdev()
     }

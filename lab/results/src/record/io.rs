@@ -1,32 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a trial of transfers leaves beside its times: what the device and the kernel counted.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::block::BlockDevice;
 
 /// What was counted while blocks were transferred.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Io {
     /// The device; none where the file system has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<BlockDevice>,
     /// How the target was prepared, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
     /// Interrupts of the device on all CPUs in the window, whoever they were for; none where it has
     /// none or the kernel does not say which are its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<u64>,
     /// Operations of the trial's direction that the device completed
     /// in the window, whoever asked for them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_operations: Option<u64>,
     /// Operations of the other direction, flushes and discards among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_operations: Option<u64>,
     /// CPU time in the window of threads that the kernel made for the
     /// trial, nanoseconds; theirs alone.
@@ -50,7 +44,7 @@ impl Io {
 
 /// How a target was prepared, and what a look at it afterwards found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Prepared {
     /// Bytes of it.
     pub bytes: u64,
@@ -64,7 +58,7 @@ pub struct Prepared {
 
 /// One pass over a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pass {
     /// `sequential` or `random`.
     pub order: String,

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was seen of the load.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadProof {
     /// How long the last worker to start had been at work when the trial began, nanoseconds.
     pub started_before_ns: u64,
@@ -27,10 +26,8 @@ pub struct LoadProof {
     /// Tasks that ran or wanted to, at each look: before, each second, after.
     pub run_queue: Vec<u64>,
     /// The same averaged over the last minute, at the end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_average: Option<f64>,
     /// Time in which some runnable task waited for a CPU, as a share of the trial's (PSI).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure_share: Option<f64>,
 }
 

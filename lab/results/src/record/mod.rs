@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::anatomy::Anatomy;
@@ -43,7 +41,7 @@ pub mod write;
 
 pub use histogram::Histogram;
 pub use result::ResultFile;
-pub use series::Series;
+pub use series::{Quantity, Series};
 pub use slice::Slice;
 pub use subject::Subject;
 pub use variant::Variant;
@@ -51,8 +49,9 @@ pub use variant::Variant;
 use warning::{CPU_STEAL, INTERFERENCE, THROTTLED};
 
 /// The result of one trial.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Which configuration was run.
     pub configuration: Configuration,
@@ -77,21 +76,17 @@ pub struct Record {
     #[cfg_attr(test, schemars(with = "slice::Columns"))]
     pub slices: Vec<Slice>,
     /// Each round and each receiver of a fan-out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fanout: Option<fanout::FanOut>,
     /// What the device and the kernel counted while blocks were transferred.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io: Option<io::Io>,
     /// Notifications, by sequence number.
     pub tally: Tally,
     /// The two sides: initiator or notifier first.
     pub sides: Vec<SideCounters>,
     /// The proof that the load the configuration asks for was there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<load::LoadProof>,
     /// Where the time of its wake-ups went, where the kernel's events
     /// were recorded beside the stamps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<Anatomy>,
     /// What else went on while it ran.
     pub environment: Environment,
@@ -116,7 +111,7 @@ impl Record {
 
 /// One number with its name, unit and formula.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Its name: `timectxsw as printed`, `per real switch`, …
     pub name: String,
@@ -130,7 +125,7 @@ pub struct Figure {
 
 /// How a trial ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Outcome {
     /// It ran to its end and its figures may be used.
@@ -160,6 +155,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether its figures may be used.
+    pub fn is_usable(&self) -> bool {
+        matches!(self, Self::Done | Self::Partial)
+    }
+
     /// Whether the trial measured something, be it cut short or what cannot be true.
     pub fn measured(&self) -> bool {
         match self {
@@ -171,7 +171,7 @@ impl Outcome {
 
 /// A rule of plausibility that a record broke: an error by name, never a figure in a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Violation {
     /// The rule's name: `below-primitive-cost`, `longer-than-run`, `never-slept`,
     /// `poll-took-interrupts`, …
@@ -182,7 +182,7 @@ pub struct Violation {
 
 /// Where a side was when the watchdog looked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LastSeen {
     /// `initiator`, `responder`, `notifier`, `waiter`.
     pub side: String,
@@ -200,7 +200,7 @@ impl fmt::Display for LastSeen {
 
 /// Notifications counted by sequence number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Sent by the notifiers. In slices one or two more in each than
     /// were timed: the counters of both sides cover them.
@@ -227,7 +227,7 @@ pub struct Tally {
 
 /// What the kernel counted for one side during the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SideCounters {
     /// `initiator`, `responder`, `notifier`, `waiter`.
     pub side: String,
@@ -269,7 +269,7 @@ pub struct SideCounters {
 
 /// What else went on while a trial ran.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Wall-clock start, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -311,7 +311,7 @@ pub struct Environment {
 
 /// A warning is part of the result: its name, what it did to this run, and the cure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Warning {
     /// A short name, the same for the same cause: `interference`,
     /// `primitive-costs-drifted`, `bimodal`, …

@@ -6,12 +6,9 @@ use super::question::{Pick, Shape};
 use super::subject::{Carries, Contexts, Notification, Notifiers, Waits};
 use crate::nearest::{self, Unknown};
 
-/// A need.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
-    /// Its name on the command line.
     pub name: &'static str,
-    /// What it means.
     pub meaning: &'static str,
     /// What is said of a mechanism that does not serve it.
     pub lack: &'static str,
@@ -19,71 +16,52 @@ pub struct Need {
     pub served: fn(&Notification) -> bool,
 }
 
+impl Need {
+    const fn of(
+        name: &'static str,
+        meaning: &'static str,
+        lack: &'static str,
+        served: fn(&Notification) -> bool,
+    ) -> Self {
+        Self { name, meaning, lack, served }
+    }
+}
+
 /// Every need. The one list to extend.
 pub static NEEDS: [Need; 10] = [
-    Need {
-        name: "process",
-        meaning: "it joins two processes",
-        lack: "joins threads only",
-        served: |notification| notification.processes,
-    },
-    Need {
-        name: "thread",
-        meaning: "it joins two threads of one process",
-        lack: "joins processes only",
-        served: |notification| notification.threads,
-    },
-    Need {
-        name: "sleep",
-        meaning: "the waiter leaves its CPU to others, at once or after a while",
-        lack: "keeps its CPU",
-        served: |notification| matches!(notification.waits, Waits::Blocks | Waits::Adapts),
-    },
-    Need {
-        name: "idle",
-        meaning: "both sides sleep, at once, whenever they wait",
-        lack: "does not sleep at once",
-        served: |notification| notification.waits == Waits::Blocks,
-    },
-    Need {
-        name: "epoll",
-        meaning: "the waiting end is a descriptor that poll and epoll take together with others",
-        lack: "no descriptor",
-        served: |notification| notification.descriptor,
-    },
-    Need {
-        name: "timeout",
-        meaning: "a wait can give up after some time by itself",
-        lack: "no timed wait of its own",
-        served: |notification| notification.timed,
-    },
-    Need {
-        name: "payload",
-        meaning: "a notification carries a message of bytes",
-        lack: "carries no message",
-        served: |notification| notification.carries == Carries::Message,
-    },
-    Need {
-        name: "count",
-        meaning: "two notifications before a wait are two",
-        lack: "notifications merge",
-        served: |notification| !notification.coalesces,
-    },
-    Need {
-        name: "lossless",
-        meaning: "no notification is dropped on its way",
-        lack: "may drop notifications",
-        served: |notification| !notification.drops,
-    },
-    Need {
-        name: "several",
-        meaning: "any number of notifiers wake one waiter",
-        lack: "one notifier only, as it is used here",
-        served: |notification| notification.notifiers == Notifiers::Several,
-    },
+    Need::of("process", "it joins two processes", "joins threads only", |it| it.processes),
+    Need::of("thread", "it joins two threads of one process", "joins processes only", |it| it.threads),
+    Need::of(
+        "sleep",
+        "the waiter leaves its CPU to others, at once or after a while",
+        "keeps its CPU",
+        |it| matches!(it.waits, Waits::Blocks | Waits::Adapts),
+    ),
+    Need::of("idle", "both sides sleep, at once, whenever they wait", "does not sleep at once", |it| {
+        it.waits == Waits::Blocks
+    }),
+    Need::of(
+        "epoll",
+        "the waiting end is a descriptor that poll and epoll take together with others",
+        "no descriptor",
+        |it| it.descriptor,
+    ),
+    Need::of("timeout", "a wait can give up after some time by itself", "no timed wait of its own", |it| {
+        it.timed
+    }),
+    Need::of("payload", "a notification carries a message of bytes", "carries no message", |it| {
+        it.carries == Carries::Message
+    }),
+    Need::of("count", "two notifications before a wait are two", "notifications merge", |it| !it.coalesces),
+    Need::of("lossless", "no notification is dropped on its way", "may drop notifications", |it| !it.drops),
+    Need::of(
+        "several",
+        "any number of notifiers wake one waiter",
+        "one notifier only, as it is used here",
+        |it| it.notifiers == Notifiers::Several,
+    ),
 ];
 
-/// The need called `name`.
 pub fn need(name: &str) -> Result<&'static Need, Unknown> {
     nearest::find("need", &NEEDS, |need| need.name, name)
 }

@@ -17,15 +17,13 @@
 //! lower peak by four standard deviations of their difference (counts are Poisson); four,
 //! because a density has some fifty places where a valley could appear by chance.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Histogram;
 
 /// A group of samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Population {
     /// What the counters of the trial prove it to be: `same core` or `other core`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

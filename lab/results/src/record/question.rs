@@ -2,8 +2,6 @@
 //! What a run was asked: stored with its plan, so that whoever reads
 //! the result can answer it again.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::Change;
@@ -14,7 +12,7 @@ use crate::schedule::Schedule;
 
 /// What was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Question {
     /// Which mechanism is the fastest that serves some needs?
@@ -52,8 +50,9 @@ impl Question {
 }
 
 /// Which mechanism is the fastest that serves some needs?
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pick {
     /// Who notifies whom.
     pub shape: Shape,
@@ -66,31 +65,28 @@ pub struct Pick {
     #[serde(default)]
     pub gap_ns: u64,
     /// The placement by name; none is that of two CPUs that was planned first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
     /// The wake-ups that it is asked for, where those are not one like the other: the means, the
     /// wait and the placement are then chosen together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
 }
 
 /// Wake-ups as they come, and what they may cost.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Traffic {
     /// How the gaps between them are spread; their mean is the gap of the question.
     pub schedule: Schedule,
     /// Idle descriptors beside the waiter's in its epoll set; none where it need not be in one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<u32>,
     /// The most CPU time that the wake-ups may take, as a share of one CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_at_most: Option<f64>,
 }
 
 /// Who notifies whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// One notifier, one waiter.
@@ -104,7 +100,7 @@ pub enum Shape {
 
 /// What a choice goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// The median.
@@ -115,7 +111,7 @@ pub enum By {
 
 /// How long to spin before sleeping?
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Spin {
     /// How many microseconds of CPU time a microsecond of latency is worth.
     pub worth: f64,
@@ -123,7 +119,7 @@ pub struct Spin {
 
 /// Does a percentile of the wake-ups stay below a limit?
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gate {
     /// The limit, nanoseconds.
     pub limit_ns: u64,
@@ -135,7 +131,7 @@ pub struct Gate {
 
 /// What must stay below the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
     /// This quantile, of 0 to 1.
@@ -146,7 +142,7 @@ pub enum Which {
 
 /// Did it get worse than a baseline?
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Check {
     /// What it is held against.
     pub baseline: Baseline,
@@ -158,16 +154,15 @@ pub struct Check {
 }
 
 /// A result, by what no other has: where it was, and when.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// Its file, as it was named.
     pub file: String,
     /// The name it was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The host it was measured on, if that is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// When it began, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -185,7 +180,7 @@ impl Baseline {
 
 /// A condition under which a check fails.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Condition {
     /// As it was written.
     pub text: String,
@@ -198,7 +193,7 @@ pub struct Condition {
 
 /// What is limited, and to what.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// How much longer a percentile (only the 50th and the 99th have
@@ -214,7 +209,7 @@ pub enum Limited {
 
 /// A percentile that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tail {
     /// The median.
@@ -225,7 +220,7 @@ pub enum Tail {
 
 /// What can happen to a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missed {
     /// Never seen.
@@ -237,7 +232,7 @@ pub enum Missed {
 /// Does a program with a change do as was predicted? Asked of runs as it is, which are those of the
 /// plan's first configuration, and with the change, which are those of the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verify {
     /// What the edge was called in the recording.
     pub letter: String,
@@ -257,7 +252,7 @@ pub struct Verify {
 
 /// What a change would make of an edge's waits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhatIf {
     /// Wake-ups that were gone through.
     pub wakes: u64,
@@ -275,7 +270,7 @@ pub struct WhatIf {
 
 /// A value within two bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Within {
     /// The value.
     pub value: f64,

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::check::{Nonsense, check};
 use super::result::SCHEMA_VERSION;
@@ -23,42 +24,22 @@ pub const LONGEST: u64 = 256 << 20;
 /// Why a file could not be read as a result; each message ends in what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system refused.
     #[error("cannot read {file}: {cause}")]
-    System {
-        /// The file as named.
-        file: String,
-        /// The system's error.
-        cause: io::Error,
-    },
+    System { file: String, cause: io::Error },
     /// Longer than any result.
     #[error("{file} is longer than {LONGEST} bytes, more than this program reads; was it meant?")]
-    TooLong {
-        /// The file as named.
-        file: String,
-    },
+    TooLong { file: String },
     /// More values than any result.
     #[error("{file} holds some {values} values, more than this program reads (8 million); was it meant?")]
-    TooMany {
-        /// The file as named.
-        file: String,
-        /// Values counted.
-        values: usize,
-    },
+    TooMany { file: String, values: usize },
     /// Ends in the middle.
     #[error(
         "{file} is cut: it ends after {bytes} bytes in the middle of the document; copy or measure it again"
     )]
-    Cut {
-        /// The file as named.
-        file: String,
-        /// Its length.
-        bytes: usize,
-    },
+    Cut { file: String, bytes: usize },
     /// Not written by this program.
     #[error("{file} is not a result of doorbell but {}; {}", .of.looks_like, .of.cure)]
     Foreign {
-        /// The file as named.
         file: String,
         /// What it seems to be.
         of: Foreign,
@@ -69,14 +50,7 @@ pub enum ReadError {
          read it with version {tool_version} of doorbell or a later one",
         env!("CARGO_PKG_VERSION")
     )]
-    Newer {
-        /// The file as named.
-        file: String,
-        /// Its layout.
-        version: u64,
-        /// The program that wrote it, as it says.
-        tool_version: String,
-    },
+    Newer { file: String, version: u64, tool_version: String },
     /// Written by an earlier version, in a layout that is no longer read.
     #[error(
         "{file} has layout {version}, which doorbell {tool_version} wrote and this program ({}) \
@@ -84,45 +58,22 @@ pub enum ReadError {
          again, or read it with that version",
         env!("CARGO_PKG_VERSION")
     )]
-    Older {
-        /// The file as named.
-        file: String,
-        /// Its layout.
-        version: u64,
-        /// The program that wrote it, as it says.
-        tool_version: String,
-    },
+    Older { file: String, version: u64, tool_version: String },
     /// Not of the layout it claims.
     #[error(
         "{file} is damaged at line {line}, column {column}: {cause}; `doorbell schema` prints what \
          is expected"
     )]
-    Malformed {
-        /// The file as named.
-        file: String,
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What was found there.
-        cause: String,
-    },
+    Malformed { file: String, line: usize, column: usize, cause: String },
     /// Of the right layout, with values that cannot be.
     #[error("{file} is damaged: {cause}; copy or measure it again")]
-    Nonsense {
-        /// The file as named.
-        file: String,
-        /// The first such value.
-        cause: Nonsense,
-    },
+    Nonsense { file: String, cause: Nonsense },
 }
 
 /// What a file is that is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// What it looks like.
     pub looks_like: &'static str,
-    /// What to do with it.
     pub cure: &'static str,
 }
 
@@ -132,7 +83,6 @@ impl Foreign {
     }
 }
 
-/// A result of fio.
 const FIO: Foreign = Foreign {
     looks_like: "one of fio",
     cure: "`doorbell io --import FILE` reads it and writes a result that stands in the same tables",
@@ -205,30 +155,12 @@ fn bounded(source: impl Read, file: &str) -> Result<Vec<u8>, ReadError> {
 /// The layout's version and its writer, whatever else there is.
 #[derive(Deserialize)]
 struct Preface {
-    #[serde(default)]
-    schema_version: Option<Number>,
-    #[serde(default)]
-    tool_version: Option<Text>,
-    #[serde(default, rename = "fio version")]
+    schema_version: Option<Value>,
+    tool_version: Option<Value>,
+    #[serde(rename = "fio version")]
     fio: Option<IgnoredAny>,
-    #[serde(default)]
     benchmarks: Option<IgnoredAny>,
-    #[serde(default)]
     results: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Number {
-    Of(u64),
-    None(IgnoredAny),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text {
-    Of(String),
-    None(IgnoredAny),
 }
 
 /// Reads a result out of `bytes`, called `file` in messages.
@@ -256,14 +188,13 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
         ReadError::Malformed { file: named(), line, column, cause: describe(&error) }
     };
     let preface: Preface = serde_json::from_slice(&bytes).map_err(broken)?;
-    match preface.schema_version {
-        Some(Number::Of(version)) if version == u64::from(SCHEMA_VERSION) => {}
-        Some(Number::Of(version @ 1..)) => {
-            let tool_version = match preface.tool_version {
-                Some(Text::Of(text)) if text.len() < 40 => text,
-                _ => "(unnamed)".to_owned(),
-            };
-            if version > u64::from(SCHEMA_VERSION) && tool_version == env!("CARGO_PKG_VERSION") {
+    match preface.schema_version.as_ref().map(Value::as_u64) {
+        Some(Some(version)) if version == u64::from(SCHEMA_VERSION) => {}
+        Some(Some(version @ 1..)) => {
+            let tool_version = preface.tool_version.as_ref().and_then(Value::as_str);
+            let tool_version = tool_version.filter(|text| text.len() < 40).unwrap_or("(unnamed)").to_owned();
+            let newer = version > u64::from(SCHEMA_VERSION);
+            if newer && tool_version == env!("CARGO_PKG_VERSION") {
                 return Err(foreign(Foreign {
                     looks_like: "JSON with a later `schema_version` than this version has, by \
                         which it says to be written",
@@ -271,7 +202,7 @@ pub fn read_bytes(mut bytes: Vec<u8>, file: &str) -> Result<ResultFile, ReadErro
                 }));
             }
             let file = named();
-            return Err(if version > u64::from(SCHEMA_VERSION) {
+            return Err(if newer {
                 ReadError::Newer { file, version, tool_version }
             } else {
                 ReadError::Older { file, version, tool_version }
@@ -306,9 +237,10 @@ fn describe(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::Quantity;
-    use super::super::{Histogram, Series, sample, write};
+    use super::super::{Histogram, Quantity, Series, sample, write};
     use super::*;
+    use crate::anatomy::Anatomy;
+    use crate::anatomy::program::{Cost, LONGEST_NS, Program, Sequence};
 
     fn written() -> String {
         let configurations = [sample::configuration("futex"), sample::configuration("spin")];
@@ -397,19 +329,20 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_layout_is_refused_with_the_version_that_reads_it() {
-        let text = r#"{"schema_version": 7, "tool_version": "9.1.0", "who": {"knows": ["what"]}}"#;
-        let message = refused(text).to_string();
-        assert!(message.contains("layout 7") && message.contains("9.1.0"), "{message}");
-    }
-
-    #[test]
-    fn the_layout_before_this_one_is_refused_by_name() {
-        let text = r#"{"schema_version": 1, "tool_version": "0.1.0", "records": []}"#;
-        let error = refused(text);
-        let message = error.to_string();
-        assert!(matches!(error, ReadError::Older { version: 1, .. }), "{message}");
-        assert!(message.contains("layout 1") && message.contains("measure again"), "{message}");
+    fn another_layout_is_refused_with_the_version_that_reads_it() {
+        for (text, told) in [
+            (
+                r#"{"schema_version": 7, "tool_version": "9.1.0", "who": {"knows": ["what"]}}"#,
+                ["layout 7", "9.1.0"],
+            ),
+            (
+                r#"{"schema_version": 1, "tool_version": "0.1.0", "records": []}"#,
+                ["layout 1", "measure again"],
+            ),
+        ] {
+            let message = refused(text).to_string();
+            assert!(told.iter().all(|told| message.contains(told)), "{message}");
+        }
     }
 
     #[test]
@@ -449,15 +382,16 @@ mod tests {
         }
     }
 
+    /// A result of a recorded program.
+    fn read_again(program: Program) -> Result<ResultFile, ReadError> {
+        let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
+        result.records[0].environment.wall_ns = program.recorded_ns;
+        result.records[0].anatomy = Some(Anatomy { program: Some(program), ..Anatomy::default() });
+        read_bytes(write::to_json(&result).into(), "x.json")
+    }
+
     #[test]
     fn a_wake_graph_that_contradicts_itself_is_refused() {
-        use crate::anatomy::Anatomy;
-        use crate::anatomy::program::{Cost, Program, Sequence};
-        let read = |program: Program| {
-            let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
-            result.records[0].anatomy = Some(Anatomy { program: Some(program), ..Anatomy::default() });
-            read_bytes(write::to_json(&result).into(), "x.json")
-        };
         let sequence = |edge: Vec<u32>, slept_ns: u64| Sequence {
             slept_ns: vec![slept_ns],
             took_ns: vec![1],
@@ -466,7 +400,7 @@ mod tests {
             ..Sequence::default()
         };
         let of = |sequence| Program { sequences: vec![sequence], ..Program::default() };
-        assert!(read(of(sequence(vec![0], 1))).is_ok(), "a wake-up by an edge that is not in the list");
+        assert!(read_again(of(sequence(vec![0], 1))).is_ok(), "a wake-up by an edge that is not in the list");
         let cost = Cost { call_ns: -1.0, ..Cost::default() };
         for program in [
             of(sequence(vec![0, 0], 1)),
@@ -475,17 +409,14 @@ mod tests {
             Program { wakes: u64::MAX, ..Program::default() },
             Program { cost, ..Program::default() },
         ] {
-            let error = read(program).unwrap_err();
+            let error = read_again(program).unwrap_err();
             assert!(matches!(error, ReadError::Nonsense { .. }), "{error}");
         }
     }
 
     #[test]
     fn a_recording_of_days_is_read_again() {
-        use crate::anatomy::Anatomy;
-        use crate::anatomy::program::{LONGEST_NS, Program, Sequence};
         let read = |ns: u64| {
-            let mut result = sample::result(&[sample::configuration("futex")], 1, |_, _| 16_000.0);
             let times = || vec![ns];
             let sequence = Sequence {
                 edge: vec![0],
@@ -495,10 +426,7 @@ mod tests {
                 waker_ran_ns: vec![Some(ns)],
                 ..Sequence::default()
             };
-            let program = Program { recorded_ns: ns, sequences: vec![sequence], ..Program::default() };
-            result.records[0].anatomy = Some(Anatomy { program: Some(program), ..Anatomy::default() });
-            result.records[0].environment.wall_ns = ns;
-            read_bytes(write::to_json(&result).into(), "x.json")
+            read_again(Program { recorded_ns: ns, sequences: vec![sequence], ..Program::default() })
         };
         let days = 7 * 24 * 60 * 60 * 1_000_000_000;
         read(days).unwrap();
@@ -508,7 +436,7 @@ mod tests {
     #[test]
     fn a_hostile_histogram_is_named_with_its_record() {
         let error = refused(with("/records/1/series/wake/histogram", "HISTFAAAAAEA".into()));
-        assert!(error.to_string().contains("record 1, Wake"), "{error}");
+        assert!(error.to_string().contains("record 1: Wake"), "{error}");
     }
 
     #[test]

@@ -2,8 +2,6 @@
 //! The result file: one run, one JSON document, the truth from which everything else follows.
 
 use super::question::Baseline;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::slice::{self, Slice};
@@ -17,8 +15,9 @@ use crate::plan::Plan;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResultFile {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -27,7 +26,6 @@ pub struct ResultFile {
     /// The command line, as it was typed.
     pub command_line: Vec<String>,
     /// A name given with `--name`, for comparisons.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Start, nanoseconds since 1970.
     pub started_at_unix_ns: u64,
@@ -42,7 +40,6 @@ pub struct ResultFile {
     /// The machine's primitive costs, before each block of trials and after the last.
     pub primitives: Vec<Primitives>,
     /// What it said when it was written; the answer of another build may be better.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// What came of it, in the order of execution.
     pub records: Vec<Record>,
@@ -55,6 +52,12 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
+    /// All readings of one primitive cost.
+    pub fn primitives_called(&self, name: &str) -> impl Iterator<Item = &Primitive> {
+        let all = self.primitives.iter().flat_map(|reading| &reading.primitives);
+        all.filter(move |primitive| primitive.name == name)
+    }
+
     /// Whether `subject` was the harness alone, with nothing to measure in it.
     pub fn is_harness(&self, subject: &str) -> bool {
         self.records
@@ -78,7 +81,7 @@ impl ResultFile {
 
 /// What one configuration that was not asked for did between two resident sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Beside {
     /// What was run.
     pub configuration: Configuration,
@@ -93,7 +96,7 @@ pub struct Beside {
 /// The machine's primitive costs at one moment: the costs of which
 /// every wake-up is a small multiple.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Primitives {
     /// Measured just before this block; the number of blocks for the reading after the last.
     pub block: u32,
@@ -105,7 +108,7 @@ pub struct Primitives {
 
 /// One primitive cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Primitive {
     /// `clock`, `system-call`, `cache-line-hop`, `same-core-switch`,
     /// `wake-nobody`, `two-core-wake`.

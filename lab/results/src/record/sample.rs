@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use super::Quantity;
 use super::result::{Primitive, Primitives, SCHEMA_VERSION};
-use super::series::Quantity;
 use super::subject::{Carries, MadeOf, Measured, Noticed, Notification, Notifiers, Subject, Waits};
 use super::{
     Environment, Figure, Histogram, Outcome, Record, ResultFile, Series, SideCounters, Tally, Warning,
 };
 use crate::configuration::{Configuration, Pattern, Placement, Timing, Until};
 use crate::machine::Machine;
-use crate::machine::clock::Clock;
 use crate::plan::Plan;
 
 /// Back-to-back round trips between CPUs 0 and 1.
@@ -104,6 +103,18 @@ pub fn histogram(low_ns: f64, count: u64) -> Histogram {
         histogram.record((low_ns * 1000.0 * (1.0 + 2.0 * place.powi(4))) as u64);
     }
     histogram
+}
+
+/// So many samples, all of `ns`.
+pub fn series(ns: f64, count: u64) -> Series {
+    let mut times = Histogram::new();
+    times.record_many((ns * 1000.0) as u64, count);
+    Series::from(&times)
+}
+
+/// A figure without a formula.
+pub fn figure(name: &str, value: f64) -> Figure {
+    Figure { name: name.to_owned(), value, unit: String::new(), formula: String::new() }
 }
 
 /// A trial of `configuration` in `block` whose round trips begin at `low_ns`.
@@ -225,29 +236,18 @@ pub fn result(
     }
 }
 
+/// The records of `subject`.
+pub fn of<'a>(result: &'a mut ResultFile, subject: &'a str) -> impl Iterator<Item = &'a mut Record> {
+    result.records.iter_mut().filter(move |record| record.configuration.subject == subject)
+}
+
+/// Every configuration in it, of its plan and of its records.
+pub fn configurations(result: &mut ResultFile) -> impl Iterator<Item = &mut Configuration> {
+    let run = result.records.iter_mut().map(|record| &mut record.configuration);
+    result.plan.configurations.iter_mut().chain(run)
+}
+
 /// A machine of which nothing is known but that its clock is the monotonic one.
 pub fn machine() -> Machine {
-    Machine {
-        host: None,
-        architecture: None,
-        clock: Clock::MONOTONIC,
-        clock_quality: None,
-        speed: None,
-        topology: Default::default(),
-        line_hops: Vec::new(),
-        processor: Default::default(),
-        kernel: Default::default(),
-        power: Default::default(),
-        interrupts: Default::default(),
-        virtualisation: Default::default(),
-        cgroup: Default::default(),
-        scheduling: Default::default(),
-        memory: Default::default(),
-        limits: Default::default(),
-        permissions: Default::default(),
-        load: None,
-        steal_share_since_boot: None,
-        binary_sha256: None,
-        findings: Vec::new(),
-    }
+    Machine::default()
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One measured quantity of one trial: its histogram and what follows from it.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{Counters, Histogram, HistogramError};
@@ -11,7 +9,7 @@ use super::within_grid::within_grid;
 
 /// What was timed. The definition is printed wherever the figure is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Quantity {
     /// From just before the initiator's notification to its first
@@ -55,7 +53,6 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// All of them.
     pub const ALL: [Self; 16] = [
         Self::RoundTrip,
         Self::Wake,
@@ -95,6 +92,12 @@ impl Quantity {
             Self::Life => "life",
             Self::Transfer => "transfer",
         }
+    }
+
+    /// Whether it is from one side to another.
+    pub fn is_one_way(self) -> bool {
+        use Quantity::{FirstWake, LastWake, MedianWake, Response, Wake, WakeBack};
+        matches!(self, Wake | WakeBack | FirstWake | MedianWake | LastWake | Response)
     }
 
     /// Whether a time of it is one between two readings of the clock that is shared out over many,
@@ -149,7 +152,7 @@ impl Quantity {
 
 /// Times of one quantity: the summary for readers, the histogram for tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Series {
     /// Samples.
     pub count: u64,
@@ -199,12 +202,10 @@ impl Series {
         }
     }
 
-    /// What the histogram inside counted.
     pub fn counters(&self) -> Result<Counters, HistogramError> {
         Histogram::counters_of(&self.histogram)
     }
 
-    /// The histogram inside.
     pub fn decode(&self) -> Result<Histogram, HistogramError> {
         Histogram::decode(&self.histogram)
     }

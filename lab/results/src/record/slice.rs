@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Slices: what a configuration did each time it was its turn between two resident sides.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -24,7 +22,7 @@ pub struct Slice {
 
 /// How slices are stored: one list for each field, since a run has some ten thousand of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Columns {
     /// Number of the turn within the life of the two sides.
     turn: Vec<u32>,

@@ -2,13 +2,11 @@
 //! What was measured, as the build that measured it knew it: everything that is read off a result
 //! asks here, and no list of names.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a subject is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Subject {
     /// A means of notification between two sides.
@@ -51,7 +49,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// How its notifications are, if it notifies anybody.
     pub fn notification(&self) -> Option<&Notification> {
         match self {
             Self::Mechanism(notification) | Self::FanOut { notification, .. } => Some(notification),
@@ -78,7 +75,7 @@ impl Subject {
 
 /// What the two sides are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Contexts {
     /// Two processes that share memory and descriptors.
@@ -90,7 +87,7 @@ pub enum Contexts {
 
 /// How a mechanism notifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Notification {
     /// How its waiter waits.
     pub waits: Waits,
@@ -114,7 +111,6 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// Whether it joins sides of this kind.
     pub fn joins(&self, contexts: Contexts) -> bool {
         match contexts {
             Contexts::Processes => self.processes,
@@ -125,7 +121,7 @@ impl Notification {
 
 /// What kind of waiting a mechanism does; decides which checks apply to its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
     /// The waiter leaves its CPU: a wait that never slept is implausible.
@@ -143,7 +139,7 @@ pub enum Waits {
 
 /// How many notifiers one waiter may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Notifiers {
     /// One: what it writes would hide what another writes.
@@ -154,7 +150,7 @@ pub enum Notifiers {
 
 /// What a notification brings along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Carries {
     /// Nothing but itself.
@@ -167,7 +163,7 @@ pub enum Carries {
 
 /// How a completion is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Noticed {
     /// The device interrupts and the waiter, asleep, is woken.
@@ -180,7 +176,7 @@ pub enum Noticed {
 
 /// What is timed of a kind of task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
     /// Handing over from task to task, and making and reaping them beside it.
@@ -191,7 +187,7 @@ pub enum Measured {
 
 /// What tasks of a kind are to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MadeOf {
     /// Nothing: code of one thread.

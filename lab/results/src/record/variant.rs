@@ -3,15 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::{Histogram, Outcome, Record, ResultFile, Subject, Tally};
+use super::{Histogram, Record, ResultFile, Subject, Tally};
 use crate::configuration::Configuration;
-use crate::record::series::Quantity;
+use crate::record::Quantity;
 use crate::record::within_grid::within_grid;
 
 /// All trials of one configuration.
 #[derive(Debug, Clone)]
 pub struct Variant<'result> {
-    /// What was run.
     pub configuration: &'result Configuration,
     /// Its trials in the order of execution, however they ended.
     pub records: Vec<&'result Record>,
@@ -34,9 +33,8 @@ impl ResultFile {
     }
 }
 
-impl Variant<'_> {
-    /// What was measured.
-    pub fn subject(&self) -> &Subject {
+impl<'result> Variant<'result> {
+    pub fn subject(&self) -> &'result Subject {
         self.records.first().map_or(&Subject::Unknown, |record| &record.subject)
     }
 
@@ -46,11 +44,8 @@ impl Variant<'_> {
     }
 
     /// Trials whose figures may be used.
-    pub fn usable(&self) -> impl Iterator<Item = &Record> {
-        self.records
-            .iter()
-            .copied()
-            .filter(|record| matches!(record.outcome, Outcome::Done | Outcome::Partial))
+    pub fn usable(&self) -> impl Iterator<Item = &'result Record> {
+        self.records.iter().copied().filter(|record| record.outcome.is_usable())
     }
 
     /// The quantity a reader compares first.

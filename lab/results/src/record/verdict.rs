@@ -2,13 +2,11 @@
 //! What a result said when it was written, for programs: how it stands, why, and the figure and
 //! interval of each configuration.
 
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The verdict of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// How it stands.
     pub status: Status,
@@ -24,7 +22,7 @@ pub struct Verdict {
 
 /// How a verdict stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// There is an answer, and nothing that it could break.
@@ -38,7 +36,15 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its name in a result.
+    /// Of what was shown to be broken, or left open.
+    pub fn of(broken: bool, open: bool) -> Self {
+        match (broken, open) {
+            (true, _) => Self::Failed,
+            (false, true) => Self::Inconclusive,
+            (false, false) => Self::Passed,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -50,8 +56,9 @@ impl Status {
 }
 
 /// One configuration of a verdict.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The configuration in words, as tables name it.
     pub configuration: String,
@@ -62,10 +69,8 @@ pub struct Finding {
     /// Why, in words; may be empty.
     pub reason: String,
     /// The figure, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// The ends between which the figure lies; one that is not known is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[Option<f64>; 2]>,
     /// `ns`, `ratio` or `count`.
     pub unit: String,
@@ -92,7 +97,6 @@ impl Finding {
         Self { value: known(value), interval: interval.map(|ends| ends.map(known)), ..self }
     }
 
-    /// With the reason.
     #[must_use]
     pub fn because(self, reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..self }

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The warnings of a run and of its trials, by name.
 
+use super::Warning;
 use crate::about::About;
 
-/// Other programs used the measured CPUs.
+impl About {
+    /// The warning that it is the meaning of.
+    pub fn warning(&self, cause: String, effect: &str, cure: &str) -> Warning {
+        let (effect, cure) = (effect.to_owned(), cure.to_owned());
+        Warning { name: self.name.to_owned(), cause, effect, cure }
+    }
+}
+
 pub const INTERFERENCE: About = About {
     name: "interference",
     what: "Other programs used more of the measured CPUs during this trial than it can bear, to \
@@ -20,7 +28,6 @@ pub const INTERFERENCE: About = About {
         measured CPU is not on that CPU.",
 };
 
-/// The hypervisor took time.
 pub const CPU_STEAL: About = About {
     name: "cpu-steal",
     what: "The hypervisor gave the time of the measured CPUs to somebody else during this trial.",
@@ -28,7 +35,6 @@ pub const CPU_STEAL: About = About {
     misleads: "Not every hypervisor tells: none reported is not none taken.",
 };
 
-/// The quota was used up.
 pub const THROTTLED: About = About {
     name: "throttled",
     what: "The control group of this process, or one above it, had used up its CPU quota during \
@@ -37,7 +43,6 @@ pub const THROTTLED: About = About {
     misleads: "A quota of a group that the container hides is not seen.",
 };
 
-/// The sides inherited what no plan says.
 pub const SCHEDULED_OTHERWISE: About = About {
     name: "scheduled-otherwise",
     what: "The sides inherited a policy, nice value, timer slack, session group or memory policy \
@@ -46,7 +51,6 @@ pub const SCHEDULED_OTHERWISE: About = About {
     misleads: "Under a plan's real-time policy nice value and timer slack mean nothing.",
 };
 
-/// The primitive costs before and after a block are apart.
 pub const PRIMITIVES_DRIFTED: About = About {
     name: "primitive-costs-drifted",
     what: "The machine itself changed around this block of trials: one of its primitive costs is \
@@ -58,7 +62,6 @@ pub const PRIMITIVES_DRIFTED: About = About {
         alternate bear it equally. A busy or virtual machine moves often.",
 };
 
-/// Measured in an emulator.
 pub const EMULATED: About = About {
     name: "emulated",
     what: "An emulator translated every instruction: every time of this run is the emulator's and \
@@ -68,7 +71,6 @@ pub const EMULATED: About = About {
         more. What a time would be on a CPU cannot be told from it.",
 };
 
-/// Something else answered for the system.
 pub const STAND_IN: About = About {
     name: "stand-in",
     what: "Wine, not Windows: the calls of Windows were answered by Wine, on another system.",
@@ -76,7 +78,6 @@ pub const STAND_IN: About = About {
     misleads: "That a mechanism works is shown; no time, and no order of times, says anything of Windows.",
 };
 
-/// The guest's kernel complained.
 pub const GUEST_COMPLAINED: About = About {
     name: "guest-complained",
     what: "The kernel of the guest that this was measured in said on its console that something \
@@ -85,7 +86,6 @@ pub const GUEST_COMPLAINED: About = About {
     misleads: "A host too busy to run all CPUs of an emulator makes a sound kernel say so, too.",
 };
 
-/// No primitive costs.
 pub const NO_PRIMITIVES: About = About {
     name: "no-primitive-costs",
     what: "The machine's primitive costs could not be measured beside this run.",
@@ -94,7 +94,6 @@ pub const NO_PRIMITIVES: About = About {
         own change out.",
 };
 
-/// Samples fall into groups.
 pub const BIMODAL: About = About {
     name: "bimodal",
     what: "The times of a trial fall into groups, such as wake-ups on one core and wake-ups across \
@@ -107,7 +106,6 @@ pub const BIMODAL: About = About {
         placement does. A long tail is no group.",
 };
 
-/// Pairs were left out.
 pub const PAIRS_SAMPLED: About = About {
     name: "pairs-sampled",
     what: "The time given was not enough for every pair of CPUs, and an even sample was measured.",
@@ -116,7 +114,6 @@ pub const PAIRS_SAMPLED: About = About {
     misleads: "The best and the worst pair are those of the sample.",
 };
 
-/// A figure was not finite.
 pub const NOT_A_NUMBER: About = About {
     name: "not-a-number",
     what: "A figure of this record came out as no finite number and was left out.",
@@ -124,7 +121,6 @@ pub const NOT_A_NUMBER: About = About {
     misleads: "It is a fault of this program, worth a report.",
 };
 
-/// Two counts of switches differ.
 pub const SWITCH_COUNTS_DISAGREE: About = About {
     name: "switch-counts-disagree",
     what: "Two ways to ask the kernel for its context switches gave different numbers over the same rounds.",
@@ -132,7 +128,6 @@ pub const SWITCH_COUNTS_DISAGREE: About = About {
     misleads: "Which of them is wrong is not known; figures per real switch rest on getrusage.",
 };
 
-/// Something stands between a device and a medium.
 pub const BEHIND_THE_DEVICE: About = About {
     name: "behind-the-device",
     what: "What the transfers went to is no medium: a virtual disk, a file behind a loop device, or memory.",
@@ -141,7 +136,6 @@ pub const BEHIND_THE_DEVICE: About = About {
         whether this is a virtual machine.",
 };
 
-/// Measured by another tool.
 pub const IMPORTED: About = About {
     name: "imported",
     what: "These figures were measured by another tool and read from its result.",
@@ -150,7 +144,6 @@ pub const IMPORTED: About = About {
         conditions, of which its result says little.",
 };
 
-/// A step of the clock is a good part of the time.
 pub const ON_THE_CLOCK_GRID: About = About {
     name: "on-the-clock-grid",
     what: "A step of the clock is more than a tenth of the median: single times lie on few values.",
@@ -159,7 +152,6 @@ pub const ON_THE_CLOCK_GRID: About = About {
         finer than it; a single time is not.",
 };
 
-/// Two clocks may be further apart than the time.
 pub const WITHIN_CLOCK_SKEW: About = About {
     name: "within-clock-skew",
     what: "A time from one CPU to another is shorter than the clocks of the two may be apart, or \

@@ -20,20 +20,17 @@ mod steal;
 mod stopped;
 mod throttled;
 
-/// A cause with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub name: &'static str,
     /// How much of the wake it covers, picoseconds.
     pub covers_ps: u64,
-    /// What was seen, with values.
     pub evidence: String,
 }
 
 #[derive(Debug)]
 pub struct Cause {
     pub about: About,
-    /// What to do about it.
     pub cure: &'static str,
     /// Whether it is found by events: then a list that leaves some out may lack the very one that
     /// ends it, or rules it out.
@@ -112,7 +109,6 @@ fn held_ps(
     sum
 }
 
-/// The CPU on which the waiter came to run.
 fn waiters_cpu(wake: &Wake) -> Option<u32> {
     wake.marks.iter().find(|passed| passed.mark == Mark::ScheduledIn)?.cpu
 }

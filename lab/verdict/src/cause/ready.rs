@@ -176,7 +176,6 @@ impl Ran {
         add(running, until);
     }
 
-    /// Time that other tasks ran, picoseconds.
     pub(super) fn others_ps(&self) -> u64 {
         self.tasks.values().fold(0, |sum, (ps, _)| sum.saturating_add(*ps))
     }

@@ -5,8 +5,7 @@
 use super::{Bound, Reading, Source, TOO_NEAR, counts_instructions};
 use doorbell_results::figure::task::CEILING;
 use doorbell_results::figure::timer_ticks as ticks;
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Quantity, ResultFile, Variant};
 
 /// Numbers of tasks in the study's comparison of switching.
 pub const SWITCHING: [u32; 8] = [100, 150, 200, 250, 300, 320, 350, 380];
@@ -35,7 +34,6 @@ pub const PRINTED_MAKING: [[f64; 2]; 6] =
 /// Numbers of tasks in its comparison of making tasks, on an emulator.
 pub const MAKING: [u32; 6] = [50, 100, 150, 200, 250, 300];
 
-/// The same on a board.
 pub const BOARD: [u32; 8] = [10, 20, 30, 40, 50, 60, 70, 80];
 
 /// The part that each kind of task plays in the claims.
@@ -353,7 +351,7 @@ mod tests {
     use crate::claims::tests::decided as decision;
     use doorbell_results::configuration::{Configuration, Pattern, Placement};
     use doorbell_results::machine::virtualisation::Vm;
-    use doorbell_results::record::{Figure, Histogram, Outcome, Record, Series, sample};
+    use doorbell_results::record::{Outcome, Record, sample};
 
     fn on(cpus: [u32; 2]) -> Placement {
         Placement { relation: "x".to_owned(), cpus: Some(cpus) }
@@ -382,13 +380,9 @@ mod tests {
         result.plan.parts = PARTS.map(|(subject, part)| (subject.to_owned(), part.to_owned())).into();
         for record in &mut result.records {
             let Pattern::Tasks { tasks, yields } = record.configuration.pattern else { continue };
-            record.series.clear();
-            let mut histogram = Histogram::new();
-            (0..20).for_each(|_| histogram.record((ns(&record.configuration.subject, tasks) * 1e3) as u64));
+            let times = sample::series(ns(&record.configuration.subject, tasks), 20);
             let headline = if yields == 0 { Quantity::Life } else { Quantity::HandOff };
-            for quantity in [headline, Quantity::Create] {
-                record.series.insert(quantity, Series::from(&histogram));
-            }
+            record.series = [(headline, times.clone()), (Quantity::Create, times)].into();
         }
         result
     }
@@ -411,20 +405,22 @@ mod tests {
     #[test]
     fn a_machine_with_costly_switches_confirms_the_order_and_contradicts_the_figures() {
         let result = run(plain);
-        assert_eq!(decision(&result, "less time as coroutines").0, Confirmed);
-        assert_eq!(decision(&result, "1.31 to 1.63").0, Contradicted);
-        assert_eq!(decision(&result, "lag behind").0, Confirmed);
-        let (ruled, evidence) = decision(&result, "is the switch");
-        assert_eq!(ruled, Confirmed, "{evidence}");
-        assert!(evidence.contains("91 and 97 % of a coroutine's time"), "{evidence}");
-        assert!(evidence.contains("polls no future"), "{evidence}");
-        let (ruled, evidence) = decision(&result, "2.8 to 5.4 times");
-        assert_eq!(ruled, Contradicted, "125 to 333 times are not 5.4");
-        assert!(evidence.contains("0 of 6 agree with the claim, 6 do not, such as"), "{evidence}");
-        assert_eq!(decision(&result, "at least 37 times").0, Confirmed);
-        assert_eq!(decision(&result, "the same among 50").0, Confirmed);
-        assert_eq!(decision(&result, "10 repetitions").0, Confirmed);
-        assert_eq!(decision(&result, "5000 units").0, CannotTell);
+        for (says, ruled, told) in [
+            ("less time as coroutines", Confirmed, ""),
+            ("1.31 to 1.63", Contradicted, ""),
+            ("lag behind", Confirmed, ""),
+            ("is the switch", Confirmed, "91 and 97 % of a coroutine's time"),
+            ("is the switch", Confirmed, "polls no future"),
+            // 125 to 333 times are not 5.4.
+            ("2.8 to 5.4 times", Contradicted, "0 of 6 agree with the claim, 6 do not, such as"),
+            ("at least 37 times", Confirmed, ""),
+            ("the same among 50", Confirmed, ""),
+            ("10 repetitions", Confirmed, ""),
+            ("5000 units", CannotTell, ""),
+        ] {
+            let (decision, evidence) = decision(&result, says);
+            assert!(decision == ruled && evidence.contains(told), "{says}: {decision:?}, {evidence}");
+        }
     }
 
     #[test]
@@ -492,19 +488,11 @@ mod tests {
         assert_eq!(ruled, CannotTell, "{evidence}");
         assert!(evidence.contains("it was not measured"), "{evidence}");
         assert_eq!(decision(&result, "2.8 to 5.4 times").0, CannotTell);
-        for record in &mut result.records {
-            if record.configuration.subject == "life-fork" {
-                let quick = Series::from(&sample::histogram(200.0, 20));
-                record.series.insert(Quantity::Life, quick);
-            }
+        for record in sample::of(&mut result, "life-fork") {
+            record.series.insert(Quantity::Life, sample::series(200.0, 20));
         }
-        for says in ["at least 37 times", "2.8 to 5.4 times"] {
-            assert_eq!(
-                decision(&result, says).0,
-                Contradicted,
-                "twice as long on the quicker queue is less on the other"
-            );
-        }
+        let ruled = ["at least 37 times", "2.8 to 5.4 times"].map(|says| decision(&result, says).0);
+        assert_eq!(ruled, [Contradicted; 2], "twice as long on the quicker queue is less on the other");
     }
 
     #[test]
@@ -513,8 +501,7 @@ mod tests {
         result.records[3].outcome = Outcome::Skipped { reason: "ulimit -u".to_owned() };
         result.records[3].series.clear();
         assert_eq!(decision(&result, "10 repetitions").0, Confirmed);
-        let few = Series::from(&sample::histogram(100.0, 2));
-        result.records[4].series.insert(Quantity::Create, few);
+        result.records[4].series.insert(Quantity::Create, sample::series(100.0, 2));
         let (ruled, evidence) = decision(&result, "10 repetitions");
         assert_eq!(ruled, CannotTell);
         assert!(evidence.contains("at least 2 generations"), "{evidence}");
@@ -523,14 +510,10 @@ mod tests {
     #[test]
     fn processes_on_two_cpus_are_not_held_against_coroutines_on_one() {
         let mut result = run(plain);
-        let configurations = result
-            .plan
-            .configurations
-            .iter_mut()
-            .chain(result.records.iter_mut().map(|record| &mut record.configuration));
-        configurations
-            .filter(|configuration| configuration.subject == "process-pair-rotating")
-            .for_each(|configuration| configuration.placement = on([0, 1]));
+        let apart = |one: &mut Configuration| one.placement = on([0, 1]);
+        sample::configurations(&mut result)
+            .filter(|one| one.subject == "process-pair-rotating")
+            .for_each(apart);
         let (ruled, evidence) = decision(&result, "less time as coroutines");
         assert_eq!(ruled, CannotTell, "{evidence}");
         assert!(evidence.contains("same-core"), "{evidence}");
@@ -553,14 +536,7 @@ mod tests {
     /// The same as counts of instructions, by an emulator whose clock they are.
     fn counted(ns: impl Fn(&str, u32) -> f64) -> ResultFile {
         let mut result = run(ns);
-        result.machine.virtualisation.vm = Some(Vm {
-            accelerator: "tcg".to_owned(),
-            emulator: "QEMU".to_owned(),
-            nested: false,
-            emulated: true,
-            host: None,
-            deterministic: true,
-        });
+        result.machine.virtualisation.vm = Some(Vm { deterministic: true, ..Vm::default() });
         result
     }
 
@@ -588,13 +564,11 @@ mod tests {
         let mut ticked = counted(near);
         let mut record = ticked.records[0].clone();
         record.configuration.subject = "timer-ticks".to_owned();
-        let figure =
-            |value| Figure { name: ticks::RUNS.into(), value, unit: "runs".into(), formula: String::new() };
-        record.figures = vec![figure(10.0)];
+        record.figures = vec![sample::figure(ticks::RUNS, 10.0)];
         ticked.plan.configurations.push(record.configuration.clone());
         ticked.records.push(record);
         assert_eq!(decision(&ticked, "10 repetitions").0, Confirmed);
-        ticked.records.last_mut().unwrap().figures = vec![figure(9.0)];
+        ticked.records.last_mut().unwrap().figures = vec![sample::figure(ticks::RUNS, 9.0)];
         assert_eq!(decision(&ticked, "10 repetitions").0, CannotTell);
     }
 
@@ -605,14 +579,8 @@ mod tests {
         record.configuration.subject = "timer-ticks".to_owned();
         for (tasks, step) in [(380, 13.0), (100, 210.0)] {
             record.configuration.pattern = Pattern::Tasks { tasks, yields: 1 };
-            record.figures = [(ticks::STEP, step), (ticks::WORST, step / 3.0)]
-                .map(|(name, value)| Figure {
-                    name: name.into(),
-                    value,
-                    unit: "%".into(),
-                    formula: String::new(),
-                })
-                .into();
+            record.figures =
+                vec![sample::figure(ticks::STEP, step), sample::figure(ticks::WORST, step / 3.0)];
             result.plan.configurations.push(record.configuration.clone());
             result.records.push(record.clone());
         }
@@ -621,8 +589,7 @@ mod tests {
         let says = "one tick is 210 % of a run of 100 tasks, 13 % of one of 380; means of ten runs \
             were off by up to 70 %";
         assert_eq!(evidence, says);
-        for record in result.records.iter_mut().filter(|record| record.configuration.subject == "timer-ticks")
-        {
+        for record in sample::of(&mut result, "timer-ticks") {
             record.outcome = Outcome::Failed { cause: "killed".to_owned() };
         }
         assert_eq!(decision(&result, "5000 units").0, CannotTell, "what failed decides nothing");

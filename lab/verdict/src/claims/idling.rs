@@ -3,8 +3,7 @@
 
 use super::{Bound, Reading, Source};
 use doorbell_results::configuration::Configuration;
-use doorbell_results::record::ResultFile;
-use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Quantity, ResultFile};
 
 pub static SOURCE: Source = Source {
     name: "idling",

@@ -16,17 +16,14 @@ pub struct Word {
     pub evidence: String,
 }
 
-/// How a claim stands.
 #[derive(Debug)]
 pub struct Entry {
     pub claim: &'static Claim,
-    /// The results that decide it.
     pub words: Vec<Word>,
     /// Why the last result that could have spoken does not decide it; none if there was none.
     pub why_not_decided: Option<String>,
 }
 
-/// How a claim stands, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     Open,
@@ -123,16 +120,9 @@ mod tests {
         let entries =
             &ledger.sources.iter().find(|(source, _)| source.name == semaphores::SOURCE.name).unwrap().1;
         for entry in entries {
-            assert_eq!(
-                entry.standing(),
-                Standing::Open,
-                "a run without a record decides nothing: {:?}",
-                entry.words
-            );
-            assert!(
-                entry.why_not_decided.as_ref().is_some_and(|why| why.starts_with("c.json: ")),
-                "{entry:?}"
-            );
+            let why = entry.why_not_decided.as_deref().unwrap_or_default();
+            // A run without a record decides nothing.
+            assert!(entry.standing() == Standing::Open && why.starts_with("c.json: "), "{entry:?}");
         }
         let mut other = run("node3");
         other.plan.claims = None;

@@ -25,9 +25,7 @@ pub mod semaphores;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     Confirmed,
-    /// The result shows the opposite.
     Contradicted,
-    /// The result does not decide it.
     CannotTell,
 }
 
@@ -115,7 +113,6 @@ impl Bound {
     }
 }
 
-/// What was read of a result for a claim.
 #[derive(Debug, Default)]
 struct Reading {
     /// In words, with values.
@@ -176,7 +173,6 @@ impl Claim {
     }
 }
 
-/// A claim with its result.
 #[derive(Debug)]
 pub struct Judged {
     pub claim: &'static Claim,
@@ -189,13 +185,11 @@ pub struct Judged {
 pub struct Source {
     /// The name by which a plan says that its result can speak to these claims.
     pub name: &'static str,
-    /// What it is, in a sentence.
     pub about: &'static str,
     /// What measures all that the claims speak of.
     more: &'static str,
     /// The command that does, for who has the machine.
     pub command: &'static str,
-    /// The machine that it takes.
     pub machine: &'static str,
     pub claims: &'static [Claim],
 }
@@ -203,7 +197,6 @@ pub struct Source {
 /// Every source. The one list to extend.
 static SOURCES: [&Source; 4] = [&semaphores::SOURCE, &coroutines::SOURCE, &polling::SOURCE, &idling::SOURCE];
 
-/// The source whose claims `result` can speak to.
 pub fn source(result: &ResultFile) -> Option<&'static Source> {
     let name = result.plan.claims.as_deref()?;
     SOURCES.into_iter().find(|source| source.name == name)

@@ -4,9 +4,8 @@
 
 use super::{Bound, Reading, Source};
 use doorbell_results::configuration::Direction;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Noticed, Subject};
-use doorbell_results::record::{Histogram, ResultFile, Variant};
+use doorbell_results::record::{Histogram, Quantity, ResultFile, Variant};
 
 /// The part that an I/O engine plays in the claims.
 pub const PARTS: [(&str, &str); 1] = [("sync", SYNCHRONOUS)];
@@ -35,7 +34,6 @@ pub static SOURCE: Source = Source {
     },
 };
 
-/// The block that the article transfers.
 const BLOCK: u32 = 4096;
 
 /// The article rounds to whole microseconds, and says "about".
@@ -152,11 +150,8 @@ fn switch_us(result: &ResultFile) -> Result<f64, String> {
     if result.emulated() {
         return Err("an emulator's times are no machine's".to_owned());
     }
-    let primitives = result.primitives.iter().flat_map(|reading| &reading.primitives);
-    let mut own: Vec<f64> = primitives
-        .filter(|primitive| primitive.name == "same-core-switch")
-        .map(|primitive| primitive.p50_ns / 1e3)
-        .collect();
+    let switches = result.primitives_called("same-core-switch");
+    let mut own: Vec<f64> = switches.map(|primitive| primitive.p50_ns / 1e3).collect();
     own.sort_by(f64::total_cmp);
     own.get(own.len() / 2).copied().ok_or_else(|| "the run has no primitive cost of a switch".to_owned())
 }
@@ -192,8 +187,7 @@ mod tests {
     use super::super::Decision::{CannotTell, Confirmed, Contradicted};
     use super::super::tests::decided as decision;
     use super::*;
-    use doorbell_results::configuration::Configuration;
-    use doorbell_results::configuration::Pattern;
+    use doorbell_results::configuration::{Configuration, Pattern};
     use doorbell_results::machine::block::BlockDevice;
     use doorbell_results::record::io::Io;
     use doorbell_results::record::{Outcome, Series, sample};

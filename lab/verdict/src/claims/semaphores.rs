@@ -5,8 +5,7 @@ use super::{Bound, Reading, Source};
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::pinning::Pinning;
 use doorbell_results::plan::semaphores::{DATAGRAM, NAME, NAMED, SYSTEM_V, WINDOWS};
-use doorbell_results::record::series::Quantity;
-use doorbell_results::record::{ResultFile, Variant};
+use doorbell_results::record::{Quantity, ResultFile, Variant};
 
 pub static SOURCE: Source = Source {
     name: NAME,
@@ -18,15 +17,20 @@ pub static SOURCE: Source = Source {
     machine: "a machine with 12 CPUs or more, left alone, on which 2000 receivers may sleep \
         (doorbell doctor)",
     claims: claims! {
-        Some(1), "Linux: a post costs 1 to 2 µs in every scenario", Every Bound { inside: 0.0, ..Bound::between(1.0, 2.0) }, posts;
+        Some(1), "Linux: a post costs 1 to 2 µs in every scenario", Every Bound { inside: 0.0, ..Bound::between(1.0, 2.0) },
+            |result| Ok(times("mean cost of a post", of_the_study(result), Some(32), |_| true, POST));
         Some(2), "Linux: 2000 named POSIX semaphores, full load, unpinned: notified after more \
             than 157 µs on average",
-            Together Bound::above(157.0), |result| named_under_load(result, false);
-        Some(3), "Linux: the same pinned: less than 7 µs", Together Bound::below(7.0), |result| named_under_load(result, true);
+            Together Bound::above(157.0),
+            |result| Ok(times("mean", of_the_study(result), None, |it| is_named_under_load(it) && !it.pinned, WAKE));
+        Some(3), "Linux: the same pinned: less than 7 µs", Together Bound::below(7.0),
+            |result| Ok(times("mean", of_the_study(result), None, |it| is_named_under_load(it) && it.pinned, WAKE));
         None, "Linux: all else equal, pinning lowers the mean clearly", Every Bound::below(1.0), pinned_to_unpinned;
         Some(4), "Linux: below 10 µs on average in every pinned scenario but 2000 System V \
             semaphores with a time-out of 100 ms",
-            Every Bound::below(10.0), pinned;
+            // Half of the table, without its two with a time-out.
+            Every Bound::below(10.0),
+            |result| Ok(times("mean", of_the_study(result), Some(14), |it| it.pinned && !is_excepted(it), WAKE));
         None, "Linux: some scenarios are quicker under full load than on the idle machine", Any Bound::below(1.0), loaded_to_idle;
         None, "one semaphore for all receivers wakes some twice and others not at all",
             Seen Bound::exactly(1.0, f64::INFINITY), rounds_with_both;
@@ -40,11 +44,14 @@ pub static SOURCE: Source = Source {
             Seen Bound::exactly(128.0, 128.0), default_sets;
         Some(15), "Linux: named POSIX semaphores meet no limit (of 32,000) up to 2000",
             Seen Bound::exactly(2000.0, f64::INFINITY), most_named;
-        Some(16), "Windows: releasing a semaphore costs less than 10 µs on average", Every Bound::below(10.0), windows_posts;
+        Some(16), "Windows: releasing a semaphore costs less than 10 µs on average", Every Bound::below(10.0),
+            |result| Ok(times("a release", on_windows(result)?, Some(WINDOWS_TABLE), |_| true, POST));
         Some(17), "Windows: 20 semaphores without a time-out: notified after some tens of µs on average",
-            Every Bound::between(10.0, 100.0), windows_20;
+            Every Bound::between(10.0, 100.0),
+            |result| Ok(times("mean", on_windows(result)?, Some(WINDOWS_TABLE / 4), is_quick, WAKE));
         Some(18), "Windows: in all other scenarios notified after some hundreds of µs on average",
-            Every Bound::between(100.0, 1000.0), windows_others;
+            Every Bound::between(100.0, 1000.0),
+            |result| Ok(times("mean", on_windows(result)?, Some(WINDOWS_TABLE / 4 * 3), |it| !is_quick(it), WAKE));
     },
 };
 
@@ -114,24 +121,20 @@ fn on_windows(result: &ResultFile) -> Result<Vec<Scenario<'_>>, String> {
 /// Both numbers, both waits, pinned or not, idle or under full load.
 const WINDOWS_TABLE: usize = 16;
 
-fn windows_posts(result: &ResultFile) -> Result<Reading, String> {
-    Ok(times("a release", &on_windows(result)?, Some(WINDOWS_TABLE), |scenario| Some(scenario.post_us)))
-}
+const POST: fn(&Scenario) -> Option<f64> = |scenario| Some(scenario.post_us);
+const WAKE: fn(&Scenario) -> Option<f64> = |scenario| scenario.wake_us;
 
 fn is_quick(scenario: &Scenario) -> bool {
     scenario.receivers == 20 && scenario.configuration.wait == WaitPolicy::Block
 }
 
-fn windows_20(result: &ResultFile) -> Result<Reading, String> {
-    let mut scenarios = on_windows(result)?;
-    scenarios.retain(is_quick);
-    Ok(times("mean", &scenarios, Some(WINDOWS_TABLE / 4), |scenario| scenario.wake_us))
+/// 2000 named semaphores under load.
+fn is_named_under_load(scenario: &Scenario) -> bool {
+    scenario.part == NAMED && scenario.receivers == 2000 && scenario.configuration.load.is_some()
 }
 
-fn windows_others(result: &ResultFile) -> Result<Reading, String> {
-    let mut scenarios = on_windows(result)?;
-    scenarios.retain(|scenario| !is_quick(scenario));
-    Ok(times("mean", &scenarios, Some(WINDOWS_TABLE / 4 * 3), |scenario| scenario.wake_us))
+fn is_excepted(scenario: &Scenario) -> bool {
+    is_system_v(scenario) && scenario.receivers == 2000 && scenario.configuration.wait == HUNDRED_MS
 }
 
 fn named(scenario: &Scenario) -> String {
@@ -169,56 +172,31 @@ fn missing(scenarios: &[Scenario], all: usize) -> usize {
     all - there.len()
 }
 
-/// The least and the greatest, as words.
 fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     let least = values.clone().fold(f64::INFINITY, f64::min);
     let most = values.fold(0.0, f64::max);
     format!("{least:.2} to {most:.2} µs")
 }
 
-/// Times of scenarios, of which the table has `all`, or the claim speaks of those measured alone.
+/// Times of the scenarios that are `meant`, of which the table has `all`, or the claim speaks of
+/// those measured alone.
 fn times(
     what: &str,
-    scenarios: &[Scenario],
+    mut scenarios: Vec<Scenario>,
     all: Option<usize>,
-    of: impl Fn(&Scenario) -> Option<f64>,
+    meant: fn(&Scenario) -> bool,
+    of: fn(&Scenario) -> Option<f64>,
 ) -> Reading {
+    scenarios.retain(meant);
     let each: Vec<(&Scenario, f64)> =
         scenarios.iter().filter_map(|scenario| Some((scenario, of(scenario)?))).collect();
+    let figure =
+        |(scenario, us): &(&Scenario, f64)| (format!("{} with {us:.2} µs", named(scenario)), Some(*us));
     Reading {
         seen: format!("{what} {}", range(each.iter().map(|(_, us)| *us))),
-        figures: each
-            .iter()
-            .map(|(scenario, us)| (format!("{} with {us:.2} µs", named(scenario)), Some(*us)))
-            .collect(),
-        missing: all.map_or(0, |all| missing(scenarios, all)),
+        figures: each.iter().map(figure).collect(),
+        missing: all.map_or(0, |all| missing(&scenarios, all)),
     }
-}
-
-fn posts(result: &ResultFile) -> Result<Reading, String> {
-    Ok(times("mean cost of a post", &of_the_study(result), Some(32), |scenario| Some(scenario.post_us)))
-}
-
-/// 2000 named semaphores under load.
-fn named_under_load(result: &ResultFile, pinned: bool) -> Result<Reading, String> {
-    let mut scenarios = of_the_study(result);
-    scenarios.retain(|scenario| {
-        scenario.part == NAMED
-            && scenario.receivers == 2000
-            && scenario.pinned == pinned
-            && scenario.configuration.load.is_some()
-    });
-    Ok(times("mean", &scenarios, None, |scenario| scenario.wake_us))
-}
-
-fn pinned(result: &ResultFile) -> Result<Reading, String> {
-    let mut scenarios = of_the_study(result);
-    let excepted = |scenario: &Scenario| {
-        is_system_v(scenario) && scenario.receivers == 2000 && scenario.configuration.wait == HUNDRED_MS
-    };
-    scenarios.retain(|scenario| scenario.pinned && !excepted(scenario));
-    // Half of the table, without its two with a time-out.
-    Ok(times("mean", &scenarios, Some(14), |scenario| scenario.wake_us))
 }
 
 /// The means of scenarios for which `first` holds, each as a multiple
@@ -292,13 +270,9 @@ fn rounds_with_both(result: &ResultFile) -> Result<Reading, String> {
 }
 
 fn other_transport(result: &ResultFile) -> Result<Reading, String> {
-    let mut scenarios = scenarios(result);
-    scenarios.retain(|scenario| scenario.part == DATAGRAM && scenario.pinned && scenario.wake_us.is_some());
-    let beside =
-        times("; a Unix datagram to each receiver, pinned, took on average", &scenarios, None, |scenario| {
-            scenario.wake_us
-        });
-    let beside = if scenarios.is_empty() { "" } else { &beside.seen };
+    let told = "; a Unix datagram to each receiver, pinned, took on average";
+    let beside = times(told, scenarios(result), None, |it| it.part == DATAGRAM && it.pinned, WAKE);
+    let beside = if beside.figures.is_empty() { "" } else { &beside.seen };
     Err(format!("that transport is another program's, and no figure is given{beside}"))
 }
 
@@ -378,12 +352,10 @@ mod tests {
     use crate::claims::Decision::{self, CannotTell, Confirmed, Contradicted};
     use crate::claims::judge;
     use crate::claims::tests::decided;
-    use doorbell_results::configuration::Load;
-    use doorbell_results::configuration::Pattern;
-    use doorbell_results::configuration::{Placement, Until};
+    use doorbell_results::configuration::{Load, Pattern, Placement, Until};
     use doorbell_results::plan::semaphores::PARTS;
     use doorbell_results::record::fanout::{FanOut, Rounds};
-    use doorbell_results::record::{Histogram, Record, Series, sample};
+    use doorbell_results::record::{Record, sample};
 
     fn configuration(
         subject: &str,
@@ -404,31 +376,24 @@ mod tests {
     }
 
     fn record(configuration: Configuration, wake_us: f64, post_us: f64) -> Record {
-        let series = |us: f64| {
-            let mut histogram = Histogram::new();
-            histogram.record_many((us * 1e6) as u64, 100);
-            Series::from(&histogram)
-        };
+        let series = |us: f64| sample::series(us * 1e3, 100);
         let mut record = sample::record(configuration, 0, 1000.0);
         record.series = [(Quantity::Wake, series(wake_us)), (Quantity::Notify, series(post_us))].into();
         record
     }
 
+    /// The study's table of one subject.
+    fn table(subject: &'static str) -> impl Iterator<Item = Configuration> {
+        (0..16).map(move |place| {
+            let bit = |bit: u32| place & (1 << bit) != 0;
+            let wait = if bit(1) { HUNDRED_MS } else { WaitPolicy::Block };
+            configuration(subject, if bit(0) { 2000 } else { 20 }, wait, bit(2), bit(3))
+        })
+    }
+
     /// A grid whose means are what `wake_us` says.
     fn grid(wake_us: impl Fn(&Configuration) -> f64, post_us: f64) -> ResultFile {
-        let mut configurations = Vec::new();
-        for subject in ["sem-posix-named", "sem-sysv"] {
-            for receivers in [20, 2000] {
-                for wait in [WaitPolicy::Block, HUNDRED_MS] {
-                    for pinned in [false, true] {
-                        for loaded in [false, true] {
-                            configurations.push(configuration(subject, receivers, wait, pinned, loaded));
-                        }
-                    }
-                }
-            }
-        }
-        of(configurations.into_iter().map(|configuration| {
+        of(table("sem-posix-named").chain(table("sem-sysv")).map(|configuration| {
             let wake = wake_us(&configuration);
             record(configuration, wake, post_us)
         }))
@@ -448,8 +413,10 @@ mod tests {
         judge(result).iter().find(|judged| judged.claim.row == Some(row)).unwrap().decision
     }
 
-    fn said(result: &ResultFile, words: &str) -> Decision {
-        decided(result, words).0
+    /// What is said of claims without a row: of pinning, of load, of a shared semaphore.
+    fn said(result: &ResultFile) -> [Decision; 3] {
+        ["pinning lowers", "quicker under full load", "one semaphore for all"]
+            .map(|words| decided(result, words).0)
     }
 
     /// The machine of the study, as far as its text tells.
@@ -470,8 +437,7 @@ mod tests {
         for row in [1, 2, 3, 4, 15] {
             assert_eq!(decision(&result, row), Confirmed, "row {row}");
         }
-        assert_eq!(said(&result, "pinning lowers"), Confirmed);
-        assert_eq!(said(&result, "quicker under full load"), Confirmed);
+        assert_eq!(said(&result), [Confirmed, Confirmed, CannotTell]);
         let (decision, kept) = decided(&result, "under these conditions");
         // No proof of the load, and other CPUs.
         assert!(decision == CannotTell && kept.starts_with("5 of 7 kept"), "{kept}");
@@ -486,24 +452,17 @@ mod tests {
         for row in [1, 2, 3, 4] {
             assert_eq!(decision(&result, row), Contradicted, "row {row}");
         }
-        assert_eq!(said(&result, "pinning lowers"), Contradicted);
-        assert_eq!(said(&result, "quicker under full load"), Contradicted);
+        assert_eq!(said(&result), [Contradicted, Contradicted, CannotTell]);
     }
 
     #[test]
     fn the_excepted_scene_breaks_nothing_and_any_other_pinned_one_does() {
         let slow = |subject: &'static str| {
-            grid(
-                move |configuration| {
-                    let at_2000 = matches!(configuration.pattern, Pattern::FanOut { receivers: 2000, .. });
-                    if configuration.subject == subject && at_2000 && configuration.wait == HUNDRED_MS {
-                        300.0
-                    } else {
-                        as_claimed(configuration)
-                    }
-                },
-                1.5,
-            )
+            let wake_us = move |one: &Configuration| {
+                let at_2000 = one.pattern.receivers() == Some(2000) && one.wait == HUNDRED_MS;
+                if one.subject == subject && at_2000 { 300.0 } else { as_claimed(one) }
+            };
+            grid(wake_us, 1.5)
         };
         assert_eq!(decision(&slow("sem-sysv"), 4), Confirmed);
         assert_eq!(decision(&slow("sem-posix-named"), 4), Contradicted);
@@ -531,25 +490,14 @@ mod tests {
             record.fanout = Some(FanOut { rounds, ..FanOut::default() });
             of([record].into_iter())
         };
-        assert_eq!(said(&with(vec![0, 2], vec![0, 2]), "one semaphore for all"), Confirmed);
-        assert_eq!(said(&with(vec![0, 0], vec![0, 0]), "one semaphore for all"), CannotTell);
-        assert_eq!(said(&grid(as_claimed, 1.5), "one semaphore for all"), CannotTell);
+        assert_eq!(said(&with(vec![0, 2], vec![0, 2]))[2], Confirmed);
+        assert_eq!(said(&with(vec![0, 0], vec![0, 0]))[2], CannotTell);
     }
 
     /// The study's table on Windows, as far as its text tells, measured on `system`, where
     /// `stand_in` answered for it.
     fn windows(system: Option<&str>, stand_in: Option<&str>, others_us: f64) -> ResultFile {
-        let mut configurations = Vec::new();
-        for receivers in [20, 2000] {
-            for wait in [WaitPolicy::Block, HUNDRED_MS] {
-                for pinned in [false, true] {
-                    for loaded in [false, true] {
-                        configurations.push(configuration("win-semaphore", receivers, wait, pinned, loaded));
-                    }
-                }
-            }
-        }
-        let mut result = of(configurations.into_iter().map(|configuration| {
+        let mut result = of(table("win-semaphore").map(|configuration| {
             let quick = configuration.wait == WaitPolicy::Block
                 && matches!(configuration.pattern, Pattern::FanOut { receivers: 20, .. });
             record(configuration, if quick { 40.0 } else { others_us }, 3.0)

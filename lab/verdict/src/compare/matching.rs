@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::Unmatched;
+use crate::hung::without_figures;
 use doorbell_results::configuration::{Configuration, Until};
-use doorbell_results::record::Outcome;
 use doorbell_results::record::variant::Variant;
 
 /// The variants of both runs that can be compared, in the order of `first`, and the configurations
@@ -20,25 +20,24 @@ pub(super) fn matched<'variants, 'result>(
     let mut unmatched = Vec::new();
     for variant in first {
         let (reason, gone) = match ours.partner(variant.configuration, &theirs) {
-            Some(other) if other.configuration.until != variant.configuration.until => (
-                format!(
-                    "planned differently: {} against {}",
-                    ends(variant.configuration),
-                    ends(other.configuration)
-                ),
-                false,
-            ),
-            Some(other) => match (unusable(variant), unusable(other)) {
-                (Some(reason), _) => (format!("no figures in the baseline: {reason}"), false),
-                (None, Some(reason)) => (format!("no figures in the candidate: {reason}"), true),
-                (None, None) => {
-                    pairs.push((variant, other));
-                    continue;
+            Some(other) if other.configuration.until != variant.configuration.until => {
+                let [own, others] = [variant, other].map(|variant| ends(variant.configuration));
+                (format!("planned differently: {own} against {others}"), false)
+            }
+            Some(other) => {
+                match (without_figures(variant, variant.headline()), without_figures(other, other.headline()))
+                {
+                    (Some(reason), _) => (format!("no figures in the baseline: {reason}"), false),
+                    (None, Some(reason)) => (format!("no figures in the candidate: {reason}"), true),
+                    (None, None) => {
+                        pairs.push((variant, other));
+                        continue;
+                    }
                 }
-            },
+            }
             None => ("only in the baseline".to_owned(), cut_short),
         };
-        let had = unusable(variant).is_none();
+        let had = without_figures(variant, variant.headline()).is_none();
         unmatched.push(Unmatched { configuration: variant.configuration, reason, gone, had });
     }
     for variant in second.iter().filter(|variant| theirs.partner(variant.configuration, &ours).is_none()) {
@@ -52,7 +51,6 @@ pub(super) fn matched<'variants, 'result>(
     (pairs, unmatched)
 }
 
-/// The variants of a run by what they are.
 struct Index<'variants, 'result> {
     /// By everything that makes a configuration what it is.
     same: HashMap<Configuration, &'variants Variant<'result>>,
@@ -91,11 +89,7 @@ impl<'variants, 'result> Index<'variants, 'result> {
 /// The configuration without what does not make it what it is: how long a trial lasts, and whether
 /// it was slowed on purpose.
 fn identity(configuration: &Configuration) -> Configuration {
-    Configuration {
-        until: Until { count: None, time_ns: None },
-        injected_slowdown_ppm: None,
-        ..configuration.clone()
-    }
+    Configuration { until: Until::default(), injected_slowdown_ppm: None, ..configuration.clone() }
 }
 
 /// The same without the CPUs' numbers.
@@ -112,46 +106,23 @@ fn ends(configuration: &Configuration) -> String {
     time.or(count).unwrap_or_else(|| "trials without end".to_owned())
 }
 
-/// Why a variant has no figures, if it has none.
-fn unusable(variant: &Variant) -> Option<String> {
-    if variant.usable().any(|record| record.series.contains_key(&variant.headline())) {
-        return None;
-    }
-    Some(match variant.records.first().map(|record| &record.outcome) {
-        Some(Outcome::Skipped { reason }) => format!("skipped, {reason}"),
-        Some(Outcome::Implausible { violations }) => format!(
-            "implausible ({})",
-            violations.iter().map(|broken| broken.rule.as_str()).collect::<Vec<_>>().join(", ")
-        ),
-        Some(Outcome::Hung { .. }) => "hung".to_owned(),
-        Some(Outcome::Failed { cause }) => format!("failed, {cause}"),
-        Some(Outcome::Done | Outcome::Partial) | None => "nothing was timed".to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::plain;
     use super::super::{RELEVANT, compare};
-    use super::*;
-    use doorbell_results::record::sample;
+    use doorbell_results::record::{Outcome, sample};
 
     #[test]
     fn configurations_that_are_missing_or_planned_differently_are_listed_with_the_reason() {
-        let configurations =
-            |names: &[&str]| names.iter().map(|name| sample::configuration(name)).collect::<Vec<_>>();
-        let first =
-            sample::result(&configurations(&["futex", "pipe", "spin", "eventfd"]), 5, |_, _| 16_000.0);
-        let mut second =
-            sample::result(&configurations(&["futex", "pipe", "eventfd", "fifo"]), 5, |_, _| 16_000.0);
+        let run = |names: [&str; 4]| sample::result(&names.map(sample::configuration), 5, |_, _| 16_000.0);
+        let first = run(["futex", "pipe", "spin", "eventfd"]);
+        let mut second = run(["futex", "pipe", "eventfd", "fifo"]);
         let longer = doorbell_results::configuration::Until::count(5000);
-        second.plan.configurations[1].until = longer;
-        for record in &mut second.records {
-            match record.configuration.subject.as_str() {
-                "pipe" => record.configuration.until = longer,
-                "eventfd" => record.outcome = Outcome::Skipped { reason: "no such thing".to_owned() },
-                _ => {}
-            }
+        sample::configurations(&mut second)
+            .filter(|one| one.subject == "pipe")
+            .for_each(|one| one.until = longer);
+        for record in sample::of(&mut second, "eventfd") {
+            record.outcome = Outcome::Skipped { reason: "no such thing".to_owned() };
         }
         let comparison = compare(&first, &second, RELEVANT);
         let names: Vec<&str> = comparison.rows.iter().map(|row| row.configuration.subject.as_str()).collect();
@@ -159,16 +130,14 @@ mod tests {
         let reasons: Vec<(&str, &str)> = comparison
             .unmatched
             .iter()
-            .map(|configuration| {
-                (configuration.configuration.subject.as_str(), configuration.reason.as_str())
-            })
+            .map(|one| (one.configuration.subject.as_str(), one.reason.as_str()))
             .collect();
         assert_eq!(
             reasons,
             [
                 ("pipe", "planned differently: trials of 1000 rounds against trials of 5000 rounds"),
                 ("spin", "only in the baseline"),
-                ("eventfd", "no figures in the candidate: skipped, no such thing"),
+                ("eventfd", "no figures in the candidate: no such thing"),
                 ("fifo", "only in the candidate"),
             ]
         );
@@ -179,14 +148,9 @@ mod tests {
         let first = plain(16_000.0);
         let mut second = plain(16_000.0);
         let there = Some([4, 6]);
-        second.plan.configurations[0].placement.cpus = there;
-        second.records.iter_mut().for_each(|record| record.configuration.placement.cpus = there);
+        sample::configurations(&mut second).for_each(|one| one.placement.cpus = there);
         assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 1);
-        second.plan.configurations[0].placement.relation = "cpus".to_owned();
-        second
-            .records
-            .iter_mut()
-            .for_each(|record| record.configuration.placement.relation = "cpus".to_owned());
+        sample::configurations(&mut second).for_each(|one| one.placement.relation = "cpus".to_owned());
         assert_eq!(compare(&first, &second, RELEVANT).rows.len(), 0, "chosen by number, compared by number");
     }
 }

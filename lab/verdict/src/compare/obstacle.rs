@@ -10,7 +10,6 @@ use doorbell_results::record::subject::{MadeOf, Measured, Subject};
 use doorbell_results::record::variant::Variant;
 use doorbell_results::record::{Outcome, Record, ResultFile};
 use doorbell_results::written::plain;
-use std::fmt;
 
 /// A bare system call: the speed of the CPU.
 const SPEED: &str = "system-call";
@@ -19,37 +18,17 @@ const SPEED: &str = "system-call";
 /// for the rest of the difference still to be believed.
 const PRIMITIVES_APART: f64 = 1.25;
 
-/// What else explains a difference.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Obstacle {
     /// Too few blocks in one of the runs.
+    #[error("{0} block{s} of {FEWEST_BLOCKS} at least (--blocks)", s = if *.0 == 1 { "" } else { "s" })]
     FewBlocks(usize),
-    /// Trials of the candidate hung, failed or could not be true, more than of the baseline: those
-    /// that are left are a choice of the lucky ones.
+    /// More than of the baseline: those that are left are a choice of the lucky ones.
+    #[error("{trials} of {of} trials of the candidate hung, failed or cannot be true")]
     Broken { trials: usize, of: usize },
-    /// The machine itself was not the same.
-    PrimitivesDrifted {
-        primitive: &'static str,
-        /// Its later level as a multiple of the earlier.
-        ratio: f64,
-    },
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FewBlocks(blocks) => {
-                let many = if *blocks == 1 { "" } else { "s" };
-                write!(f, "{blocks} block{many} of {FEWEST_BLOCKS} at least (--blocks)")
-            }
-            Self::Broken { trials, of } => {
-                write!(f, "{trials} of {of} trials of the candidate hung, failed or cannot be true")
-            }
-            Self::PrimitivesDrifted { primitive, ratio } => {
-                write!(f, "the machine's primitive costs moved ({primitive} x {})", plain(*ratio))
-            }
-        }
-    }
+    /// The machine itself was not the same: the later level as a multiple of the earlier.
+    #[error("the machine's primitive costs moved ({primitive} x {})", plain(*.ratio))]
+    PrimitivesDrifted { primitive: &'static str, ratio: f64 },
 }
 
 impl Obstacle {
@@ -104,12 +83,8 @@ fn never_switches(subject: &Subject) -> bool {
 /// multiple of the earlier.
 fn moved(files: [&ResultFile; 2], variant: &Variant) -> Option<(&'static str, f64)> {
     let level = |file: &ResultFile, name: &str| {
-        let readings = file.primitives.iter().flat_map(|reading| &reading.primitives);
-        let levels: Vec<f64> = readings
-            .filter(|primitive| primitive.name == name && primitive.p50_ns > 0.0)
-            .map(|primitive| primitive.p50_ns)
-            .collect();
-        median(&levels)
+        let levels = file.primitives_called(name).map(|primitive| primitive.p50_ns);
+        median(&levels.filter(|ns| *ns > 0.0).collect::<Vec<f64>>())
     };
     primitives_of(variant).iter().find_map(|name| {
         let ratio = level(files[1], name)? / level(files[0], name)?;

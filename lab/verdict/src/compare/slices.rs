@@ -10,7 +10,6 @@ use doorbell_results::record::{ResultFile, Variant};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// One configuration of both runs.
 pub(super) struct Both {
     /// In the runs of the baseline, the last of which is the one that
     /// figures are shown of; none in one that has it not.

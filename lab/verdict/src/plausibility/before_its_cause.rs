@@ -3,9 +3,8 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::record::Record;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
+use doorbell_results::record::{Quantity, Record};
 use doorbell_results::written::time_ns;
 
 pub(super) const RULE: Rule = Rule {
@@ -40,23 +39,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
             })
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, replace, sane};
-    use doorbell_results::record::sample;
-    use doorbell_results::record::series::Quantity;
-
-    #[test]
-    fn awake_before_the_call_means_clocks_out_of_step() {
-        let (mut record, _) = sane();
-        let mut wake = sample::histogram(8000.0, 999);
-        wake.record(0);
-        replace(&mut record, Quantity::Wake, &wake);
-        assert_eq!(broken(&record, &[], 0.0), [""; 0], "one of a thousand");
-        wake.record_many(0, 1001);
-        replace(&mut record, Quantity::Wake, &wake);
-        assert_eq!(broken(&record, &[], 0.0), ["before-its-cause"]);
-    }
 }

@@ -4,9 +4,8 @@
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
 use doorbell_results::configuration::Timing;
-use doorbell_results::record::Record;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
+use doorbell_results::record::{Quantity, Record};
 use doorbell_results::written::time_ns;
 
 pub const NAME: &str = "below-primitive-cost";
@@ -45,21 +44,8 @@ fn evidence(record: &Record, known: &Known) -> Vec<String> {
     for (&quantity, series) in &record.series {
         let hops = match quantity {
             Quantity::RoundTrip => 2.0,
-            Quantity::Wake
-            | Quantity::WakeBack
-            | Quantity::FirstWake
-            | Quantity::MedianWake
-            | Quantity::LastWake
-            | Quantity::Response => 1.0,
-            Quantity::Notify
-            | Quantity::NotifyRound
-            | Quantity::AroundWait
-            | Quantity::Operation
-            | Quantity::HandOff
-            | Quantity::Create
-            | Quantity::Reap
-            | Quantity::Life
-            | Quantity::Transfer => continue,
+            quantity if quantity.is_one_way() => 1.0,
+            _ => continue,
         };
         // Half of the samples: one alone is one reading of a clock, and from
         // ring to ring (`role::ping` of the harness) a reading delayed by an
@@ -105,60 +91,4 @@ fn primitive_ns(known: &Known, name: &str) -> Option<f64> {
 /// Whether the sides are pinned to one CPU, to two, or not at all.
 fn same_cpu(record: &Record) -> Option<bool> {
     record.configuration.placement.cpus.map(|[first, second]| first == second)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, replace, sane};
-    use doorbell_results::configuration::Timing;
-    use doorbell_results::record::sample;
-    use doorbell_results::record::series::Quantity;
-
-    #[test]
-    fn a_round_trip_faster_than_two_cache_line_hops_is_below_its_primitive() {
-        let (mut record, primitives) = sane();
-        // Two hops of at least 56 ns, halved for the primitive cost's own spread.
-        let mut of = |least| {
-            replace(&mut record, Quantity::RoundTrip, &sample::histogram(least, 1000));
-            [0.0, 10.0].map(|step| broken(&record, &primitives, step).len())
-        };
-        assert_eq!(
-            [of(40.0), of(48.0), of(57.0)],
-            [[1, 1], [1, 0], [0, 0]],
-            "a step of the clock counts for it"
-        );
-    }
-
-    /// On a busy machine a cache-line hop of 1.3 ms, from one sample,
-    /// once made every true round trip impossible.
-    #[test]
-    fn a_primitive_of_a_few_samples_proves_nothing() {
-        let (mut record, mut primitives) = sane();
-        replace(&mut record, Quantity::RoundTrip, &sample::histogram(40.0, 1000));
-        primitives
-            .iter_mut()
-            .flat_map(|reading| &mut reading.primitives)
-            .for_each(|primitive| primitive.count = 19);
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        primitives[0].primitives.iter_mut().for_each(|primitive| primitive.count = 20);
-        only("below-primitive-cost", &record, &primitives);
-    }
-
-    #[test]
-    fn a_wake_on_the_same_core_faster_than_a_switch_is_below_its_primitive() {
-        let (mut record, primitives) = sane();
-        record.configuration.placement.cpus = Some([1, 1]);
-        record.sides[0].cpus = vec![1, 1];
-        replace(&mut record, Quantity::Wake, &sample::histogram(600.0, 1000));
-        only("below-primitive-cost", &record, &primitives);
-    }
-
-    #[test]
-    fn a_surely_blocked_wake_faster_than_the_machine_wakes_is_below_its_primitive() {
-        let (mut record, primitives) = sane();
-        record.configuration.timing = Timing::Blocked;
-        record.tally.proven_asleep = record.tally.sent;
-        replace(&mut record, Quantity::Wake, &sample::histogram(1_000.0, 1000));
-        only("below-primitive-cost", &record, &primitives);
-    }
 }

@@ -3,9 +3,8 @@
 
 use super::{Known, Rule, waits};
 use doorbell_results::about::About;
-use doorbell_results::record::Record;
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::{Subject, Waits};
+use doorbell_results::record::{Quantity, Record};
 
 pub(super) const RULE: Rule = Rule {
     about: About {
@@ -20,7 +19,6 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// What was sent, seen and timed are views of the same notifications.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let tally = &record.tally;
     let mut evidence = Vec::new();
@@ -58,77 +56,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         }
     }
     evidence
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, replace, sane};
-    use doorbell_results::configuration::Pattern;
-    use doorbell_results::record::sample;
-    use doorbell_results::record::series::Quantity;
-
-    #[test]
-    fn hand_offs_of_another_number_than_due_disagree() {
-        let mut record = sample::record(sample::configuration("stackless"), 0, 100.0);
-        record.configuration.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
-        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
-        record.tally.seen -= 1;
-        only("counts-disagree", &record, &[]);
-    }
-
-    #[test]
-    fn more_seen_than_sent_disagrees() {
-        let (mut record, primitives) = sane();
-        record.tally.seen = record.tally.sent + 5;
-        only("counts-disagree", &record, &primitives);
-        record.tally.duplicate = 5;
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-    }
-
-    /// One lost token once shifted every later stamp, and the figures stood in the table.
-    #[test]
-    fn a_loss_is_believed_only_of_mechanisms_that_drop() {
-        let (mut record, primitives) = sane();
-        record.tally.lost = 1;
-        record.tally.seen -= 1;
-        record.series.remove(&Quantity::RoundTrip);
-        only("counts-disagree", &record, &primitives);
-        record.configuration.subject = "udp".to_owned();
-        record = sample::renamed(record);
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-    }
-
-    /// A whole grid once showed no figure of the demonstration: each
-    /// of its trials had been called impossible.
-    #[test]
-    fn receivers_that_share_one_object_may_go_without_and_others_may_not() {
-        let (mut record, primitives) = sane();
-        record.configuration.pattern = Pattern::FanOut { receivers: 20, interval_ns: 1_000_000 };
-        record.configuration.subject = "sem-posix-for-all".to_owned();
-        record = sample::renamed(record);
-        record.series.clear();
-        record.tally.lost = 1;
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        record.configuration.subject = "sem-posix".to_owned();
-        record = sample::renamed(record);
-        only("counts-disagree", &record, &primitives);
-    }
-
-    #[test]
-    fn a_trial_in_which_nothing_was_seen_disagrees() {
-        let (mut record, primitives) = sane();
-        record.configuration.subject = "udp".to_owned();
-        record = sample::renamed(record);
-        record.tally.lost = record.tally.sent;
-        record.tally.seen = 0;
-        record.series.clear();
-        only("counts-disagree", &record, &primitives);
-    }
-
-    #[test]
-    fn more_samples_than_notifications_disagree() {
-        let (mut record, primitives) = sane();
-        replace(&mut record, Quantity::RoundTrip, &sample::histogram(8_000.0, 1001));
-        only("counts-disagree", &record, &primitives);
-    }
 }

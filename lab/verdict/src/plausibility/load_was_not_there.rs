@@ -3,7 +3,7 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::record::{Outcome, Record};
+use doorbell_results::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     about: About {
@@ -24,10 +24,9 @@ const BUSY_RESOLUTION: f64 = 0.05;
 /// What a CPU must be busy for under a load that has a worker for every CPU.
 const BUSY: f64 = 0.9;
 
-/// A trial called loaded had every worker at work, and with a worker for every CPU no CPU idle.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let Some(load) = &record.configuration.load else { return Vec::new() };
-    if !matches!(record.outcome, Outcome::Done | Outcome::Partial) {
+    if !record.outcome.is_usable() {
         return Vec::new();
     }
     let Some(proof) = &record.load else {
@@ -54,36 +53,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         ));
     }
     evidence
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, sane};
-
-    #[test]
-    fn a_load_without_proof_or_with_an_idle_worker_or_an_idle_cpu_was_not_there() {
-        use doorbell_results::record::load::LoadProof;
-        let (mut record, primitives) = sane();
-        record.configuration.load = Some(doorbell_results::configuration::Load {
-            kind: "sqrt".to_owned(),
-            workers: 4,
-            pinned: false,
-        });
-        only("load-was-not-there", &record, &primitives);
-        let proof = LoadProof {
-            fewest_slices: 7,
-            busy: std::collections::BTreeMap::from([(0, 1.0), (1, 0.97)]),
-            busy_resolution: 0.01,
-            ..LoadProof::default()
-        };
-        record.load = Some(proof.clone());
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        record.load = Some(LoadProof { fewest_slices: 0, ..proof.clone() });
-        only("load-was-not-there", &record, &primitives);
-        let busy = std::collections::BTreeMap::from([(0, 1.0), (1, 0.5)]);
-        record.load = Some(LoadProof { busy: busy.clone(), ..proof.clone() });
-        only("load-was-not-there", &record, &primitives);
-        record.load = Some(LoadProof { busy, busy_resolution: 0.2, ..proof });
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0], "ticks too coarse to tell prove nothing");
-    }
 }

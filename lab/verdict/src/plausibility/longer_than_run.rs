@@ -3,8 +3,7 @@
 
 use super::{Known, Rule};
 use doorbell_results::about::About;
-use doorbell_results::record::Record;
-use doorbell_results::record::series::Quantity;
+use doorbell_results::record::{Quantity, Record};
 use doorbell_results::written::time_ns;
 
 pub(super) const RULE: Rule = Rule {
@@ -68,45 +67,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         }
     }
     evidence
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, replace, sane};
-    use doorbell_results::configuration::Pattern;
-    use doorbell_results::record::sample;
-    use doorbell_results::record::series::Quantity;
-
-    #[test]
-    fn a_latency_of_the_machines_uptime_is_longer_than_the_run() {
-        // fio 3.33 printed 2 309 370 ms for a run of one second.
-        let (mut record, primitives) = sane();
-        let mut wake = sample::histogram(8000.0, 999);
-        wake.record(2_309_370_000_000_000);
-        replace(&mut record, Quantity::Wake, &wake);
-        only("longer-than-run", &record, &primitives);
-    }
-
-    #[test]
-    fn round_trips_that_add_up_to_more_than_the_run_are_longer_than_it() {
-        let (mut record, primitives) = sane();
-        replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
-        only("longer-than-run", &record, &primitives);
-    }
-
-    #[test]
-    fn what_threads_that_wait_at_once_took_adds_up_to_as_many_runs() {
-        let (mut record, primitives) = sane();
-        replace(&mut record, Quantity::RoundTrip, &sample::histogram(60_000.0, 1000));
-        record.configuration.pattern = Pattern::Gpu { kernel_ns: 0, up_to_ns: None, gap_ns: 0, streams: 8 };
-        let said = broken(&record, &primitives, 0.0);
-        assert!(said.iter().all(|rule| rule != "longer-than-run"), "{said:?}");
-    }
-
-    #[test]
-    fn more_cpu_time_than_the_run_took_is_longer_than_it() {
-        let (mut record, primitives) = sane();
-        record.sides[1].system_ns = record.sides[1].window_ns * 2;
-        only("longer-than-run", &record, &primitives);
-    }
 }

@@ -4,10 +4,9 @@
 
 use super::{Known, of_two_clocks, waits};
 use doorbell_results::about::About;
-use doorbell_results::record::series::{Quantity, Series};
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::warning::{ON_THE_CLOCK_GRID, WITHIN_CLOCK_SKEW};
-use doorbell_results::record::{Record, Warning};
+use doorbell_results::record::{Quantity, Record, Series, Warning};
 use doorbell_results::written::time_ns;
 
 /// The share of a median that a step of the clock may be before the figure says so.
@@ -48,12 +47,7 @@ pub fn near_the_clock(record: &Record, known: &Known) -> Vec<Warning> {
     let on_grid: Vec<String> = on_grid.collect();
     let skewed: Vec<String> = skewed.collect();
     let mark = |about: About, cause: Vec<String>, effect: &str, cure: &str| {
-        (!cause.is_empty()).then(|| Warning {
-            name: about.name.to_owned(),
-            cause: cause.join("; "),
-            effect: effect.to_owned(),
-            cure: cure.to_owned(),
-        })
+        (!cause.is_empty()).then(|| about.warning(cause.join("; "), effect, cure))
     };
     let grid = mark(
         ON_THE_CLOCK_GRID,

@@ -21,7 +21,6 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// A wait that is called blocked has slept: the kernel counts a voluntary switch for each sleep.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     if record.configuration.pattern.tasks().is_some() {
         return handed_over_awake(record);
@@ -66,58 +65,5 @@ fn handed_over_awake(record: &Record) -> Vec<String> {
     match counted.filter(|figure| sleeps && figure.value < due) {
         Some(figure) => vec![format!("{} switches counted in {} hand-offs", figure.value, record.tally.sent)],
         None => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, sane};
-    use doorbell_results::configuration::{Pattern, Timing, WaitPolicy};
-    use doorbell_results::figure::task::SWITCHES_COUNTED;
-    use doorbell_results::record::sample;
-
-    #[test]
-    fn blocking_without_a_switch_never_slept() {
-        let (mut record, primitives) = sane();
-        record.sides.iter_mut().for_each(|side| side.voluntary_switches = 2);
-        only("never-slept", &record, &primitives);
-        // What is due in an open loop may be there whenever the waiter looks.
-        let pattern =
-            std::mem::replace(&mut record.configuration.pattern, Pattern::OpenLoop { gap_ns: 1000 });
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        record.configuration.pattern = pattern;
-        // The same waits as polling are as they should be.
-        record.configuration.wait = WaitPolicy::Spin;
-        record.environment.interrupts.clear();
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-    }
-
-    #[test]
-    fn hand_offs_without_a_switch_of_tasks_that_sleep_never_slept() {
-        let tasks = |subject: &str, cpus: [u32; 2], switches: f64| {
-            let mut configuration = sample::configuration(subject);
-            configuration.pattern = Pattern::Tasks { tasks: 10, yields: 100 };
-            configuration.placement.cpus = Some(cpus);
-            let mut record = sample::record(configuration, 0, 2_000.0);
-            record.figures[0].name = SWITCHES_COUNTED.to_owned();
-            record.figures[0].value = switches;
-            record
-        };
-        assert_eq!(broken(&tasks("process-futex", [1, 1], 1_000.0), &[], 0.0), [""; 0]);
-        only("never-slept", &tasks("process-futex", [1, 1], 800.0), &[]);
-        // Two tasks that do not share a CPU may each find control back before they sleep.
-        assert_eq!(broken(&tasks("process-futex", [0, 1], 800.0), &[], 0.0), [""; 0]);
-        let by_the_kernel = tasks("thread-yield", [1, 1], 800.0);
-        assert_eq!(broken(&by_the_kernel, &[], 0.0), [""; 0], "who is next is the kernel's to say");
-    }
-
-    #[test]
-    fn surely_blocked_needs_proof_for_nearly_every_wake() {
-        let (mut record, primitives) = sane();
-        record.configuration.timing = Timing::Blocked;
-        record.tally.proven_asleep = 950;
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-        record.tally.proven_asleep = 850;
-        only("never-slept", &record, &primitives);
     }
 }

@@ -41,31 +41,3 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         _ => Vec::new(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only};
-    use doorbell_results::configuration::{Direction, Pattern};
-    use doorbell_results::machine::block::BlockDevice;
-    use doorbell_results::record::io::Io;
-    use doorbell_results::record::sample;
-
-    #[test]
-    fn reads_that_the_device_does_not_know_of_are_not_its_own() {
-        let mut record = sample::record(sample::configuration("sync"), 0, 40_000.0);
-        record.configuration.pattern = Pattern::Io { direction: Direction::Read, direct: false };
-        let device = BlockDevice { name: "vda".into(), ..BlockDevice::default() };
-        let with = |done| Some(Io { device: Some(device.clone()), device_operations: done, ..Io::default() });
-        record.io = with(Some(1003));
-        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
-        record.io = with(None);
-        assert_eq!(broken(&record, &[], 0.0), [""; 0], "a device that does not count proves nothing");
-        record.io = with(Some(12));
-        only("not-from-the-device", &record, &[]);
-        record.io = Some(Io::default());
-        only("not-from-the-device", &record, &[]);
-        record.configuration.subject = "io-null".into();
-        record = sample::renamed(record);
-        assert_eq!(broken(&record, &[], 0.0), [""; 0]);
-    }
-}

@@ -15,7 +15,6 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// A pinned side runs where it was put and does not move.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let Some(cpus) = record.configuration.placement.cpus else {
         return Vec::new();
@@ -30,21 +29,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         }
     }
     evidence
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, sane};
-
-    #[test]
-    fn a_pinned_side_seen_elsewhere_or_moved_is_not_where_it_was_pinned() {
-        let (mut record, primitives) = sane();
-        record.sides[1].cpus = vec![1, 0];
-        only("not-where-pinned", &record, &primitives);
-        record.sides[1].cpus = vec![1, 1];
-        record.sides[0].migrations = Some(2);
-        only("not-where-pinned", &record, &primitives);
-        record.configuration.placement.cpus = None;
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-    }
 }

@@ -18,7 +18,6 @@ pub(super) const RULE: Rule = Rule {
     evidence,
 };
 
-/// A waiter that polls does not sleep, and who does not sleep needs no interrupt to be woken.
 fn evidence(record: &Record, _: &Known) -> Vec<String> {
     let (sides, waits_made) = waiting_sides(record);
     if waits(record) != Some(Waits::Spins) || waits_made == 0 {
@@ -35,29 +34,4 @@ fn evidence(record: &Record, _: &Known) -> Vec<String> {
         "{slept} voluntary switches and {rescheduled} rescheduling interrupts in {waits_made} \
          waits that are called polling"
     )]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::sane::{broken, only, sane};
-    use doorbell_results::configuration::WaitPolicy;
-
-    #[test]
-    fn polling_that_sleeps_and_is_woken_by_interrupts_is_no_polling() {
-        // fio accepted polled I/O on a device without poll queues and measured interrupts.
-        let (mut record, primitives) = sane();
-        record.configuration.wait = WaitPolicy::Spin;
-        only("poll-took-interrupts", &record, &primitives);
-    }
-
-    /// A busy machine sent 377 rescheduling interrupts to the CPU of
-    /// a waiter that looked twenty times and never slept.
-    #[test]
-    fn interrupts_that_others_cause_prove_nothing_of_a_waiter_that_never_slept() {
-        let (mut record, primitives) = sane();
-        record.configuration.wait = WaitPolicy::Spin;
-        record.sides.iter_mut().for_each(|side| side.voluntary_switches = 3);
-        assert!(record.environment.interrupts["RES"] > 1000);
-        assert_eq!(broken(&record, &primitives, 10.0), [""; 0]);
-    }
 }

@@ -2,10 +2,9 @@
 //! What spinning, sleeping and waking cost on a machine, read from a result that measured it.
 
 use super::Refusal;
-use crate::statistics::median;
+use crate::tune::half_round_trip;
 use doorbell_results::anatomy::program::{By, File, MachineCosts, Mechanism, Object, Wait, WakeCost};
 use doorbell_results::configuration::{Pattern, WaitPolicy};
-use doorbell_results::record::series::Quantity;
 use doorbell_results::record::subject::Waits;
 use doorbell_results::record::{ResultFile, Variant};
 
@@ -21,7 +20,7 @@ pub fn costs(result: &ResultFile) -> Result<MachineCosts, Refusal> {
         let same = |variant: &&Variant| {
             waits(variant, Waits::Spins) && variant.configuration.placement == like.configuration.placement
         };
-        variants.iter().filter(apart).filter(same).filter_map(half).min_by(f64::total_cmp)
+        variants.iter().filter(apart).filter(same).filter_map(half_round_trip).min_by(f64::total_cmp)
     };
     let both = |sleeper: &Variant| {
         let cpus = sleeper.configuration.placement.cpus?;
@@ -40,11 +39,6 @@ fn waits(variant: &Variant, waits: Waits) -> bool {
     variant.subject().notification().is_some_and(|notification| notification.waits == waits)
 }
 
-/// The median of half a round trip.
-fn half(variant: &Variant) -> Option<f64> {
-    Some(median(&variant.medians_ns(Quantity::RoundTrip))? / 2.0)
-}
-
 /// What a sleeping variant on the CPUs `pair`, or on one CPU, says of its mechanism.
 fn wake(variant: &Variant, pair: [u32; 2]) -> Option<WakeCost> {
     let configuration = variant.configuration;
@@ -56,7 +50,7 @@ fn wake(variant: &Variant, pair: [u32; 2]) -> Option<WakeCost> {
         mechanism: configuration.subject.clone(),
         same_cpu: one == other,
         gap_ns,
-        wake_ns: half(variant)?,
+        wake_ns: half_round_trip(variant)?,
         cpu_ns: variant.cpu_ns_per_wake()?,
     })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Another mechanism at an edge: the difference between what the two cost on this machine.
 
-use super::record::{Replay, Which, found, shared, waits};
+use super::record::{Replay, Waited, Which, found, shared, waits};
 use super::{Refusal, WhatIf, costs};
 use doorbell_results::anatomy::program::{MachineCosts, Program};
 
@@ -22,16 +22,7 @@ pub(super) fn replaced(
     let before = costs::price(machine, now, same_cpu, slept_ns)?;
     let after = costs::price(machine, wanted, same_cpu, slept_ns)?;
     let longer = after.wake_ns - before.wake_ns;
-    found(&waits, |some| {
-        let mut replay = Replay::default();
-        for wait in some {
-            replay.lasted += wait.lasted();
-            if wait.changed {
-                // The calls around a wake-up cost more or less, too, which the record of it leaves out.
-                replay.took.push((wait.took + longer).max(0.0));
-                replay.cpu += after.cpu_ns - before.cpu_ns;
-            }
-        }
-        replay
-    })
+    // The calls around a wake-up cost more or less, too, which the record of it leaves out.
+    let becomes = |wait: &Waited| ((wait.took + longer).max(0.0), after.cpu_ns - before.cpu_ns);
+    found(&waits, |some| Replay::each(some, becomes))
 }

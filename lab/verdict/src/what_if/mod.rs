@@ -98,7 +98,6 @@ pub struct Tried {
     pub found: Result<(Change, WhatIf), Refusal>,
 }
 
-/// What kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Spin,

@@ -41,15 +41,10 @@ pub(super) fn pinned(program: &Program, place: usize, machine: &MachineCosts) ->
     }
     let apart = costs::price(machine, mechanism, false, 1.0)?;
     found(&waits, |some| {
-        let mut replay = Replay::default();
-        for wait in some {
-            replay.lasted += wait.lasted();
-            if wait.changed {
-                replay.took.push(wait.waker_ran.unwrap_or(ran_ns));
-                // Where the scheduler put both on one CPU already nothing is saved.
-                replay.cpu += if wait.on_wakers_cpu() { 0.0 } else { alone.cpu_ns - apart.cpu_ns };
-            }
-        }
-        replay
+        Replay::each(some, |wait| {
+            // Where the scheduler put both on one CPU already nothing is saved.
+            let more = if wait.on_wakers_cpu() { 0.0 } else { alone.cpu_ns - apart.cpu_ns };
+            (wait.waker_ran.unwrap_or(ran_ns), more)
+        })
     })
 }

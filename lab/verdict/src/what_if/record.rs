@@ -89,10 +89,19 @@ pub(super) struct Replay {
     pub took: Vec<f64>,
     /// Changed waits for which nobody sleeps any more.
     pub spared: usize,
-    /// CPU time more.
     pub cpu: f64,
     /// How long the stretch lasted in the record.
     pub lasted: f64,
+}
+
+impl Replay {
+    /// Of waits that keep their places, each changed one with what `becomes` says: how long it takes,
+    /// and how much CPU time more.
+    pub(super) fn each(waits: &[Waited], becomes: impl Fn(&Waited) -> (f64, f64)) -> Self {
+        let lasted = waits.iter().map(Waited::lasted).sum();
+        let (took, cpu): (Vec<f64>, Vec<f64>) = waits.iter().filter(|wait| wait.changed).map(becomes).unzip();
+        Self { took, cpu: cpu.iter().sum(), lasted, spared: 0 }
+    }
 }
 
 /// Whether the record can tell of a change to the waits that are marked.

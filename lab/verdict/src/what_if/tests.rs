@@ -259,38 +259,20 @@ fn other_waits_of_the_thread_go_on_as_they_were() {
 
 #[test]
 fn costs_are_those_of_the_two_cpus_between_which_sleeping_is_cheapest() {
-    let on = |subject: &str, cpus| {
+    let all = [("futex", [0, 0]), ("futex", [0, 1]), ("spin", [0, 1]), ("futex", [0, 9]), ("spin", [0, 9])];
+    let configurations = all.map(|(subject, cpus)| {
         let mut configuration = sample::configuration(subject);
         configuration.placement.cpus = Some(cpus);
         configuration
-    };
-    let configurations = [
-        on("futex", [0, 0]),
-        on("futex", [0, 1]),
-        on("spin", [0, 1]),
-        on("futex", [0, 9]),
-        on("spin", [0, 9]),
-    ];
-    let result = sample::result(&configurations, 2, |configuration, _| {
-        let spins = configuration.subject == "spin";
-        match configuration.placement.cpus {
-            Some([0, 0]) => 2000.0,
-            Some([0, 1]) => {
-                if spins {
-                    400.0
-                } else {
-                    9000.0
-                }
-            }
-            _ => {
-                if spins {
-                    600.0
-                } else {
-                    30_000.0
-                }
-            }
-        }
     });
+    let result =
+        sample::result(&configurations, 2, |one, _| match (one.subject.as_str(), one.placement.cpus) {
+            (_, Some([0, 0])) => 2000.0,
+            ("spin", Some([0, 1])) => 400.0,
+            (_, Some([0, 1])) => 9000.0,
+            ("spin", _) => 600.0,
+            _ => 30_000.0,
+        });
     let found = costs(&result).unwrap();
     assert!((200.0..300.0).contains(&found.hand_over_ns), "{found:?}");
     assert!(found.sleep_ns > 1000.0 && found.sleep_ns < 30_000.0, "{found:?}");
@@ -301,17 +283,11 @@ fn costs_are_those_of_the_two_cpus_between_which_sleeping_is_cheapest() {
 
 #[test]
 fn what_the_record_refuses_is_refused_before_costs_are_asked_for() {
-    let futex = || Mechanism { wait: Wait::Futex, by: By::Call, object: Object::None };
-    let change = |text: &str| match text {
-        "spin" => Change::Spin(Duration::from_micros(18)),
-        "pin" => Change::Pin([0, 0]),
-        _ => Change::Mechanism("eventfd".to_owned()),
-    };
-    let waker = Waker::Thread { name: "waker".to_owned() };
-    let (fit, unseen) = (recorded(waker, futex(), 2000), recorded(Waker::Unseen, futex(), 2000));
-    for kind in ["spin", "pin", "mechanism"] {
-        assert_eq!(refused(&unseen, "A", &change(kind)), Some(Refusal::WakesUnseen), "{kind}");
-        assert_eq!(refused(&fit, "A", &change(kind)), None, "{kind}");
-        assert_eq!(refused(&fit, "B", &change(kind)), Some(Refusal::NoEdge { edges: 1 }), "{kind}");
+    let (fit, unseen) = (recorded(by_thread(), futex(), 2000), recorded(Waker::Unseen, futex(), 2000));
+    for text in ["spin=18us", "pin=0,0", "mechanism=eventfd"] {
+        let change: Change = text.parse().unwrap();
+        assert_eq!(refused(&unseen, "A", &change), Some(Refusal::WakesUnseen), "{text}");
+        assert_eq!(refused(&fit, "A", &change), None, "{text}");
+        assert_eq!(refused(&fit, "B", &change), Some(Refusal::NoEdge { edges: 1 }), "{text}");
     }
 }

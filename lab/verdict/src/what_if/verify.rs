@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 
 use super::costs::listed;
 use super::{Change, WhatIf, Within};
-use crate::statistics::reach;
+use crate::statistics::{half_interval, mean};
 use doorbell_results::anatomy::program::{By, Edge, File, Mechanism, Object, Program, Threads, Wait, Waker};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::question::Verify;
+use doorbell_results::record::verdict::Status;
 use doorbell_results::record::{Histogram, ResultFile, Series};
 
 /// Errors that do not matter: of a median as a share of it, of CPU time as a share of what both
@@ -47,7 +48,6 @@ pub struct Run {
     pub lasted_ns: Option<f64>,
 }
 
-/// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// The median from waking to running, nanoseconds.
@@ -58,18 +58,6 @@ pub enum Figure {
     Wakes,
 }
 
-/// Whether a prediction held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
-    Yes,
-    No,
-    /// What came differs too much from run to run to say so.
-    Unsure,
-    /// Nothing was predicted.
-    Unpredicted,
-}
-
-/// One figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compared {
     pub figure: Figure,
@@ -81,10 +69,10 @@ pub struct Compared {
     /// By what share the prediction is too low; without one, by what share more came than without
     /// the change.
     pub error: Within,
-    pub held: Held,
+    /// Whether the prediction held; answered where nothing was predicted.
+    pub held: Status,
 }
 
-/// What came of a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     pub blocks: usize,
@@ -224,7 +212,7 @@ fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> R
     let medians = medians.ok_or(Unverified::Gone)?;
     let stale = predicted.map(|predicted| predicted.p50_now_ns).filter(|then| {
         let drift = over(&shares(&medians, |_| *then));
-        held(drift, allowed(Figure::P50)) == Held::No
+        held(drift, allowed(Figure::P50)) == Status::Failed
     });
     let mut compared = Vec::new();
     // What a spinning waiter is handed leaves no event, and of a batch only its end does.
@@ -272,17 +260,12 @@ fn verify(predicted: Option<&WhatIf>, change: &Change, blocks: &[[Run; 2]]) -> R
 }
 
 impl Verified {
-    /// Whether all of the prediction held.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> Status {
         let any = |held| self.compared.iter().any(|compared| compared.held == held);
-        if any(Held::Unpredicted) {
-            return Held::Unpredicted;
-        }
-        match (self.stale, any(Held::No), any(Held::Unsure)) {
-            (Some(_), ..) => Held::Unsure,
-            (None, true, _) => Held::No,
-            (None, false, true) => Held::Unsure,
-            (None, false, false) => Held::Yes,
+        match self.stale {
+            _ if any(Status::Answered) => Status::Answered,
+            Some(_) => Status::Inconclusive,
+            None => Status::of(any(Status::Failed), any(Status::Inconclusive)),
         }
     }
 }
@@ -310,7 +293,7 @@ fn figure(
     });
     let [value, least, most] = [value, high, low].map(|of| over(&errors(of)));
     let error = Within { value: value.value, low: value.low.min(least.low), high: value.high.max(most.high) };
-    let held = if predicted.is_some() { held(error, allowed(figure)) } else { Held::Unpredicted };
+    let held = if predicted.is_some() { held(error, allowed(figure)) } else { Status::Answered };
     Compared { figure, now: mean(now), predicted, came: over(came), error, held }
 }
 
@@ -318,29 +301,16 @@ fn allowed(figure: Figure) -> f64 {
     ALLOWED.iter().find(|(of, _)| *of == figure).map_or(0.0, |(_, allowed)| *allowed)
 }
 
-fn held(error: Within, allowed: f64) -> Held {
+fn held(error: Within, allowed: f64) -> Status {
     let Within { value, low, high } = error;
+    let within = low >= -allowed && high <= allowed;
     let beyond = (low > 0.0 && value >= allowed) || (high < 0.0 && value <= -allowed);
-    match () {
-        () if low >= -allowed && high <= allowed => Held::Yes,
-        () if beyond => Held::No,
-        () => Held::Unsure,
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    Status::of(beyond && !within, !within)
 }
 
 /// The mean with its interval; of one value, and of none, without ends.
 fn over(values: &[f64]) -> Within {
-    let value = mean(values);
-    if values.len() < 2 {
-        return Within { value, low: f64::NEG_INFINITY, high: f64::INFINITY };
-    }
-    let freedom = values.len() as f64 - 1.0;
-    let squares: f64 = values.iter().map(|one| (one - value).powi(2)).sum();
-    let half = reach(SURE, freedom) * (squares / freedom / values.len() as f64).sqrt();
+    let (value, half) = (mean(values), half_interval(values, SURE));
     Within { value, low: value - half, high: value + half }
 }
 
@@ -380,11 +350,11 @@ mod tests {
     #[test]
     fn a_prediction_holds_where_what_came_is_within_what_is_allowed() {
         let verified = found([2.1, 0.41]);
-        assert_eq!(verified.held(), Held::Yes, "{verified:?}");
+        assert_eq!(verified.held(), Status::Passed, "{verified:?}");
         let [p50, cpu] = &verified.compared[..] else { panic!("{verified:?}") };
         assert_eq!(
             (p50.figure, p50.held, cpu.figure, cpu.held),
-            (Figure::P50, Held::Yes, Figure::Cpu, Held::Yes)
+            (Figure::P50, Status::Passed, Figure::Cpu, Status::Passed)
         );
         assert!((p50.error.value - 0.05).abs() < 0.01 && p50.error.high < 0.15, "{p50:?}");
         assert!((cpu.predicted.unwrap().value - 0.4).abs() < 1e-9 && (cpu.came.value - 0.41).abs() < 1e-9);
@@ -393,15 +363,15 @@ mod tests {
 
     #[test]
     fn it_fails_where_what_came_is_surely_beyond_and_is_open_where_runs_differ_too_much() {
-        assert_eq!(found([3.0, 0.41]).held(), Held::No);
-        assert_eq!(found([2.0, 0.5]).held(), Held::No, "a tenth of a core was to be saved");
+        assert_eq!(found([3.0, 0.41]).held(), Status::Failed);
+        assert_eq!(found([2.0, 0.5]).held(), Status::Failed, "a tenth of a core was to be saved");
         let mut wide = blocks([30.0, 0.5], [2.0, 0.4]);
         wide[0][1] = run(5.0, 1000.0, 0.4);
-        assert_eq!(verify(Some(&pinned()), &PIN, &wide).unwrap().held(), Held::Unsure);
+        assert_eq!(verify(Some(&pinned()), &PIN, &wide).unwrap().held(), Status::Inconclusive);
         let one = &blocks([30.0, 0.5], [2.0, 0.4])[..1];
         assert_eq!(
             verify(Some(&pinned()), &PIN, one).unwrap().held(),
-            Held::Unsure,
+            Status::Inconclusive,
             "one block says nothing"
         );
     }
@@ -414,7 +384,7 @@ mod tests {
         }
         let verified = verify(None, &Change::Nice(-10), &drifting).unwrap();
         let [p50, cpu] = &verified.compared[..] else { panic!("{verified:?}") };
-        assert_eq!((verified.held(), p50.predicted, verified.stale), (Held::Unpredicted, None, None));
+        assert_eq!((verified.held(), p50.predicted, verified.stale), (Status::Answered, None, None));
         assert!((p50.error.value + 0.1).abs() < 1e-9 && p50.error.high < -0.09, "{p50:?}");
         assert!(cpu.error.value.abs() < 1e-9, "{cpu:?}");
         assert_eq!(verify(None, &Change::Nice(-10), &[]), Err(Unverified::NoBlock));
@@ -424,7 +394,7 @@ mod tests {
     fn a_record_of_another_state_of_the_program_is_not_held_against_it() {
         let verified = verify(Some(&pinned()), &PIN, &blocks([10.0, 0.5], [6.0, 0.4])).unwrap();
         assert!(verified.stale.is_some_and(|[then, now]| then == 30_000.0 && now < 10_100.0));
-        assert_eq!(verified.held(), Held::Unsure, "{verified:?}");
+        assert_eq!(verified.held(), Status::Inconclusive, "{verified:?}");
     }
 
     #[test]
@@ -438,8 +408,8 @@ mod tests {
         let verified = spun(120.0);
         assert_eq!(verified.compared[0].figure, Figure::Wakes);
         assert!((verified.compared[0].predicted.unwrap().value - 100.0).abs() < 1e-6, "{verified:?}");
-        assert_eq!(verified.held(), Held::Yes);
-        assert_eq!(spun(500.0).held(), Held::No);
+        assert_eq!(verified.held(), Status::Passed);
+        assert_eq!(spun(500.0).held(), Status::Failed);
     }
 
     #[test]

@@ -118,6 +118,20 @@ fn stolen_time_is_warned_of_from_one_per_cent() {
     assert_eq!(severity(&machine, "steal"), Severity::Warn);
 }
 
+/// One per cent of one CPU just now was held against the bound of all, however many there were.
+#[test]
+fn time_stolen_just_now_is_held_against_all_cpus_that_were_looked_at() {
+    let mut machine = examined("micro-vm");
+    machine.steal_share_since_boot = Some(0.0);
+    let severities = [0.03, 0.05].map(|share| {
+        let load = machine.load.as_mut().unwrap();
+        (load.cpus, load.steal_share, load.share_resolution) =
+            ("0-3".parse().unwrap(), Some(share), Some(0.0));
+        severity(&machine, "steal")
+    });
+    assert_eq!(severities, [Severity::Note, Severity::Warn]);
+}
+
 #[test]
 fn one_cpu_can_be_measured_and_none_cannot() {
     let mut machine = examined("micro-vm");
