@@ -18,7 +18,6 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Enough for a thread to have fallen asleep in most runs; the tests also hold when it has not.
 const SETTLE: Duration = Duration::from_millis(10);
 
-/// Goes through all of it on a link of `M`.
 pub fn rehearse<M: Mechanism>(site: &Site) {
     a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds::<M>(site);
     a_notification_before_the_wait_is_kept::<M>(site);

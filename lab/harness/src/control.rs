@@ -75,7 +75,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// The step as the record names it.
     pub fn name(value: u32) -> &'static str {
         match value {
             0 => "starting",
@@ -98,9 +97,7 @@ impl Step {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Progress {
-    /// The [`Step`].
     pub step: AtomicU32,
-    /// The sequence number it is at.
     pub sequence: AtomicU64,
     /// Its task number as the kernel knows it, for the proof that it sleeps.
     pub task: AtomicU32,
@@ -109,7 +106,6 @@ pub struct Progress {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Stamp {
-    /// When it was sent, ticks.
     pub sent: AtomicU64,
     /// When it was due, ticks; equal to `sent` in a closed loop.
     pub due: AtomicU64,
@@ -141,7 +137,6 @@ pub struct Mail {
 #[repr(C, align(128))]
 pub struct Published(pub AtomicU64);
 
-/// All shared words of a trial.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Control {
@@ -163,7 +158,6 @@ pub struct Control {
 unsafe impl Zeroed for Control {}
 
 impl Control {
-    /// Places it in the arena.
     pub fn place(arena: &'static Arena) -> Result<&'static Self, OpenError> {
         arena.place::<Self>()
     }
@@ -181,7 +175,6 @@ impl Control {
         }
     }
 
-    /// Where both sides are: step and number.
     pub(crate) fn places(&self) -> [(u32, u64); 2] {
         self.progress
             .each_ref()

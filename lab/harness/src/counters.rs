@@ -30,7 +30,6 @@ impl Usage {
 }
 
 impl Counters {
-    /// Reads them for the calling thread.
     pub fn read() -> Self {
         let first = Usage::read();
         let (migrations, cpu) = (task::migrations(), task::cpu());
@@ -89,7 +88,6 @@ mod tests {
         assert!(missing[250] < 5_000, "{} ns were missing", missing[250]);
     }
 
-    /// Writes to `pages` pages that were never touched.
     fn fault(pages: usize) {
         let size = pages * 4096;
         // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.

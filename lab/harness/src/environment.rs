@@ -33,7 +33,6 @@ pub struct Watch {
     before: Reading,
 }
 
-/// The kernel's counts at one moment.
 #[derive(Debug)]
 struct Reading {
     load: load::Reading,

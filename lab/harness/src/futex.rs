@@ -28,7 +28,6 @@ pub struct FutexNotifier {
     flags: Flags,
 }
 
-/// The sleeper, with the value it saw last.
 #[derive(Debug)]
 pub struct FutexWaiter {
     word: WordReader,

@@ -22,7 +22,6 @@ use crate::site::{Site, Word};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::subject::Contexts;
 
-/// Memory for the words of one configuration.
 const OWN: usize = 128 << 10;
 
 /// What a side says when it is done: one that failed, or was
@@ -59,7 +58,6 @@ fn follow(go: &Word, place: u32) -> bool {
     }
 }
 
-/// Runs `configurations` and tells what came of each.
 pub(crate) fn run(
     order: &Order,
     configurations: &[Configuration],

@@ -40,7 +40,6 @@ const OBITUARY_LOOK: Duration = Duration::from_millis(5);
 /// error of the system (sysexits(3), `EX_OSERR`).
 const NO_THREAD: i32 = 71;
 
-/// Whom a host watches.
 pub(crate) struct Watched<'host> {
     /// The words of each configuration.
     pub(crate) controls: &'host [&'static Control],
@@ -54,7 +53,6 @@ pub(crate) struct Watched<'host> {
 }
 
 impl Watched<'_> {
-    /// In which configuration each side is.
     fn now(&self) -> [usize; 2] {
         let last = self.controls.len().saturating_sub(1);
         self.now.map_or([0; 2], |now| now.each_ref().map(|now| (now.load(Relaxed) as usize).min(last)))
@@ -80,11 +78,8 @@ impl Watched<'_> {
     }
 }
 
-/// How two sides ended.
 pub(crate) enum Home {
-    /// Both made their reports.
     Came { texts: [Vec<u8>; 2], interrupted: bool, tracer: Option<Box<Tracer>> },
-    /// They hung, or one failed.
     Ended(Report),
 }
 
@@ -261,7 +256,6 @@ impl RunningSides {
         }
     }
 
-    /// Kills what is left and waits for it.
     pub(crate) fn end(&mut self) {
         for process in self.processes.drain(..) {
             // An error means that it is gone already.
@@ -271,7 +265,6 @@ impl RunningSides {
     }
 }
 
-/// Waits for the death of `process`, for `limit` at most.
 fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     let start = Instant::now();
     loop {

@@ -41,15 +41,11 @@ const SCHED_DEADLINE: u32 = 6;
 #[derive(Debug, thiserror::Error)]
 #[error("{call} failed: {cause}; {cure}")]
 pub struct Refused {
-    /// What was asked for.
     pub call: &'static str,
-    /// The system's error.
     pub cause: io::Error,
-    /// What to do about it.
     pub cure: &'static str,
 }
 
-/// Puts the calling thread under what `scheduler` names.
 pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
     let failed = |call, cure| move |cause| Refused { call, cause, cure };
     match scheduler {

@@ -25,32 +25,20 @@ use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 
-/// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// An end of a link could not be taken.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The scheduler refused what the configuration asks for.
     #[error("{call} failed: {cause}; {cure}")]
-    Setup {
-        call: &'static str,
-        /// The error as the system describes it.
-        cause: String,
-        /// What to do about it.
-        cure: &'static str,
-    },
+    Setup { call: &'static str, cause: String, cure: &'static str },
 }
 
-/// One side while it runs.
 #[derive(Debug)]
 pub struct Side {
-    /// The clock of the run.
     pub clock: Clock,
     pub configuration: Configuration,
-    /// The shared words.
     pub control: &'static Control,
     /// Message bytes there and back; each of the configuration's size.
     pub payload: [&'static [AtomicU8]; 2],
@@ -61,11 +49,8 @@ pub struct Side {
     pub tally: Tally,
     /// Counters at the start of the measured window.
     pub before: Option<Counters>,
-    /// CPU time of one reading of the counters, nanoseconds.
     pub reading_ns: u64,
-    /// Counters of the measured window.
     pub counters: SideCounters,
-    /// Single figures beside the times.
     pub figures: Vec<Figure>,
     /// Where the stamps of single wakes go, where they are to be joined with the kernel's events.
     pub journal: Option<Journal>,
@@ -79,21 +64,16 @@ pub struct Side {
 /// that nothing is allocated inside.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// The round trip of a ping-pong.
     pub round_trip: Histogram,
-    /// Wake-up latency of this side.
     pub wake: Histogram,
     pub response: Histogram,
     pub notify: Histogram,
     pub around_wait: Histogram,
-    /// One operation of a batch.
     pub operation: Histogram,
     pub hand_off: Histogram,
     pub create: Histogram,
     pub reap: Histogram,
-    /// All of a task's life.
     pub life: Histogram,
-    /// One block to or from a device.
     pub transfer: Histogram,
 }
 
@@ -128,7 +108,6 @@ impl Times {
         }
     }
 
-    /// Forgets the times of the warm-up.
     pub fn clear(&mut self) {
         let Self {
             round_trip,
@@ -169,7 +148,6 @@ pub struct SideReport {
     pub series: BTreeMap<Quantity, Series>,
     pub tally: Tally,
     pub counters: SideCounters,
-    /// Single figures beside the times.
     pub figures: Vec<Figure>,
     /// Each round and each receiver, from the notifier of a fan-out.
     #[serde(default)]
@@ -177,14 +155,11 @@ pub struct SideReport {
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
-    /// Its slices, where it was measured in slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Seen>,
-    /// Why it gave up, if it did.
     pub error: Option<String>,
 }
 
-/// Keeps the calling thread on `cpu`.
 pub(crate) fn pin(cpu: u32) -> Result<(), SideError> {
     system::pin(cpu).map_err(|error| SideError::Setup {
         call: "sched_setaffinity",
@@ -255,7 +230,6 @@ impl Side {
         self.control.interrupted.load(Relaxed) != 0
     }
 
-    /// Pins and schedules the calling thread as the configuration asks.
     pub fn settle(&mut self) -> Result<(), SideError> {
         if let Some(cpus) = self.configuration.placement.cpus {
             let cpu = cpus[self.role.index()];
@@ -269,7 +243,6 @@ impl Side {
         Ok(())
     }
 
-    /// Tells the host and the other side which task it is.
     pub(crate) fn announce_task(&self) {
         self.control.progress[self.role.index()].task.store(task::number(), Release);
     }

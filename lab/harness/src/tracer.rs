@@ -39,7 +39,6 @@ const LEAST_KIB: u32 = 256;
 /// is told by whoever watches them.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The tracer of one trial.
 #[derive(Debug)]
 pub struct Tracer {
     instance: Instance,
@@ -54,7 +53,6 @@ pub struct Tracer {
     reading: Reading,
 }
 
-/// What the machine counts, at one moment.
 #[derive(Debug)]
 struct Reading {
     at: Instant,
@@ -173,7 +171,6 @@ impl Tracer {
         Ok(())
     }
 
-    /// What was found, once the sides have gone.
     pub fn end(mut self) -> Result<Anatomy, TraceError> {
         self.instance.stop()?;
         let mut hidden = hidden(&self.instance);

@@ -37,11 +37,9 @@ pub(super) struct Watchdog<Place> {
     looked: Instant,
 }
 
-/// Where everybody is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look<Place> {
     pub(super) place: Place,
-    /// Whether one of them makes its report.
     pub(super) reports: bool,
     /// Whether one of them wanted a CPU since the last look and had next to none.
     pub(super) starves: bool,
@@ -50,7 +48,6 @@ pub(super) struct Look<Place> {
 /// What a look says of those who are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// They may still move.
     GoesOn,
     Hangs,
     /// They were to end, and have not moved for so long.

@@ -19,7 +19,6 @@ pub trait Pause: Send + Sync + 'static {
     fn pause(word: &AtomicU32, seen: u32);
 }
 
-/// The shared word.
 #[derive(Debug)]
 pub struct WatchedLink<P> {
     word: &'static Word,
@@ -40,7 +39,6 @@ pub struct Watcher<P> {
     pause: PhantomData<P>,
 }
 
-/// A word and the value seen last in it.
 #[derive(Debug)]
 pub struct WordReader {
     pub word: &'static Word,

@@ -12,67 +12,27 @@ use super::root::Root;
 /// Operations that a device has completed since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// Reads.
     pub reads: u64,
     /// Writes, discards and flushes.
     pub others: u64,
 }
 
-/// Why a device may not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InUse {
-    /// It is a part of another.
     #[error("{name} is a part of {of}: what its neighbours need lies beside it; name a whole device")]
-    Part {
-        /// The part.
-        name: String,
-        /// The device.
-        of: String,
-    },
-    /// It has parts.
+    Part { name: String, of: String },
     #[error("{name} has partitions ({parts}): something was put there")]
-    Partitioned {
-        /// The device.
-        name: String,
-        /// Its parts.
-        parts: String,
-    },
-    /// It or a part of it is mounted.
+    Partitioned { name: String, parts: String },
     #[error("{name} is mounted on {on}")]
-    Mounted {
-        /// The device or part.
-        name: String,
-        /// Where.
-        on: String,
-    },
-    /// The kernel swaps to it.
+    Mounted { name: String, on: String },
     #[error("{name} is swapped to")]
-    Swapped {
-        /// The device or part.
-        name: String,
-    },
-    /// Another device is made of it.
+    Swapped { name: String },
     #[error("{name} is held by {by} (a volume, an array, a cache or encryption is made of it)")]
-    Held {
-        /// The device.
-        name: String,
-        /// Who holds it.
-        by: String,
-    },
-    /// It is read-only.
+    Held { name: String, by: String },
     #[error("{name} is read-only")]
-    ReadOnly {
-        /// The device.
-        name: String,
-    },
-    /// The files that would tell are hidden.
+    ReadOnly { name: String },
     #[error("nobody can tell whether {name} is in use: {file} cannot be read")]
-    Unknown {
-        /// The device.
-        name: String,
-        /// What is missing.
-        file: String,
-    },
+    Unknown { name: String, file: String },
 }
 
 /// The device with the number `major:minor`; none where sysfs shows

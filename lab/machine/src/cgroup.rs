@@ -8,7 +8,6 @@ use super::root::{Root, field};
 
 const MOUNT: &str = "sys/fs/cgroup";
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Cgroup {
     let cpu = Group::of(root, "cpu", &["cpu.max", "cpu.cfs_quota_us", "cpu.stat"]);
     let memory = Group::of(root, "memory", &["memory.max", "memory.limit_in_bytes"]);

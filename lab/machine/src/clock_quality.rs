@@ -183,7 +183,6 @@ struct Bracket {
 }
 
 impl DriftStart {
-    /// Begins the stretch.
     pub fn now(clock: Clock) -> Self {
         Self { clock, bracket: Bracket::narrowest(clock) }
     }

@@ -87,10 +87,8 @@ impl Verdict {
     }
 }
 
-/// A family of findings.
 struct Family {
     about: About,
-    /// Where to read more.
     source: &'static str,
     examine: fn(&Machine) -> Verdict,
 }
@@ -325,7 +323,6 @@ const FAMILIES: [Family; 21] = [
     },
 ];
 
-/// What each family is about, and where to read more.
 pub fn families() -> impl Iterator<Item = (About, &'static str)> {
     FAMILIES.iter().map(|family| (family.about, family.source))
 }

@@ -8,7 +8,6 @@ use super::interrupts::Interrupts;
 
 use super::root::Root;
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> IrqSpread {
     let by_cpu = Interrupts::read(root).map(|interrupts| interrupts.device_by_cpu());
     let count =

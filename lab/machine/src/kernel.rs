@@ -7,7 +7,6 @@ use doorbell_results::machine::kernel::*;
 
 use super::root::Root;
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Kernel {
     const CLOCK: &str = "sys/devices/system/clocksource/clocksource0";
     let switch = |path: &str| root.value::<i64>(path).map(|value| value != 0);

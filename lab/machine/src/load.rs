@@ -34,7 +34,6 @@ pub struct Reading {
 const UNSETTLED_NS: u64 = 500_000;
 
 impl Reading {
-    /// Reads them.
     pub fn take(root: &Root) -> Self {
         let times = CpuTimes::read(root);
         let at = Instant::now();

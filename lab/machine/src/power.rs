@@ -11,7 +11,6 @@ use super::root::Root;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-/// Reads it from a machine's files, for the CPUs that are `online`.
 pub fn read(root: &Root, online: &CpuList) -> Power {
     let frequency = |cpu: u32, name: &str| root.word(format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
     let by = |name: &str| {

@@ -24,7 +24,6 @@ impl Default for Recorded {
 }
 
 impl Recorded {
-    /// The machine.
     #[allow(clippy::new_without_default, reason = "it makes folders, and panics if it cannot")]
     pub fn new() -> Self {
         let recorded = Self(tempfile::tempdir().unwrap());
@@ -53,11 +52,9 @@ impl Recorded {
         recorded.write("proc/swaps", "Filename Type Size Used Priority\n");
         recorded
     }
-    /// Where its files lie.
     pub fn root(&self) -> Root {
         Root::at(self.0.path())
     }
-    /// Writes a file of it.
     pub fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -7,7 +7,6 @@ use doorbell_results::machine::scheduling::*;
 /// Policies by number (kernel include/uapi/linux/sched.h); 4 was never given.
 const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Scheduling {
     let stat = root.text("proc/self/stat").unwrap_or_default();
     // The name of the program, in brackets, may hold anything; what follows is numbered from 3

@@ -125,7 +125,6 @@ pub fn translated() -> bool {
     own.is_some() && kernels.is_some() && own != kernels
 }
 
-/// The hypervisor's name by its CPUID signature.
 #[cfg(target_arch = "x86_64")]
 pub fn signature() -> Option<String> {
     use raw_cpuid::Hypervisor;

@@ -11,7 +11,6 @@ use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
-/// Looks at all processes now.
 pub fn now() -> Waiters {
     let found = counters::processes();
     Waiters {

@@ -28,7 +28,6 @@ const EACH: Duration = Duration::from_millis(20);
 /// The stack of a receiver.
 const STACK: usize = 128 << 10;
 
-/// What a trial left.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) series: BTreeMap<Quantity, Series>,

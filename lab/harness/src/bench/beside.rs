@@ -35,7 +35,6 @@ impl Looks {
 }
 
 impl Life<'_> {
-    /// The side that notifies first.
     pub(super) fn initiate_in_turn(
         &mut self,
         turns: Vec<Vec<usize>>,
@@ -134,7 +133,6 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// The other side.
     pub(super) fn respond_in_turn(&mut self) -> Result<(), Broken> {
         let mut last = 0;
         loop {

@@ -10,7 +10,6 @@ use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::SideCounters;
 
 impl Side {
-    /// Opens the recorded part of a slice.
     pub(crate) fn open_slice(&mut self) -> Ticks {
         let (migrations, cpu) = (self.migrations(), task::cpu());
         // Around what is used: who has the CPU taken away beside the reading used no more than there was.

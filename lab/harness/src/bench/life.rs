@@ -23,7 +23,6 @@ use doorbell_machine::system;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::machine::cpu_list::CpuList;
 
-/// Words that both sides and the host share.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Words {
@@ -57,7 +56,6 @@ const LONGEST: u32 = 8;
 /// What a side says when it is done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// For each configuration.
     pub(super) sides: Vec<SideReport>,
     /// The place of the configuration in which it gave up, and why.
     pub(super) gave_up: Option<(u32, String)>,
@@ -152,7 +150,6 @@ impl<'links> Life<'links> {
         Ok(Self { role, clock, words, control, members, gate, everywhere, ends: Ticks::MAX, kept_on: None })
     }
 
-    /// Its whole life.
     pub(super) fn live(mut self, turns: Vec<Vec<usize>>, bench: &Bench, in_turn: Option<InTurn>) -> Told {
         let mut gave_up = None;
         let reading_ns = crate::usage::Usage::reading_ns();

@@ -60,7 +60,6 @@ fn unpin(cpus: &CpuList) -> Result<(), SideError> {
     })
 }
 
-/// A configuration that could be opened.
 struct Opened {
     place: usize,
     control: &'static Control,
@@ -84,7 +83,6 @@ impl Opened {
     }
 }
 
-/// Runs `bench` and tells what came of each of its configurations.
 pub(crate) fn run(
     order: &Order,
     bench: &Bench,

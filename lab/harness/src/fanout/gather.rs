@@ -10,7 +10,6 @@ use doorbell_results::record::fanout::{FanOut, Receivers, Rounds};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 use std::collections::BTreeMap;
-/// The reports of the notifier and of all receivers together.
 pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     let part = &table.part;
     let rounds = recorded(&notified.rounds, part);

@@ -14,7 +14,6 @@ pub fn of_kernel(root: &Root) -> u64 {
     ["KernelStack", "PageTables", "SUnreclaim"].into_iter().filter_map(kib).sum::<u64>() * 1024
 }
 
-/// The number of KiB in the line that begins with `key`.
 fn kib(text: &str, key: &str) -> Option<u64> {
     field(text, key)?.strip_suffix("kB")?.trim_end().parse().ok()
 }

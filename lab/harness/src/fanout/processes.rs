@@ -60,7 +60,6 @@ impl Failure {
     }
 }
 
-/// Runs the fan-out that `configuration` asks for.
 pub(crate) fn run(
     clock: Clock,
     configuration: &Configuration,
@@ -356,7 +355,6 @@ impl RunningReceivers {
         if there { self.complaint() } else { Ok(None) }
     }
 
-    /// Kills whoever is left and waits for all.
     fn end(&mut self) {
         for pid in self.processes.keys().filter_map(|pid| Pid::from_raw(*pid)) {
             // An error means that it is gone already.

@@ -14,10 +14,8 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::SideCounters;
 
-/// What everybody in a fan-out is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// The clock of the run.
     pub clock: Clock,
     pub wait: WaitPolicy,
     pub receivers: u32,
@@ -27,7 +25,6 @@ pub struct Part {
     pub interval_ns: u64,
     /// Seed of the orders in which receivers are posted to.
     pub seed: u64,
-    /// Whether all receivers wait on one object.
     pub shared: bool,
 }
 
@@ -42,7 +39,6 @@ pub struct Table {
     rows: &'static [AtomicU64],
 }
 
-/// Words of no receiver in particular.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Control {
@@ -92,7 +88,6 @@ impl Table {
         size_of::<Control>() + words * 8 + payload as usize + 4096
     }
 
-    /// Places a table in `arena`.
     pub fn place(arena: &'static Arena, part: Part, payload: u32) -> Result<Self, OpenError> {
         let receivers = part.receivers as usize;
         Ok(Self {
@@ -105,7 +100,6 @@ impl Table {
         })
     }
 
-    /// The row of receiver `number`.
     #[inline]
     pub fn row(&self, number: u32) -> ReceiverRow<'_> {
         let words = row_words(&self.part);
@@ -126,7 +120,6 @@ impl Table {
 }
 
 impl Part {
-    /// Rounds of the warm-up and recorded ones.
     pub fn all_rounds(&self) -> usize {
         (self.warmup + self.rounds) as usize
     }
@@ -164,7 +157,6 @@ impl ReceiverRow<'_> {
         // Pairs with the Release store in `saw`: whoever sees the count sees the readings.
         self.words[field::SEEN].load(Acquire)
     }
-    /// It woke in `round` at `awake`.
     #[inline(always)]
     pub fn saw(&self, round: u64, awake: Ticks) {
         self.words[field::HEAD + round as usize].store(awake, Relaxed);
@@ -185,12 +177,10 @@ impl ReceiverRow<'_> {
         // Pairs with the Acquire load in `all_wakes`.
         self.words[field::WAKES].store(self.get(field::WAKES) + 1, Release);
     }
-    /// How often it woke in `round`.
     #[inline]
     pub fn wakes(&self, round: usize) -> u64 {
         self.get(field::HEAD + self.rounds + round)
     }
-    /// How often it woke in all rounds.
     pub fn all_wakes(&self) -> u64 {
         self.words[field::WAKES].load(Acquire)
     }
@@ -222,11 +212,9 @@ impl ReceiverRow<'_> {
     pub fn forget(&self) {
         [field::TIMEOUTS, field::LATE, field::SPURIOUS].into_iter().for_each(|field| self.set(field, 0));
     }
-    /// Its task number, once it stands ready.
     pub fn task(&self) -> u64 {
         self.get(field::TASK)
     }
-    /// It stands ready under this task number.
     pub fn stands_ready(&self, task: u32) {
         self.set(field::TASK, task.into());
     }
@@ -235,7 +223,6 @@ impl ReceiverRow<'_> {
         // Pairs with the Release store in `leave`.
         self.words[field::DONE].load(Acquire) != 0
     }
-    /// It leaves its loop; `counters` are those of its window.
     pub fn leave(&self, counters: &SideCounters) {
         self.set(field::VOLUNTARY, counters.voluntary_switches);
         self.set(field::INVOLUNTARY, counters.involuntary_switches);
@@ -249,7 +236,6 @@ impl ReceiverRow<'_> {
         self.set(field::CPUS, cpu(0) << 32 | cpu(1));
         self.words[field::DONE].store(1, Release);
     }
-    /// What the kernel counted for it.
     pub fn counters(&self) -> SideCounters {
         let cpus = self.get(field::CPUS);
         SideCounters {

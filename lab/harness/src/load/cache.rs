@@ -7,7 +7,6 @@ use std::io;
 
 use super::{LoadKind, Work};
 
-/// A walk through a cache.
 #[derive(Debug)]
 pub(super) struct Cache;
 

@@ -18,7 +18,6 @@ mod sqrt;
 pub trait LoadKind: Sync {
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
-    /// Makes ready, in the worker's own process.
     fn begin(&self) -> std::io::Result<Box<dyn Work>>;
 }
 
@@ -35,7 +34,6 @@ pub fn all() -> &'static [&'static dyn LoadKind] {
     &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::CopyMemory, &churn::Churn]
 }
 
-/// The kind called `name`, or the nearest name if there is none.
 pub fn find(name: &str) -> Result<&'static dyn LoadKind, Unknown> {
     nearest::find("load", all().iter().copied(), |kind| kind.name(), name)
 }

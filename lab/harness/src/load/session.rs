@@ -36,12 +36,10 @@ pub struct Session {
     cpus: CpuList,
     workers: Vec<Pid>,
     slices: &'static [AtomicU64],
-    /// When all were seen at work.
     started: Instant,
     before: Option<Before>,
 }
 
-/// The counts when the trial began.
 #[derive(Debug)]
 struct Before {
     at: Instant,
@@ -53,7 +51,6 @@ struct Before {
 }
 
 impl Session {
-    /// Starts the workers and waits until every one of them works.
     pub fn start(load: &Load, topology: &Topology) -> io::Result<Self> {
         let kind = find(&load.kind).map_err(io::Error::other)?;
         let count = load.workers as usize;
@@ -99,7 +96,6 @@ impl Session {
         });
     }
 
-    /// A look while the trial runs.
     pub fn look(&mut self) {
         let running = running(&self.root);
         if let Some(before) = &mut self.before {
@@ -146,7 +142,6 @@ impl Session {
         self.slices.chunks(APART).map(|chunk| chunk[0].load(Acquire)).collect()
     }
 
-    /// Waits until each worker has done more slices than `counts` says.
     fn wait_for_more(&self, counts: &[u64]) -> io::Result<()> {
         let start = Instant::now();
         while self.counts().iter().zip(counts).any(|(now, then)| now <= then) {

@@ -8,7 +8,6 @@ use doorbell_results::event::{CALL_FUNCTION, Event, RESCHEDULE, What};
 
 use super::format::Format;
 
-/// Which of an event's occurrences are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// Those in which a field names one of the sides.
@@ -115,7 +114,6 @@ fn done(name: &str) -> Option<What> {
     Some(What::InterruptDone { name: name.to_owned() })
 }
 
-/// The fields of one record.
 #[derive(Debug)]
 pub struct Fields<'record> {
     format: &'record Format,

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-/// Where an event's fields lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
     /// The number by which the buffer names the event.
@@ -69,7 +68,6 @@ impl Format {
         self.place(name)?.text(record)
     }
 
-    /// Where the field called `name` lies.
     pub fn place(&self, name: &str) -> Option<&Place> {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.place)
     }

@@ -32,7 +32,6 @@ pub struct Instance {
     /// Reads that take out at the least what a full buffer holds.
     most: usize,
     decoder: Decoder,
-    /// Kinds of event this kernel does not have.
     missing: Vec<&'static EventKind>,
 }
 
@@ -46,7 +45,6 @@ struct Buffer {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Harvest {
-    /// Events in the order of their times.
     pub events: Vec<Event>,
     /// Events that were overwritten or dropped.
     pub lost: u64,
@@ -54,17 +52,14 @@ pub struct Harvest {
     pub whole_from: u64,
 }
 
-/// Which events, on which CPUs, of which tasks.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// What of each kind: what it does for stages, or for causes.
     pub of: fn(&'static EventKind) -> Option<Of>,
-    /// The tasks of the sides.
     pub tasks: [u32; 2],
     /// The CPUs; those the sides may run on.
     pub cpus: &'a CpuList,
     pub clock: Source,
-    /// Size of each CPU's buffer, KiB.
     pub kib: u32,
 }
 
@@ -75,7 +70,6 @@ pub struct Following<'a> {
     pub events: &'a [(&'static str, &'static str)],
     pub cpus: &'a CpuList,
     pub clock: Source,
-    /// Size of each CPU's buffer, KiB.
     pub kib: u32,
 }
 
@@ -217,7 +211,6 @@ impl Instance {
         self.turn(b"1")
     }
 
-    /// Stops recording; what was recorded stays.
     pub fn stop(&self) -> Result<(), TraceError> {
         self.turn(b"0")
     }
@@ -229,7 +222,6 @@ impl Instance {
             .map_err(|cause| TraceError::file(&self.folder.join("tracing_on"), cause.into()))
     }
 
-    /// Adds `tasks` to those that are followed.
     pub fn follow(&self, tasks: &[i32]) -> Result<(), TraceError> {
         let path = self.folder.join("set_event_pid");
         let mut file =
@@ -357,7 +349,6 @@ fn stats(folder: &Path, cpu: u32) -> Stats {
     Stats::parse(&fs::read_to_string(folder.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default())
 }
 
-/// What `per_cpu/cpuN/stats` tells.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Stats {
     lost: u64,

@@ -41,7 +41,6 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    /// What a result says of it.
     pub(crate) fn notification(&self) -> Notification {
         Notification {
             waits: Waits::Blocks,

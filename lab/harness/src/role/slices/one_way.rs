@@ -26,7 +26,6 @@ use doorbell_results::record::subject::Waits;
 
 const THERE: usize = 0;
 
-/// One side's end of a way.
 pub(super) struct OneWay<'links, M: Mechanism> {
     there: &'links M::Link,
     waiter: Option<<M::Link as Link>::Waiter>,

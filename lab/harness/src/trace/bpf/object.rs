@@ -23,7 +23,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// One value of so many bytes.
     pub fn one_of(bytes: u32) -> Self {
         /// `BPF_MAP_TYPE_ARRAY` (kernel include/uapi/linux/bpf.h).
         const ARRAY: u32 = 2;
@@ -31,10 +30,8 @@ impl Shape {
     }
 }
 
-/// What an instruction means by a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meant {
-    /// A map, by its place.
     Map(usize),
     /// Constants, and what is counted, from an offset on.
     Constant(u32),
@@ -72,11 +69,9 @@ impl Program {
 pub struct Object {
     pub programs: Vec<Program>,
     pub maps: Vec<(String, Shape)>,
-    /// Bytes of what is counted.
     pub bss: u32,
 }
 
-/// A section's head.
 #[derive(Debug, Clone, Copy)]
 struct Section<'a> {
     name: &'a str,

@@ -45,9 +45,7 @@ pub struct Woken {
 /// What a stack is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Of {
-    /// Who sleeps.
     Sleeper,
-    /// Who wakes it.
     Waker,
     /// Who wakes it by what it sent, or whom a packet from elsewhere interrupted.
     WakerOrBystander,

@@ -42,7 +42,6 @@ pub(super) struct ByBpf {
     outside: HashSet<i32>,
 }
 
-/// What was recorded.
 #[derive(Debug, Default)]
 struct Records {
     woken: Vec<Woken>,
@@ -95,7 +94,6 @@ impl ByBpf {
         self.bpf.follow(whom)
     }
 
-    /// That a thread was there when it was followed.
     pub(super) fn there(&mut self, task: i32, process: i32) {
         let ran = cpu_time_of(process, task).unwrap_or(0);
         self.records.threads.insert(task, (process, ran, ran));
@@ -234,7 +232,6 @@ impl ByBpf {
         Ok(self.bpf.counts()?.stacks_lost.saturating_sub(self.before.stacks_lost))
     }
 
-    /// Who woke whom.
     pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files, share: f64) -> Graph {
         let incomplete = self.incomplete.saturating_sub(self.before.incomplete) + self.cut;
         self.records.graph(first, files, incomplete, share)
@@ -359,7 +356,6 @@ impl Records {
         found.into_iter().map(|(place, wake)| (chosen[place].edge, wake)).collect()
     }
 
-    /// When each thread left its CPU, in order.
     fn leavings(&self) -> HashMap<i32, Vec<u64>> {
         let mut all: HashMap<i32, Vec<u64>> = HashMap::new();
         let slept = self.woken.iter().map(|one| (one.task, one.slept));

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use doorbell_results::anatomy::program::File;
 
-/// The open files that were seen: process and descriptor.
 #[derive(Debug, Default)]
 pub struct Files {
     open: HashMap<(i32, i32), Seen>,
@@ -107,7 +106,6 @@ fn named(link: &str, path: &Path) -> File {
     }
 }
 
-/// The sockets in the network namespace of `process`, by inode.
 fn sockets_of(process: i32) -> HashMap<u64, File> {
     let text = |name: &str| doorbell_files::kernel(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     let mut all = HashMap::new();
@@ -159,7 +157,6 @@ fn endpoint(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// The lines of `/proc/net/unix`.
 fn unix(text: &str) -> Vec<(u64, File)> {
     let socket = |line: &str| {
         let mut words = line.split_whitespace();

@@ -46,7 +46,6 @@ impl Folded {
 pub struct Fold {
     /// Its threads, edges, herds and sequences; the rest is the recorder's to say.
     pub program: Program,
-    /// The wake-ups that are to be kept whole.
     pub chosen: Vec<Chosen>,
     /// The place of each wake-up's edge, by its thread and when that went to sleep, in ticks; of
     /// further edges it is none.

@@ -66,9 +66,7 @@ pub struct Passed {
 /// What a thread did while it was recorded.
 #[derive(Debug, Clone, Default)]
 pub struct Lived {
-    /// How long it ran, in ticks.
     pub ran: u64,
-    /// Its wake-ups.
     pub passed: Vec<Passed>,
     /// Calls that asked whether there was something to do and came back with nothing at once, as
     /// the call before them had.
@@ -88,7 +86,6 @@ pub struct Ready {
 #[derive(Debug, Default)]
 pub struct Graph {
     pub edges: Vec<(Key, Times)>,
-    /// Every thread of the program.
     pub threads: HashMap<i32, Lived>,
     pub wakes: u64,
     pub ended_by_action: u64,
@@ -99,7 +96,6 @@ pub struct Graph {
     pub herds: HashMap<(i32, i32), (u64, u64)>,
 }
 
-/// A wake-up under way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Woken {
     pub(super) at: u64,
@@ -133,7 +129,6 @@ pub(super) struct Pending {
 pub(super) enum Ended {
     /// Nobody looked.
     Unseen,
-    /// Its time ran out.
     RanOut,
     Returned(i64),
 }
@@ -229,7 +224,6 @@ impl<'a> Weaver<'a> {
         self.graph.incomplete += incomplete;
     }
 
-    /// What was found, once no event is left.
     pub fn end(mut self) -> Graph {
         let tasks: Vec<i32> = self.threads.keys().copied().collect();
         for task in tasks {

@@ -65,10 +65,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// But so often at least.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Why a program could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The kernel's events cannot be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// Programs of ours cannot run in the kernel, which alone were asked for.
@@ -94,10 +92,8 @@ pub enum RecordError {
          --pid=host; or, without who wakes whom: doorbell trace --engine own"
     )]
     Namespace,
-    /// There is no such process.
     #[error("there is no process {0}")]
     NoProcess(i32),
-    /// An event lacks a field.
     #[error("this kernel's trace events lack a field that is needed; please report its version (uname -r)")]
     Fields,
     /// What recording costs could not be tried out.
@@ -133,7 +129,6 @@ impl RecordError {
     }
 }
 
-/// A recorder that is set up, and records nothing yet.
 #[derive(Debug)]
 pub struct Recorder {
     by: By,
@@ -146,7 +141,6 @@ pub struct Recorder {
     slices: Option<Slices>,
 }
 
-/// How a recording went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     pub anatomy: Anatomy,

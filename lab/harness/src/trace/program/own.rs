@@ -58,7 +58,6 @@ pub(super) struct ByOwn {
     next_look: usize,
 }
 
-/// What was recorded.
 #[derive(Debug, Default)]
 struct Records {
     lives: HashMap<i32, Life>,
@@ -177,14 +176,12 @@ impl ByOwn {
         Ok(())
     }
 
-    /// Forgets what was recorded so far, and whom it followed.
     pub(super) fn forget(&mut self) {
         self.events.clear();
         self.take(&mut Known::default());
         self.records = Records::default();
     }
 
-    /// Takes out what lies in the buffers, and looks at some threads.
     pub(super) fn take(&mut self, known: &mut Known) {
         let Self { buffers, records, children, .. } = self;
         for buffer in buffers {
@@ -346,7 +343,6 @@ impl Records {
     }
 }
 
-/// What a thread did.
 #[derive(Debug, Default, PartialEq)]
 struct Lived {
     ran: u64,

@@ -13,7 +13,6 @@ pub const EVENTS: [(&str, &str); 6] = [
     ("task", "task_rename"),
 ];
 
-/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// When, by the trace clock.
@@ -58,7 +57,6 @@ pub enum Act {
         /// The priority of the one that comes.
         priority: i32,
     },
-    /// A task made another.
     Born {
         task: i32,
         /// Whether it is a thread of the same process.

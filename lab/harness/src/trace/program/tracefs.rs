@@ -45,7 +45,6 @@ impl ByTracefs {
         Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], cpus, children })
     }
 
-    /// Forgets what was recorded so far, and whom it followed.
     pub(super) fn forget(&mut self) -> Result<(), TraceError> {
         self.instance.unfollow()?;
         self.instance.drain(|_, _, _| {})?;
@@ -53,7 +52,6 @@ impl ByTracefs {
         Ok(())
     }
 
-    /// Takes out what lies in the buffers.
     pub(super) fn take(&mut self, known: &mut Known) -> Result<(), TraceError> {
         let Self { instance, reader, seen, children, .. } = self;
         instance.drain(|place, at, record| {
@@ -93,7 +91,6 @@ impl ByTracefs {
         chosen.iter().map(whole).collect()
     }
 
-    /// Who woke whom.
     pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
         let mut weaver = Weaver::new(first, self.children, files);
         merged(&self.seen, |event| weaver.see(event));
