@@ -156,24 +156,13 @@ fn upwards(mount: &str, path: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A machine with these files.
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let root = Root::at(folder.path());
-        (folder, root)
-    }
+    use crate::recorded::Recorded;
 
     /// The group's own count stayed at 0 while that of its parent, which had the quota, grew by 4.3
     /// s.
     #[test]
     fn a_group_above_that_used_up_its_quota_counts() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "0::/slice/service\n"),
             ("sys/fs/cgroup/cpu.stat", "usage_usec 99\n"),
             ("sys/fs/cgroup/slice/cpu.stat", "usage_usec 9\nnr_throttled 43\nthrottled_usec 4300000\n"),
@@ -181,7 +170,7 @@ mod tests {
             ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\nnr_throttled 0\nthrottled_usec 0\n"),
             ("sys/fs/cgroup/slice/service/cpu.max", "max 100000\n"),
         ]);
-        let read = read(&root);
+        let read = read(&machine.root());
         assert_eq!((read.throttled_periods, read.throttled_ns), (Some(43), Some(4_300_000_000)));
         assert_eq!((read.version, read.cpu_quota), (Some(2), Some(0.1)));
         assert_eq!(read.path.as_deref(), Some("/slice/service"));
@@ -190,17 +179,17 @@ mod tests {
     /// Where systemd gives a service no CPU controller of its own.
     #[test]
     fn a_group_that_counts_no_periods_hides_none_of_those_above_it() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "0::/slice/service\n"),
             ("sys/fs/cgroup/slice/cpu.stat", "nr_throttled 2\nthrottled_usec 7\n"),
             ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\n"),
         ]);
-        assert_eq!(throttled(&root), Some((2, 7000)));
+        assert_eq!(throttled(&machine.root()), Some((2, 7000)));
     }
 
     #[test]
     fn in_version_1_every_group_up_to_the_mount_counts() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "4:cpu,cpuacct:/docker/one\n0::/elsewhere\n"),
             (
                 "sys/fs/cgroup/cpu,cpuacct/docker/cpu.stat",
@@ -211,6 +200,6 @@ mod tests {
                 "nr_periods 9\nnr_throttled 1\nthrottled_time 3\n",
             ),
         ]);
-        assert_eq!(throttled(&root), Some((6, 53)));
+        assert_eq!(throttled(&machine.root()), Some((6, 53)));
     }
 }

@@ -132,30 +132,3 @@ mod own {
         None
     }
 }
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-mod own {
-    use super::*;
-
-    pub(crate) const SOURCE: Source = Source::Monotonic;
-    pub(crate) const KERNELS_NAME: &str = "";
-
-    /// None is known.
-    pub(crate) fn is_invariant() -> bool {
-        false
-    }
-
-    /// Nobody calibrates it, and so nobody reads it.
-    pub(crate) fn count() -> Ticks {
-        0
-    }
-
-    pub(crate) fn count_after_loads() -> Ticks {
-        0
-    }
-
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
-    }
-}

@@ -154,18 +154,11 @@ pub fn user_interrupts() -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::recorded::Recorded;
 
     fn of(files: &[(&str, &str)]) -> Processor {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        read(&Root::at(folder.path()), None)
+        read(&Recorded::of(files).root(), None)
     }
 
     #[test]

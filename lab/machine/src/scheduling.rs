@@ -44,26 +44,22 @@ pub fn read(root: &Root) -> Scheduling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
 
     #[test]
     fn what_a_program_was_started_under_is_read_whatever_it_is_called() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
         let stat = "7 (a) R 1) R 1 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 39 19 1 0 99 9 9 9 1 1 0 0 0 0 \
             0 0 0 0 0 0 17 1 10 5 0 0 0";
-        write("proc/self/stat", stat);
-        write("proc/self/timerslack_ns", "50000\n");
-        write("proc/self/autogroup", "/autogroup-12 nice 5\n");
-        write("proc/sys/kernel/sched_autogroup_enabled", "1\n");
-        write("proc/self/numa_maps", "00400000 bind:1 file=/bin/x mapped=3 N1=3\n");
-        write("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n");
-        let read = read(&Root::at(folder.path()));
+        let machine = Recorded::of(&[
+            ("proc/self/stat", stat),
+            ("proc/self/timerslack_ns", "50000\n"),
+            ("proc/self/autogroup", "/autogroup-12 nice 5\n"),
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/numa_maps", "00400000 bind:1 file=/bin/x mapped=3 N1=3\n"),
+            ("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"),
+        ]);
         assert_eq!(
-            read,
+            read(&machine.root()),
             Scheduling {
                 policy: Some("idle".to_owned()),
                 priority: Some(10),
@@ -74,11 +70,6 @@ mod tests {
                 call_filters: Some(1),
             }
         );
-    }
-
-    #[test]
-    fn where_proc_is_hidden_nothing_is_known() {
-        let empty = tempfile::tempdir().unwrap();
-        assert_eq!(read(&Root::at(empty.path())), Scheduling::default());
+        assert_eq!(read(&Recorded::of(&[]).root()), Scheduling::default(), "where /proc is hidden");
     }
 }

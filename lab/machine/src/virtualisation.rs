@@ -171,19 +171,11 @@ fn container(root: &Root) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::recorded::Recorded;
 
-    /// What a machine with these files is.
     fn of(files: &[(&str, &str)]) -> Virtualisation {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        read(&Root::at(folder.path()), None, false, false)
+        read(&Recorded::of(files).root(), None, false, false)
     }
 
     /// Only x86 has a signature, so that an emulated Arm passed for a
