@@ -15,27 +15,27 @@ mod memory;
 pub mod session;
 mod sqrt;
 
-pub trait LoadKind: Sync {
-    fn name(&self) -> &'static str;
-    fn about(&self) -> &'static str;
-    fn begin(&self) -> std::io::Result<Box<dyn Work>>;
+#[derive(Debug)]
+pub struct LoadKind {
+    pub name: &'static str,
+    pub about: &'static str,
+    /// Makes ready, in the worker's own process.
+    begin: fn() -> std::io::Result<Work>,
 }
 
-pub trait Work {
-    /// Works for some tenths of a millisecond: short enough to be told to stop, long enough that
-    /// counting is no part of the load.
-    fn slice(&mut self) -> std::io::Result<()>;
-}
+/// Works for some tenths of a millisecond: short enough to be told to stop, long enough that
+/// counting is no part of the load.
+type Work = Box<dyn FnMut() -> std::io::Result<()>>;
 
 /// Every kind. The one list to extend.
 // A crate that inlined it would compile every loop behind it once more.
 #[inline(never)]
-pub fn all() -> &'static [&'static dyn LoadKind] {
-    &[&sqrt::Sqrt, &cpu::Cpu, &cache::Cache, &memory::CopyMemory, &churn::Churn]
+pub fn all() -> &'static [LoadKind] {
+    &[sqrt::SQRT, cpu::CPU, cache::CACHE, memory::COPY_MEMORY, churn::CHURN]
 }
 
-pub fn find(name: &str) -> Result<&'static dyn LoadKind, Unknown> {
-    nearest::find("load", all().iter().copied(), |kind| kind.name(), name)
+pub fn find(name: &str) -> Result<&'static LoadKind, Unknown> {
+    nearest::find("load", all().iter(), |kind| kind.name, name)
 }
 
 /// Workers of a full load on so many CPUs: five for every three, which on the twelve CPUs of the
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn every_kind_is_found_and_does_a_slice_of_work() {
         for kind in all() {
-            let mut work = find(kind.name()).unwrap().begin().unwrap();
-            work.slice().unwrap();
-            work.slice().unwrap();
+            let mut work = (find(kind.name).unwrap().begin)().unwrap();
+            work().unwrap();
+            work().unwrap();
         }
         assert_eq!(find("sqr").err().unwrap().nearest, Some("sqrt"));
     }
