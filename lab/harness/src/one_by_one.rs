@@ -116,9 +116,7 @@ pub(crate) fn run(
     run_dir.clear_notes();
     let at = Some(now[0].load(Acquire));
     let (texts, interrupted) = match home? {
-        Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at }),
-        Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at }),
-        Home::Ended(other) => return Ok(other),
+        Home::Ended(report) => return Ok(report.at(at)),
         Home::Came { texts, interrupted, .. } => (texts, interrupted),
     };
     let [first, second] = texts.map(|text| serde_json::from_slice::<Told>(&text));

@@ -97,6 +97,17 @@ pub enum Report {
     },
 }
 
+impl Report {
+    /// Of several configurations, in which it hung or failed.
+    pub(crate) fn at(self, at: Option<u32>) -> Self {
+        match self {
+            Self::Hung { last_seen, .. } => Self::Hung { last_seen, at },
+            Self::Failed { cause, .. } => Self::Failed { cause, at },
+            other => other,
+        }
+    }
+}
+
 /// What came of a configuration on a bench.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

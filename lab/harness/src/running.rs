@@ -18,8 +18,7 @@ use doorbell_results::record::subject::Contexts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -104,10 +103,10 @@ impl RunningSides {
         life: &(dyn Fn(Role) -> Vec<u8> + Sync),
     ) -> io::Result<Self> {
         let mut running = Self { processes: Vec::new(), pipes: Vec::new() };
-        let mut pipe = || -> io::Result<OwnedFd> {
+        let mut pipe = || -> io::Result<File> {
             let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
             running.pipes.push(File::from(read));
-            Ok(write)
+            Ok(File::from(write))
         };
         // The end of a pipe is the end of its side: each writing end lives in that side alone.
         match contexts {
@@ -277,14 +276,7 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
 }
 
 /// One side's whole life, and its report into `pipe`.
-fn act(life: &(dyn Fn(Role) -> Vec<u8> + Sync), role: Role, pipe: impl AsFd) {
-    let report = life(role);
-    let mut rest = report.as_slice();
-    while !rest.is_empty() {
-        match rustix::io::write(&pipe, rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+fn act(life: &(dyn Fn(Role) -> Vec<u8> + Sync), role: Role, mut pipe: &File) {
+    // Of a host that is gone nobody hears.
+    let _ = pipe.write_all(&life(role));
 }

@@ -93,55 +93,45 @@ impl Times {
 
     /// Without memory, for a side that has not begun.
     fn untouched() -> Self {
+        let none = Histogram::untouched;
         Self {
-            round_trip: Histogram::untouched(),
-            wake: Histogram::untouched(),
-            response: Histogram::untouched(),
-            notify: Histogram::untouched(),
-            around_wait: Histogram::untouched(),
-            operation: Histogram::untouched(),
-            hand_off: Histogram::untouched(),
-            create: Histogram::untouched(),
-            reap: Histogram::untouched(),
-            life: Histogram::untouched(),
-            transfer: Histogram::untouched(),
+            round_trip: none(),
+            wake: none(),
+            response: none(),
+            notify: none(),
+            around_wait: none(),
+            operation: none(),
+            hand_off: none(),
+            create: none(),
+            reap: none(),
+            life: none(),
+            transfer: none(),
         }
+    }
+
+    /// Each with what it is of, at the side of `role`.
+    fn each(&mut self, role: Role) -> [(Quantity, &mut Histogram); 11] {
+        let wake = if role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
+        [
+            (Quantity::RoundTrip, &mut self.round_trip),
+            (wake, &mut self.wake),
+            (Quantity::Response, &mut self.response),
+            (Quantity::Notify, &mut self.notify),
+            (Quantity::AroundWait, &mut self.around_wait),
+            (Quantity::Operation, &mut self.operation),
+            (Quantity::HandOff, &mut self.hand_off),
+            (Quantity::Create, &mut self.create),
+            (Quantity::Reap, &mut self.reap),
+            (Quantity::Life, &mut self.life),
+            (Quantity::Transfer, &mut self.transfer),
+        ]
     }
 
     pub fn clear(&mut self) {
-        let Self {
-            round_trip,
-            wake,
-            response,
-            notify,
-            around_wait,
-            operation,
-            hand_off,
-            create,
-            reap,
-            life,
-            transfer,
-        } = self;
-        let all = [
-            round_trip,
-            wake,
-            response,
-            notify,
-            around_wait,
-            operation,
-            hand_off,
-            create,
-            reap,
-            life,
-            transfer,
-        ];
-        for histogram in all {
-            histogram.clear();
-        }
+        self.each(Role::Absorb).into_iter().for_each(|(_, times)| times.clear());
     }
 }
 
-/// What a side sends to the host when it is done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {
     /// Its series; only quantities with samples.
@@ -306,26 +296,13 @@ impl Side {
         std::hint::black_box(&mut self.received);
     }
 
-    pub fn report(&self, error: Option<&SideError>) -> SideReport {
-        let wake = if self.role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
-        let series = [
-            (Quantity::RoundTrip, &self.times.round_trip),
-            (wake, &self.times.wake),
-            (Quantity::Response, &self.times.response),
-            (Quantity::Notify, &self.times.notify),
-            (Quantity::AroundWait, &self.times.around_wait),
-            (Quantity::Operation, &self.times.operation),
-            (Quantity::HandOff, &self.times.hand_off),
-            (Quantity::Create, &self.times.create),
-            (Quantity::Reap, &self.times.reap),
-            (Quantity::Life, &self.times.life),
-            (Quantity::Transfer, &self.times.transfer),
-        ];
+    pub fn report(&mut self, error: Option<&SideError>) -> SideReport {
+        let series = self.times.each(self.role);
         SideReport {
             series: series
                 .into_iter()
                 .filter(|(_, histogram)| histogram.count() > 0)
-                .map(|(quantity, histogram)| (quantity, Series::from(histogram)))
+                .map(|(quantity, histogram)| (quantity, Series::from(&*histogram)))
                 .collect(),
             tally: self.tally,
             counters: self.counters.clone(),

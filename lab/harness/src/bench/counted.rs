@@ -58,18 +58,13 @@ impl Side {
         let readings_ns = account.readings * self.reading_ns;
         let used = &account.used;
         self.counters = SideCounters {
-            side: self.role.name().to_owned(),
             cpus: account.cpus.clone(),
             migrations: account.migrations,
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            minor_faults: used.minor_faults,
-            major_faults: used.major_faults,
             user_ns: used.user_ns.saturating_sub(readings_ns.saturating_sub(used.system_ns)),
             system_ns: used.system_ns.saturating_sub(readings_ns),
             window_ns: self.clock.ps(account.window) / 1000,
             call_ns: self.counters.call_ns,
-            ..SideCounters::default()
+            ..used.counters(self.role.name())
         };
     }
 }

@@ -179,8 +179,8 @@ impl<'links> Life<'links> {
             member.side.step(Step::Reports, 0);
             member.side.settle_account();
         }
-        let sides = self.members.iter().map(|member| member.side.report(member.error.as_ref())).collect();
-        Told { sides, gave_up }
+        let report = |member: &mut Member| member.side.report(member.error.as_ref());
+        Told { sides: self.members.iter_mut().map(report).collect(), gave_up }
     }
 
     /// Goes where the configuration of `member` is measured.

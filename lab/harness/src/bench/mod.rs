@@ -151,13 +151,10 @@ pub(crate) fn run(
         let now = words.now[Role::Respond.index()].load(Relaxed) as usize;
         opened.get(now).and_then(|one| u32::try_from(one.place).ok())
     };
-    let home = match home? {
-        Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at: at() }),
-        Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at: at() }),
-        Home::Ended(other) => return Ok(other),
+    let (texts, interrupted) = match home? {
+        Home::Ended(report) => return Ok(report.at(at())),
         Home::Came { texts, interrupted, .. } => (texts, interrupted),
     };
-    let (texts, interrupted) = home;
     let mut sides: [Told; 2] = [parsed(&texts[0])?, parsed(&texts[1])?];
     let [first, second] = &mut sides;
     let pairs = opened.iter().zip(first.sides.drain(..).zip(second.sides.drain(..)));

@@ -66,13 +66,8 @@ mod field {
     pub(super) const SPURIOUS: usize = 4;
     pub(super) const DONE: usize = 5;
     pub(super) const TASK: usize = 6;
-    pub(super) const VOLUNTARY: usize = 7;
-    pub(super) const INVOLUNTARY: usize = 8;
-    pub(super) const MINOR: usize = 9;
-    pub(super) const MAJOR: usize = 10;
-    pub(super) const USER: usize = 11;
-    pub(super) const SYSTEM: usize = 12;
-    pub(super) const WINDOW: usize = 13;
+    /// The first of the seven that [`ReceiverRow::leave`](super::ReceiverRow::leave) writes.
+    pub(super) const COUNTED: usize = 7;
     /// One more than the number of moves; 0 where the kernel does not tell.
     pub(super) const MIGRATIONS: usize = 14;
     /// The CPU at the start in the upper half, at the end in the lower.
@@ -109,6 +104,22 @@ impl Table {
 
     pub fn rows(&self) -> impl Iterator<Item = ReceiverRow<'_>> {
         (0..self.part.receivers).map(|number| self.row(number))
+    }
+
+    /// One for tests, with one round of warm-up.
+    #[cfg(test)]
+    pub(super) fn sample(receivers: u32, rounds: u64, shared: bool) -> Self {
+        let part = Part {
+            clock: Clock::MONOTONIC,
+            wait: WaitPolicy::Block,
+            receivers,
+            warmup: 1,
+            rounds,
+            interval_ns: 0,
+            seed: 1,
+            shared,
+        };
+        Self::place(Arena::map(Self::bytes(&part, 0)).unwrap(), part, 0).unwrap()
     }
 
     /// When receiver `number` was posted to in `round` (from 0, one
@@ -224,13 +235,16 @@ impl ReceiverRow<'_> {
         self.words[field::DONE].load(Acquire) != 0
     }
     pub fn leave(&self, counters: &SideCounters) {
-        self.set(field::VOLUNTARY, counters.voluntary_switches);
-        self.set(field::INVOLUNTARY, counters.involuntary_switches);
-        self.set(field::MINOR, counters.minor_faults);
-        self.set(field::MAJOR, counters.major_faults);
-        self.set(field::USER, counters.user_ns);
-        self.set(field::SYSTEM, counters.system_ns);
-        self.set(field::WINDOW, counters.window_ns);
+        let counted = [
+            counters.voluntary_switches,
+            counters.involuntary_switches,
+            counters.minor_faults,
+            counters.major_faults,
+            counters.user_ns,
+            counters.system_ns,
+            counters.window_ns,
+        ];
+        (field::COUNTED..).zip(counted).for_each(|(field, count)| self.set(field, count));
         self.set(field::MIGRATIONS, counters.migrations.map_or(0, |moves| moves + 1));
         let cpu = |index: usize| u64::from(counters.cpus.get(index).copied().unwrap_or_default());
         self.set(field::CPUS, cpu(0) << 32 | cpu(1));
@@ -238,20 +252,27 @@ impl ReceiverRow<'_> {
     }
     pub fn counters(&self) -> SideCounters {
         let cpus = self.get(field::CPUS);
+        let [
+            voluntary_switches,
+            involuntary_switches,
+            minor_faults,
+            major_faults,
+            user_ns,
+            system_ns,
+            window_ns,
+        ] = std::array::from_fn(|place| self.get(field::COUNTED + place));
         SideCounters {
             side: "receiver".to_owned(),
             cpus: vec![(cpus >> 32) as u32, cpus as u32],
             migrations: self.get(field::MIGRATIONS).checked_sub(1),
-            voluntary_switches: self.get(field::VOLUNTARY),
-            involuntary_switches: self.get(field::INVOLUNTARY),
-            minor_faults: self.get(field::MINOR),
-            major_faults: self.get(field::MAJOR),
-            user_ns: self.get(field::USER),
-            system_ns: self.get(field::SYSTEM),
-            window_ns: self.get(field::WINDOW),
-            call_ns: None,
-            held_up_ns: None,
-            uncounted: false,
+            voluntary_switches,
+            involuntary_switches,
+            minor_faults,
+            major_faults,
+            user_ns,
+            system_ns,
+            window_ns,
+            ..SideCounters::default()
         }
     }
 }
@@ -260,24 +281,9 @@ impl ReceiverRow<'_> {
 mod tests {
     use super::*;
 
-    fn table(receivers: u32, rounds: u64) -> Table {
-        let part = Part {
-            clock: Clock::MONOTONIC,
-            wait: WaitPolicy::Block,
-            receivers,
-            warmup: 1,
-            rounds,
-            interval_ns: 0,
-            seed: 1,
-            shared: false,
-        };
-        let arena = Arena::map(Table::bytes(&part, 10)).unwrap();
-        Table::place(arena, part, 10).unwrap()
-    }
-
     #[test]
     fn what_each_receiver_writes_is_read_back_and_touches_no_other_row() {
-        let table = table(17, 3);
+        let table = Table::sample(17, 3, false);
         for number in 0..17 {
             for round in 0..4 {
                 table.row(number).saw(round, u64::from(number) * 100 + round);
@@ -293,7 +299,7 @@ mod tests {
 
     #[test]
     fn counters_come_back_as_they_were_left() {
-        let table = table(2, 1);
+        let table = Table::sample(2, 1, false);
         let counters = SideCounters {
             side: "receiver".to_owned(),
             cpus: vec![3, 4],
@@ -305,9 +311,7 @@ mod tests {
             user_ns: 9,
             system_ns: 10,
             window_ns: 11,
-            call_ns: None,
-            held_up_ns: None,
-            uncounted: false,
+            ..SideCounters::default()
         };
         assert!(!table.row(1).done());
         table.row(1).leave(&counters);
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn wakes_through_a_shared_object_are_counted_by_round_and_the_first_is_stamped() {
-        let table = table(1, 2);
+        let table = Table::sample(1, 2, false);
         let row = table.row(0);
         row.woke(1, 50);
         row.woke(1, 60);
