@@ -17,6 +17,7 @@ use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_machine::cgroup;
 use doorbell_machine::cpu_time::CpuTimes;
 use doorbell_machine::root::Root;
+use doorbell_machine::system;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
 use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::machine::clock::Clock;
@@ -101,11 +102,11 @@ impl Tracer {
         let tasks = [task(0), task(1)];
         let cpus = match configuration.placement.cpus {
             Some(cpus) => cpus.into_iter().collect(),
-            None => allowed(),
+            None => system::affinity().unwrap_or_default(),
         };
         let stages = trace == Trace::Stages;
         let wanted = Wanted {
-            of: if stages { EventKind::for_stages } else { EventKind::for_causes },
+            of: if stages { |kind: &EventKind| kind.stages } else { |kind: &EventKind| Some(kind.causes) },
             tasks,
             cpus: &cpus,
             clock: clock.source,
@@ -216,11 +217,4 @@ fn hidden(instance: &Instance) -> Vec<Hidden> {
             why: format!("this kernel has no event {}", events.join(", nor ")),
         })
         .collect()
-}
-
-/// The CPUs on which the sides may run.
-fn allowed() -> CpuList {
-    let Ok(mask) = rustix::thread::sched_getaffinity(None) else { return CpuList::default() };
-    let last = rustix::thread::CpuSet::MAX_CPU;
-    (0..last).filter(|cpu| mask.is_set(*cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }

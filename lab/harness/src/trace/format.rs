@@ -57,17 +57,6 @@ impl Format {
         Some(Self { id, fields })
     }
 
-    /// The number in a field of `record`; none if there is no such
-    /// field, or the record is too short for it.
-    pub fn number(&self, record: &[u8], name: &str) -> Option<i64> {
-        self.place(name)?.number(record)
-    }
-
-    /// The text in a field of fixed length.
-    pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
-        self.place(name)?.text(record)
-    }
-
     pub fn place(&self, name: &str) -> Option<&Place> {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.place)
     }
@@ -105,11 +94,12 @@ mod tests {
         record[4..8].copy_from_slice(&7_i32.to_le_bytes());
         record[8..13].copy_from_slice(b"a\x1b[2J");
         record[24..28].copy_from_slice(&(-1_i32).to_le_bytes());
-        assert_eq!(format.number(&record, "common_pid"), Some(7));
-        assert_eq!(format.number(&record, "prev_pid"), Some(-1));
-        assert_eq!(format.text(&record, "prev_comm").unwrap(), "a?[2J");
-        assert_eq!(format.number(&record, "no_such_field"), None);
-        assert_eq!(format.number(&record[..20], "prev_pid"), None);
+        let number = |name| format.place(name).and_then(|place| place.number(&record));
+        assert_eq!(number("common_pid"), Some(7));
+        assert_eq!(number("prev_pid"), Some(-1));
+        assert_eq!(format.place("prev_comm").unwrap().text(&record).unwrap(), "a?[2J");
+        assert_eq!(number("no_such_field"), None);
+        assert_eq!(format.place("prev_pid").unwrap().number(&record[..20]), None);
     }
 
     #[test]

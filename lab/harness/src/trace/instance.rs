@@ -67,7 +67,7 @@ pub struct Wanted<'a> {
 #[derive(Debug, Clone)]
 pub struct Following<'a> {
     /// The kinds: system and name.
-    pub events: &'a [(&'static str, &'static str)],
+    pub events: &'a [(&'static str, &'static str, &'static [&'static str])],
     pub cpus: &'a CpuList,
     pub clock: Source,
     pub kib: u32,
@@ -77,7 +77,25 @@ impl Instance {
     /// Makes one that records nothing yet; clears those that dead runs left.
     pub fn create(tracefs: &Tracefs, wanted: &Wanted) -> Result<Self, TraceError> {
         let mut instance = Self::bare(tracefs)?;
-        instance.set_up(tracefs, wanted)?;
+        instance.lay_out(tracefs, wanted.clock, wanted.cpus, wanted.kib)?;
+        instance.write("options/overwrite", "1")?;
+        for kind in KINDS {
+            let Some(of) = (wanted.of)(kind) else { continue };
+            let event = format!("events/{}/{}", kind.system, kind.name);
+            let format = fs::read_to_string(instance.folder.join(&event).join("format"));
+            let Some(()) = format.ok().and_then(|text| instance.decoder.add(kind, &text)) else {
+                instance.missing.push(kind);
+                continue;
+            };
+            if let Of::Sides(fields) = of {
+                let [a, b] = wanted.tasks;
+                let either: Vec<String> =
+                    fields.iter().map(|field| format!("{field}=={a}||{field}=={b}")).collect();
+                instance.write(&format!("{event}/filter"), &either.join("||"))?;
+            }
+            instance.write(&format!("{event}/enable"), "1")?;
+        }
+        instance.open_buffers(wanted.cpus)?;
         Ok(instance)
     }
 
@@ -91,7 +109,7 @@ impl Instance {
         // Without a task in the list everything of the machine would be recorded.
         instance.unfollow()?;
         let mut formats = Vec::new();
-        for &(system, name) in following.events {
+        for &(system, name, _) in following.events {
             let event = format!("events/{system}/{name}");
             let format = fs::read_to_string(instance.folder.join(&event).join("format"));
             let format = format.ok().and_then(|text| Format::parse(&text));
@@ -155,28 +173,6 @@ impl Instance {
             self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &kib.to_string())?;
         }
         Ok(())
-    }
-
-    fn set_up(&mut self, tracefs: &Tracefs, wanted: &Wanted) -> Result<(), TraceError> {
-        self.lay_out(tracefs, wanted.clock, wanted.cpus, wanted.kib)?;
-        self.write("options/overwrite", "1")?;
-        for kind in KINDS {
-            let Some(of) = (wanted.of)(kind) else { continue };
-            let event = format!("events/{}/{}", kind.system, kind.name);
-            let format = fs::read_to_string(self.folder.join(&event).join("format"));
-            let Some(()) = format.ok().and_then(|text| self.decoder.add(kind, &text)) else {
-                self.missing.push(kind);
-                continue;
-            };
-            if let Of::Sides(fields) = of {
-                let [a, b] = wanted.tasks;
-                let either: Vec<String> =
-                    fields.iter().map(|field| format!("{field}=={a}||{field}=={b}")).collect();
-                self.write(&format!("{event}/filter"), &either.join("||"))?;
-            }
-            self.write(&format!("{event}/enable"), "1")?;
-        }
-        self.open_buffers(wanted.cpus)
     }
 
     fn open_buffers(&mut self, cpus: &CpuList) -> Result<(), TraceError> {
