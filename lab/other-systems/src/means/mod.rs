@@ -40,6 +40,16 @@ pub(crate) struct Kind {
     pub(crate) open: fn() -> io::Result<Arc<dyn Means>>,
 }
 
+/// What most have.
+const USUAL: Kind = Kind {
+    name: "",
+    what: "",
+    coalesces: false,
+    timed: true,
+    carries: Carries::Nothing,
+    open: || Err(io::ErrorKind::Unsupported.into()),
+};
+
 impl Kind {
     pub(crate) fn notification(&self) -> Notification {
         Notification {
