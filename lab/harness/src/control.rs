@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arena::{Arena, Zeroed};
-use super::part::Role;
+use super::roles::Role;
 use crate::site::{OpenError, Word};
 use doorbell_results::record::LastSeen;
 
@@ -31,7 +31,7 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    /// Says it to the other side, which hears it behind the next notification.
+    /// Says it to the other side, which hears it after the next notification.
     pub(crate) fn tell(self, control: &Control) {
         let word = match self {
             Self::Record(from) => from << 1,
@@ -41,7 +41,7 @@ impl Told {
         control.told.store(word, Ordering::Release);
     }
 
-    /// What was said of `sequence`, in a slice that began behind number `began`.
+    /// What was said of `sequence`, in a slice that began after number `began`.
     #[inline]
     pub(crate) fn heard(control: &Control, began: u64, sequence: u64) -> Option<Self> {
         // Pairs with the Release store in `tell`.
@@ -123,7 +123,7 @@ pub struct Mail {
     /// the notifier before it notifies.
     pub published: Published,
     /// Messages whose notification was sent; the last one's sequence
-    /// number. Written by the notifier behind its call, so that a look
+    /// number. Written by the notifier after its call, so that a look
     /// at the mechanism finds the notification of whatever is seen here.
     pub rung: Published,
     /// Messages taken; written by the waiter.

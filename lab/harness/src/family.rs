@@ -13,7 +13,7 @@ use crate::arena::Arena;
 use crate::control::Control;
 use crate::entry::Links;
 use crate::fanout::fan::FanEntry;
-use crate::part::Role;
+use crate::roles::Role;
 use crate::run_dir::RunDir;
 use crate::site::Site;
 

@@ -7,7 +7,7 @@ use super::fork::fork;
 use super::load::session::Session;
 use super::no_task;
 use super::order::{REPORT, Report};
-use super::part::Role;
+use super::roles::Role;
 use super::shares::Shares;
 use super::tracer::Tracer;
 use super::watchdog::{Look, Watchdog};

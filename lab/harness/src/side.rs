@@ -11,7 +11,7 @@ use super::bench::account::{Account, Seen};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
-use super::part::Role;
+use super::roles::Role;
 use crate::mechanism::Fault;
 use crate::scheduler::{self, Refused};
 use crate::site::OpenError;

@@ -68,7 +68,7 @@ mod own {
         count
     }
 
-    /// A processor may read the counter early, but nothing behind an
+    /// A processor may read the counter early, but nothing after an
     /// `isb` begins before a branch ahead of it is decided: of every
     /// load whose value was looked at (Arm ARM, B2.3.9, D12.2.1).
     #[inline(always)]

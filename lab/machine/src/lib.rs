@@ -87,7 +87,7 @@ impl Asked {
             architecture: Some(std::env::consts::ARCH.to_owned()),
             affinity: system::affinity(),
             hypervisor: virtualisation::signature(),
-            translated: virtualisation::translated(),
+            translated: virtualisation::runs_translated(),
             own_program: Some(permissions::own_program()),
             user_interrupts: processor::user_interrupts(),
             shm_bytes: limits::shm_bytes(),

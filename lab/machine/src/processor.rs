@@ -69,7 +69,7 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
         (!parts.is_empty()).then(|| parts.join("-"))
     };
     let listed = word("flags").or_else(|| word("Features")).unwrap_or_default();
-    // RISC-V lists its extensions in one word, those of several letters behind `_`.
+    // RISC-V lists its extensions in one word, those of several letters after `_`.
     let isa = word("isa").unwrap_or_default();
     let has = |flag: &&str| listed.split_ascii_whitespace().chain(isa.split('_')).any(|word| word == *flag);
     let arm = || {
@@ -101,7 +101,7 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
 fn in_device_tree(root: &Root) -> Option<String> {
     const CPUS: &str = "sys/firmware/devicetree/base/cpus";
     let cpu = root.names(CPUS).into_iter().find(|name| name.starts_with("cpu@"))?;
-    // Names from the most to the least exact one, each with a zero behind it.
+    // Names from the most to the least exact one, each with a zero after it.
     let text = root.text(format!("{CPUS}/{cpu}/compatible"))?;
     let name = text.split('\0').next()?.trim();
     (!matches!(name, "" | "riscv" | "arm,armv8")).then(|| name.to_owned())

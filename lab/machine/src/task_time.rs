@@ -43,7 +43,7 @@ impl TaskTimes {
     /// them, hides them, or has too many of them.
     pub fn read(root: &Root) -> Option<Self> {
         // "0.20 0.18 0.12 1/80 11206": the fourth field has the
-        // number of tasks behind its slash (proc_loadavg(5)).
+        // number of tasks after its slash (proc_loadavg(5)).
         let count = root
             .text("proc/loadavg")?
             .split_ascii_whitespace()

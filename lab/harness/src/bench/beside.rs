@@ -56,7 +56,7 @@ impl Life<'_> {
         let about = bench.in_turn.as_ref().map_or(0, |section| section.about);
         let mut looks = Looks { looked: 0 };
         in_turn.can(self.members.iter().filter(|member| !member.is_broken()).map(|member| member.known));
-        // Before they meet: behind that the next one may have been chosen.
+        // Before they meet: after that the next one may have been chosen.
         let mut number = in_turn.chosen().number;
         match in_turn.meet(about, &mut || looks.up(self)) {
             Ok(()) => {}
@@ -114,7 +114,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// A whole slice of `member`, behind which both sides sleep.
+    /// A whole slice of `member`, after which both sides sleep.
     fn slice(
         &mut self,
         member: usize,

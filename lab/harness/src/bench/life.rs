@@ -313,7 +313,7 @@ impl<'links> Life<'links> {
             let Member { side, resident, .. } = &mut self.members[member];
             next = if resident.is_lonely() {
                 self.gate.0.wait().map_err(|fault| (member, fault.into()))?;
-                // Before the answer, behind which the other side may write down what comes after that.
+                // Before the answer, after which the other side may write down what comes after that.
                 let next = self.words.next.load(Acquire);
                 self.gate.1.notify().map_err(|fault| (member, fault.into()))?;
                 next

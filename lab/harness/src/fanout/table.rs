@@ -211,7 +211,7 @@ impl ReceiverRow<'_> {
     pub fn was_late(&self) {
         self.add(field::LATE);
     }
-    /// Wakes with nothing behind them.
+    /// Wakes for nothing.
     pub fn spurious(&self) -> u64 {
         self.get(field::SPURIOUS)
     }

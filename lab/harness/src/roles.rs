@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a trial's sides.
+//! Which of a trial's two sides one is; what each then does is in `role`.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
