@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the control group of this process allows it, in either version of the interface.
 
+use super::root::{Root, field};
 use doorbell_results::machine::cgroup::*;
 use doorbell_results::machine::cpu_list::CpuList;
-
-use super::root::{Root, field};
 
 const MOUNT: &str = "sys/fs/cgroup";
 

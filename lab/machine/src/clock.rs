@@ -63,16 +63,34 @@ impl Now for Clock {
     }
 }
 
-/// A pair of readings as close as they can be had: the narrowest of several brackets.
+/// A reading of the raw clock between two of another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bracket {
+    pub(crate) raw_ns: u64,
+    before: Ticks,
+    pub(crate) width: Ticks,
+}
+
+impl Bracket {
+    /// The narrowest of several.
+    #[inline]
+    pub(crate) fn narrowest(read: impl Fn() -> Ticks) -> Self {
+        let bracket = || {
+            let before = read();
+            let raw_ns = system::raw_ns();
+            Self { raw_ns, before, width: read().saturating_sub(before) }
+        };
+        (0..64).map(|_| bracket()).min_by_key(|bracket| bracket.width).unwrap_or_else(bracket)
+    }
+
+    pub(crate) fn middle(&self) -> Ticks {
+        self.before.wrapping_add(self.width / 2)
+    }
+}
+
 fn raw_and_count() -> (u64, Ticks) {
-    let read = || {
-        let before = counter::count_after_loads();
-        let raw = system::raw_ns();
-        let after = counter::count_after_loads();
-        (after.wrapping_sub(before), raw, before.wrapping_add(after.wrapping_sub(before) / 2))
-    };
-    let (_, raw, count) = (0..64).map(|_| read()).min_by_key(|bracket| bracket.0).unwrap_or_else(read);
-    (raw, count)
+    let bracket = Bracket::narrowest(counter::count_after_loads);
+    (bracket.raw_ns, bracket.middle())
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@
 //! that does to the figures. Only what would make figures false is [`Severity::Unfit`].
 
 use super::Machine;
-use doorbell_results::machine::doctor::*;
-
 use doorbell_results::about::About;
+use doorbell_results::machine::doctor::*;
 
 mod clocks;
 mod cpus;

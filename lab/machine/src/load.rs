@@ -5,17 +5,12 @@
 use doorbell_results::machine::load::*;
 use std::time::Instant;
 
-use doorbell_results::machine::cpu_list::CpuList;
-
 use super::cpu_time::{CpuTimes, TICK_NS};
-
 use super::pressure;
-
 use super::root::Root;
-
 use super::run_time::RunTimes;
-
 use super::task_time::{Others, TaskTimes};
+use doorbell_results::machine::cpu_list::CpuList;
 
 /// The kernel's counts at one moment.
 #[derive(Debug)]

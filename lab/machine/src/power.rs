@@ -5,9 +5,8 @@
 use doorbell_results::machine::power::*;
 use std::collections::BTreeMap;
 
-use doorbell_results::machine::cpu_list::CpuList;
-
 use super::root::Root;
+use doorbell_results::machine::cpu_list::CpuList;
 
 const CPU: &str = "sys/devices/system/cpu";
 

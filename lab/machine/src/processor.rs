@@ -2,9 +2,8 @@
 //! The CPU: its model, its microcode, the features that waking and
 //! timing depend on, its mitigations.
 
-use doorbell_results::machine::processor::*;
-
 use super::root::{Root, field};
+use doorbell_results::machine::processor::*;
 
 /// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the processor's
 /// counter, of waiting in user mode, of user interrupts, and of virtualisation.
@@ -105,36 +104,6 @@ fn in_device_tree(root: &Root) -> Option<String> {
     let text = root.text(format!("{CPUS}/{cpu}/compatible"))?;
     let name = text.split('\0').next()?.trim();
     (!matches!(name, "" | "riscv" | "arm,armv8")).then(|| name.to_owned())
-}
-
-/// What the CPU itself says, where no file does.
-#[cfg(target_arch = "x86_64")]
-pub fn asked() -> Processor {
-    let cpu = raw_cpuid::CpuId::new();
-    let invariant = cpu.get_advanced_power_mgmt_info().is_some_and(|power| power.has_invariant_tsc());
-    let features = cpu.get_feature_info();
-    // By the names that Linux gives them; an invariant counter is both of the first
-    // (arch/x86/kernel/cpu/intel.c, amd.c).
-    let flags = [
-        ("constant_tsc", invariant),
-        ("nonstop_tsc", invariant),
-        ("hypervisor", features.as_ref().is_some_and(|features| features.has_hypervisor())),
-        ("waitpkg", cpu.get_extended_feature_info().is_some_and(|features| features.has_waitpkg())),
-    ];
-    Processor {
-        vendor: cpu.get_vendor_info().map(|vendor| vendor.as_str().to_owned()),
-        model_name: cpu.get_processor_brand_string().map(|brand| brand.as_str().trim().to_owned()),
-        model: features.map(|it| format!("{}-{}-{}", it.family_id(), it.model_id(), it.stepping_id())),
-        flags: flags.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect(),
-        user_interrupts: user_interrupts(),
-        ..Processor::default()
-    }
-}
-
-/// Nothing that a program may ask.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn asked() -> Processor {
-    Processor::default()
 }
 
 /// Whether the CPU says that it has user interrupts (Intel SDM vol.

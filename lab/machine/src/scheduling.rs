@@ -7,6 +7,12 @@ use doorbell_results::machine::scheduling::*;
 /// Policies by number (kernel include/uapi/linux/sched.h); 4 was never given.
 const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
+/// What the policy with this number is called.
+pub fn policy(number: i64) -> Option<&'static str> {
+    let name = POLICIES.get(usize::try_from(number).ok()?)?;
+    Some(*name).filter(|name| !name.is_empty())
+}
+
 pub fn read(root: &Root) -> Scheduling {
     let stat = root.text("proc/self/stat").unwrap_or_default();
     // The name of the program, in brackets, may hold anything; what follows is numbered from 3
@@ -14,17 +20,12 @@ pub fn read(root: &Root) -> Scheduling {
     let fields: Vec<&str> =
         stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace().collect()).unwrap_or_default();
     let number = |place: usize| fields.get(place - 3).and_then(|word| word.parse::<i64>().ok());
-    let known = |number: i64| {
-        usize::try_from(number).ok().and_then(|number| POLICIES.get(number)).filter(|name| !name.is_empty())
-    };
-    let policy = number(41);
     let status = root.text("proc/self/status").unwrap_or_default();
     let numa = root.text("proc/self/numa_maps").unwrap_or_default();
     let autogroup = root.text("proc/self/autogroup").unwrap_or_default();
     let grouped = root.value::<u32>("proc/sys/kernel/sched_autogroup_enabled") == Some(1);
     Scheduling {
-        policy: policy
-            .map(|policy| known(policy).map_or_else(|| policy.to_string(), |name| (*name).to_owned())),
+        policy: number(41).map(|number| policy(number).map_or_else(|| number.to_string(), str::to_owned)),
         priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
         nice: number(19).and_then(|nice| i32::try_from(nice).ok()),
         timer_slack_ns: root.value("proc/self/timerslack_ns"),

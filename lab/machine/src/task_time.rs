@@ -44,14 +44,9 @@ impl TaskTimes {
     pub fn read(root: &Root) -> Option<Self> {
         // "0.20 0.18 0.12 1/80 11206": the fourth field has the
         // number of tasks after its slash (proc_loadavg(5)).
-        let count = root
-            .text("proc/loadavg")?
-            .split_ascii_whitespace()
-            .nth(3)?
-            .split('/')
-            .nth(1)?
-            .parse::<u64>()
-            .ok()?;
+        let load = root.text("proc/loadavg")?;
+        let (_, count) = load.split_ascii_whitespace().nth(3)?.split_once('/')?;
+        let count = count.parse::<u64>().ok()?;
         if count > MOST_TASKS || !root.has("proc/self/schedstat") {
             return None;
         }
