@@ -4,6 +4,7 @@
 use std::io;
 use std::num::NonZeroU64;
 
+use doorbell_machine::scheduling::policy;
 use doorbell_results::configuration::{Placement, Scheduler};
 use doorbell_results::machine::scheduling::TIMER_SLACK_NS;
 
@@ -97,16 +98,12 @@ pub fn set_usual() -> Option<String> {
     // Last, for a real-time policy has none.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
     let undone = found.filter(|found| found.policy != 0 && get().is_ok_and(|now| now.policy == 0))?;
-    let name = match undone.policy {
-        1 => "SCHED_FIFO",
-        2 => "SCHED_RR",
-        3 => "SCHED_BATCH",
-        5 => "SCHED_IDLE",
-        SCHED_DEADLINE => "SCHED_DEADLINE",
-        other => return Some(format!("scheduling policy {other}")),
+    let Some(name) = policy(undone.policy.into()) else {
+        return Some(format!("scheduling policy {}", undone.policy));
     };
+    let name = format!("SCHED_{}", name.to_uppercase());
     Some(match undone.priority {
-        0 => name.to_owned(),
+        0 => name,
         priority => format!("{name} with priority {priority}"),
     })
 }

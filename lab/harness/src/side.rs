@@ -132,7 +132,7 @@ impl Times {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {
     /// Its series; only quantities with samples.
     pub series: BTreeMap<Quantity, Series>,

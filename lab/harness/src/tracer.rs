@@ -206,12 +206,10 @@ fn hidden(instance: &Instance) -> Vec<Hidden> {
         (Mark::ScheduledIn, &["sched_switch"]),
         (Mark::UserMode, &["sys_exit"]),
     ];
-    let missing: Vec<String> =
-        instance.missing().iter().map(|kind| format!("{}:{}", kind.system, kind.name)).collect();
-    let lacks = |event: &&&str| missing.iter().any(|name| name.ends_with(&format!(":{event}")));
+    let lacks = |event: &&str| instance.missing().iter().any(|kind| kind.name == *event);
     marks
         .into_iter()
-        .filter(|(_, events)| events.iter().all(|event| lacks(&event)))
+        .filter(|(_, events)| events.iter().all(lacks))
         .map(|(mark, events)| Hidden {
             mark,
             why: format!("this kernel has no event {}", events.join(", nor ")),

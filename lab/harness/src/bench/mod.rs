@@ -16,11 +16,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::arena::Arena;
 use crate::bare;
 use crate::control::Control;
-use crate::entry::Links;
-use crate::family::{Families, OpenedSides};
+use crate::family::Families;
 use crate::in_turn;
 use crate::mechanism::Link;
-use crate::opened::{self, open};
+use crate::opened::{Opened, open};
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
 use crate::run_dir::RunDir;
@@ -60,15 +59,12 @@ fn unpin(cpus: &CpuList) -> Result<(), SideError> {
     })
 }
 
-struct Opened {
+struct Placed {
     place: usize,
-    control: &'static Control,
-    payload: [&'static [std::sync::atomic::AtomicU8]; 2],
-    roles: [Role; 2],
-    links: Box<dyn Links>,
+    opened: Opened,
 }
 
-impl Opened {
+impl Placed {
     /// Side `index` of it; none of what the bench cannot measure.
     fn resident(
         &self,
@@ -76,9 +72,10 @@ impl Opened {
         configuration: &Configuration,
         index: usize,
     ) -> Option<(Side, Box<dyn Resident + '_>)> {
-        let role = self.roles[index];
-        let side = Side::new(role, order.clock, configuration.clone(), self.control, self.payload);
-        let resident = self.links.resident(role, &side)?;
+        let Opened { control, payload, sides } = &self.opened;
+        let role = sides.roles[index];
+        let side = Side::new(role, order.clock, configuration.clone(), control, *payload);
+        let resident = sides.links.resident(role, &side)?;
         Some((side, resident))
     }
 }
@@ -106,8 +103,8 @@ pub(crate) fn run(
     let mut came: Vec<Option<Sliced>> = Vec::new();
     for (place, configuration) in bench.configurations.iter().enumerate() {
         match open(order.clock, configuration, families, arena, &site, run_dir) {
-            Ok(opened::Opened { control, payload, sides: OpenedSides { roles, links, .. } }) => {
-                let one = Opened { place, control, payload, roles, links };
+            Ok(one) => {
+                let one = Placed { place, opened: one };
                 if one.resident(order, configuration, 0).is_none() {
                     return Err(format!("nothing measures {} in slices", configuration.subject));
                 }
@@ -137,7 +134,7 @@ pub(crate) fn run(
     };
     let roles = [Role::Initiate, Role::Respond];
     let running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
-    let controls: Vec<&'static Control> = opened.iter().map(|one| one.control).collect();
+    let controls: Vec<&'static Control> = opened.iter().map(|one| one.opened.control).collect();
     let told = |text: &[u8]| {
         let told = serde_json::from_slice::<Told>(text).ok()?;
         Some(told.gave_up.map(|(_, cause)| cause))

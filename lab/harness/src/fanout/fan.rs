@@ -72,8 +72,6 @@ pub trait Fan: Send + Sync + 'static {
 /// An open fan-out without its type; the loops inside are compiled once for each.
 pub trait OpenFan: Send + Sync {
     fn receive(&self, number: u32, table: &Table) -> Result<(), SideError>;
-    /// Plays a receiver of one object that all share, to the end.
-    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError>;
     fn notify(&self, table: &Table) -> Result<Notified, SideError>;
 }
 
@@ -99,10 +97,12 @@ impl dyn FanEntry {
 
 impl<F: Fan> OpenFan for F {
     fn receive(&self, number: u32, table: &Table) -> Result<(), SideError> {
-        receive::own(self.waiter(number)?, number, table)
-    }
-    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError> {
-        receive::shared(self.waiter(number)?, number, table)
+        let waiter = self.waiter(number)?;
+        if table.part.shared {
+            receive::shared(waiter, number, table)
+        } else {
+            receive::own(waiter, number, table)
+        }
     }
     fn notify(&self, table: &Table) -> Result<Notified, SideError> {
         notify::notify(self, table)

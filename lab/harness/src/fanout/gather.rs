@@ -2,7 +2,7 @@
 //! Makes series and figures of the readings that a fan-out left in its table.
 
 use super::notify::{Notified, Round};
-use super::table::{Part, Table};
+use super::table::Table;
 use crate::side::SideReport;
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::machine::clock::Ticks;
@@ -10,9 +10,11 @@ use doorbell_results::record::fanout::{FanOut, Receivers, Rounds};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 use std::collections::BTreeMap;
+
 pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     let part = &table.part;
-    let rounds = recorded(&notified.rounds, part);
+    let rounds = notified.rounds.iter().enumerate().skip(part.warmup as usize);
+    let rounds = &rounds.collect::<Vec<(usize, &Round)>>()[..];
     let mut tally = Tally { warmup: part.warmup.min(notified.rounds.len() as u64), ..Tally::default() };
     for row in table.rows() {
         tally.timeouts += row.timeouts();
@@ -29,46 +31,19 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     };
     keep(&mut series, Quantity::Notify, &notified.posts);
     let mut whole = Histogram::new();
-    for (_, round) in rounds.iter() {
+    for (_, round) in rounds {
         whole.record(part.clock.ps(round.ended.saturating_sub(round.began)));
     }
     keep(&mut series, Quantity::NotifyRound, &whole);
-    let side = |series, tally, counters, figures, fanout| SideReport {
-        series,
-        tally,
-        counters,
-        figures,
-        fanout,
-        slices: Vec::new(),
-        io: None,
-        error: None,
-    };
+    let counters = notified.counters.clone();
     vec![
-        side(series, tally, notified.counters.clone(), figures, Some(fanout)),
-        side(BTreeMap::new(), Tally::default(), together(table), Vec::new(), None),
+        SideReport { series, tally, counters, figures, fanout: Some(fanout), ..SideReport::default() },
+        SideReport { counters: together(table), ..SideReport::default() },
     ]
 }
 
 /// Rounds after the warm-up, each with its place in the table.
-#[derive(Clone, Copy)]
-struct Recorded<'rounds> {
-    first: usize,
-    rounds: &'rounds [Round],
-}
-
-fn recorded<'rounds>(rounds: &'rounds [Round], part: &Part) -> Recorded<'rounds> {
-    let first = (part.warmup as usize).min(rounds.len());
-    Recorded { first, rounds: &rounds[first..] }
-}
-
-impl Recorded<'_> {
-    fn iter(&self) -> impl Iterator<Item = (usize, &Round)> {
-        self.rounds.iter().enumerate().map(|(index, round)| (index + self.first, round))
-    }
-    fn len(&self) -> usize {
-        self.rounds.len()
-    }
-}
+type Recorded<'rounds> = [(usize, &'rounds Round)];
 
 fn keep(series: &mut BTreeMap<Quantity, Series>, quantity: Quantity, histogram: &Histogram) {
     if histogram.count() > 0 {
@@ -78,7 +53,7 @@ fn keep(series: &mut BTreeMap<Quantity, Series>, quantity: Quantity, histogram: 
 
 /// Each receiver has its own object: every wake belongs to a post.
 fn own(
-    rounds: Recorded,
+    rounds: &Recorded,
     table: &Table,
     tally: &mut Tally,
     series: &mut BTreeMap<Quantity, Series>,
@@ -92,7 +67,7 @@ fn own(
     let mut latencies: Vec<Vec<u64>> = vec![Vec::with_capacity(rounds.len()); count];
     let mut places = vec![0.0; count];
     let mut by_post = Vec::new();
-    for (index, round) in rounds.iter() {
+    for &(index, round) in rounds {
         // Receiver, moment, latency.
         let mut woken: Vec<(u32, Ticks, u64)> = Vec::with_capacity(count);
         for (number, row) in (0..).zip(table.rows()).filter(|(_, row)| row.seen() > index as u64) {
@@ -134,7 +109,7 @@ fn own(
         keep(series, quantity, histogram);
     }
     let receivers = receivers(latencies, &places, rounds.len());
-    let seen = rounds.len() > 0;
+    let seen = !rounds.is_empty();
     let of_number = |values: &[f64]| rank_correlation(&ranks(values)).filter(|_| seen);
     let told = [
         (
@@ -176,7 +151,7 @@ fn receivers(latencies: Vec<Vec<u64>>, places: &[f64], rounds: usize) -> Receive
 
 /// All wait on one object: what a receiver takes is nobody's in particular.
 fn shared(
-    rounds: Recorded,
+    rounds: &Recorded,
     table: &Table,
     tally: &mut Tally,
     series: &mut BTreeMap<Quantity, Series>,
@@ -184,7 +159,7 @@ fn shared(
     let clock = table.part.clock;
     let (mut firsts, mut lasts) = (Histogram::new(), Histogram::new());
     let mut kept = Rounds::default();
-    for (index, round) in rounds.iter() {
+    for &(index, round) in rounds {
         let (mut duplicates, mut misses) = (0, 0);
         let mut awake = Vec::new();
         for row in table.rows() {

@@ -26,8 +26,7 @@ use rustix::process::{
 use super::fan::{FanEntry, FanOutContext, OpenFan};
 use super::table::Table;
 use super::{
-    EACH, LOOK_EVERY, PATIENCE, READY_EVERY, REPORT_EACH, STACK, complete, gather, last_seen, memory, part,
-    progress,
+    EACH, LOOK_EVERY, PATIENCE, READY_EVERY, REPORT_EACH, STACK, gather, last_seen, memory, part, progress,
 };
 use crate::arena::Arena;
 use crate::control::Step;
@@ -99,10 +98,7 @@ pub fn allow_descriptors(needed: u64) -> io::Result<()> {
 
 /// One receiver's whole life; what goes wrong is said through `complaints`.
 fn receive(number: u32, cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl AsFd) {
-    let done = cpu.map_or(Ok(()), pin).and_then(|()| {
-        if table.part.shared { fan.receive_shared(number, table) } else { fan.receive(number, table) }
-    });
-    if let Err(error) = done {
+    if let Err(error) = cpu.map_or(Ok(()), pin).and_then(|()| fan.receive(number, table)) {
         // One short write is whole (pipe(7), PIPE_BUF); if it fails, the early exit tells the host.
         let _ = rustix::io::write(complaints, format!("receiver {number}: {error}\n").as_bytes());
     }
@@ -238,7 +234,11 @@ impl RunningReceivers {
                 }
                 return Ok(match serde_json::from_slice::<Vec<SideReport>>(&text) {
                     Ok(mut sides) => {
-                        complete(&mut sides, spread, memory);
+                        if let Some(fanout) = sides.iter_mut().find_map(|side| side.fanout.as_mut()) {
+                            fanout.notifier_cpu = spread.map(|spread| spread.notifier);
+                            fanout.receiver_cpus = spread.map(Spread::receiver_cpus);
+                            fanout.memory = memory;
+                        }
                         Report::Done { sides, interrupted, load: None, anatomy: None }
                     }
                     Err(error) => {

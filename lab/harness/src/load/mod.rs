@@ -5,7 +5,6 @@
 //! A kind of load is one file and one line in [`all`].
 
 use doorbell_results::configuration::Load;
-
 use doorbell_results::nearest::{self, Unknown};
 
 mod cache;
@@ -54,12 +53,8 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_and_does_a_slice_of_work() {
-        for kind in all() {
-            let mut work = (find(kind.name).unwrap().begin)().unwrap();
-            work().unwrap();
-            work().unwrap();
-        }
+    fn every_kind_is_found_and_else_the_nearest_is_named() {
+        assert!(all().iter().all(|kind| find(kind.name).unwrap().about == kind.about));
         assert_eq!(find("sqr").err().unwrap().nearest, Some("sqrt"));
     }
 }

@@ -160,8 +160,7 @@ impl Session {
         Ok(())
     }
 
-    /// CPU time of all workers, nanoseconds: from `/proc/PID/schedstat`, else in ticks from
-    /// `/proc/PID/stat` (proc(5)).
+    /// CPU time of all workers, nanoseconds in whole ticks (proc_pid_stat(5)).
     fn cpu_ns(&self) -> u64 {
         let of = |worker: &Pid| {
             let pid = worker.as_raw_nonzero();

@@ -7,13 +7,7 @@ use std::ops::Range;
 pub struct Format {
     /// The number by which the buffer names the event.
     pub id: u16,
-    fields: Vec<Field>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Field {
-    name: String,
-    place: Place,
+    fields: Vec<(String, Place)>,
 }
 
 /// Where one field lies, for whoever reads it of a million records.
@@ -58,13 +52,13 @@ impl Format {
     }
 
     pub fn place(&self, name: &str) -> Option<&Place> {
-        self.fields.iter().find(|field| field.name == name).map(|field| &field.place)
+        self.fields.iter().find(|(own, _)| own == name).map(|(_, place)| place)
     }
 }
 
 /// One line of a format: `field:char comm[16]; offset:8; size:16;
 /// signed:0;` with tabs between the parts.
-fn field(line: &str) -> Option<Field> {
+fn field(line: &str) -> Option<(String, Place)> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let (mut offset, mut size, mut signed) = (None, None, false);
@@ -78,7 +72,7 @@ fn field(line: &str) -> Option<Field> {
     }
     let name = declaration.split('[').next()?.rsplit([' ', '*']).next()?.to_owned();
     let start = offset?;
-    Some(Field { name, place: Place { at: start..start.checked_add(size?)?, signed } })
+    Some((name, Place { at: start..start.checked_add(size?)?, signed }))
 }
 
 #[cfg(test)]

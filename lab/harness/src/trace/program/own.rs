@@ -417,17 +417,7 @@ impl Life {
     fn sleep(&self, slept: u64, came: u64) -> Pending {
         let place = self.looks.partition_point(|look| look.from < slept);
         let look = self.looks.get(place).filter(|look| look.to <= came);
-        let woken = Woken {
-            at: came,
-            who: 0,
-            process: None,
-            context: Context::Unseen,
-            by_timer: false,
-            call: None,
-            early: false,
-            told: came,
-            waker_ran: None,
-        };
+        let woken = Woken { at: came, context: Context::Unseen, told: came, ..Woken::default() };
         let call = look.map(|look| look.call);
         Pending { slept, woken, came, call, ended: Ended::Unseen, slice: 0 }
     }

@@ -25,9 +25,10 @@ pub struct Seen {
 }
 
 /// For whom the CPU worked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Context {
     /// For the task that ran there.
+    #[default]
     Task,
     /// It served a softirq, in whatever task ran there.
     Softirq,

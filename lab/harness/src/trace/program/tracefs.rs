@@ -9,7 +9,6 @@ use super::seen::{Act, EVENTS, Reader, Seen};
 use super::slowest::{Chosen, Telling};
 use super::{Engine, Found, Known, RecordError};
 use crate::trace::format::Place;
-use crate::trace::instance::Following;
 use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_results::anatomy::Wake;
 use doorbell_results::anatomy::program::Engine as Engines;
@@ -38,8 +37,8 @@ pub(super) struct ByTracefs {
 impl ByTracefs {
     pub(super) fn new(clock: Source, cpus: &CpuList, children: bool) -> Result<Self, RecordError> {
         let kib = ALL_KIB / u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1);
-        let following = Following { events: &EVENTS, cpus, clock, kib: kib.clamp(LEAST_KIB, MOST_KIB) };
-        let (instance, formats) = Instance::following(&Tracefs::reach()?, &following)?;
+        let kib = kib.clamp(LEAST_KIB, MOST_KIB);
+        let (instance, formats) = Instance::following(&Tracefs::reach()?, &EVENTS, clock, cpus, kib)?;
         let reader = Reader::new(&formats).ok_or(RecordError::Fields)?;
         let cpus: Vec<u32> = cpus.iter().collect();
         Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], cpus, children })
