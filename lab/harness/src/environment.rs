@@ -92,7 +92,7 @@ impl Reading {
         Self {
             load: load::Reading::take(root),
             unix_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
-            throttled_ns: cgroup::throttled(root).map(|(_, ns)| ns),
+            throttled_ns: cgroup::throttled(root, "self").map(|(_, ns)| ns),
             interrupts: Interrupts::read(root),
             idle: IdleTimes::read(root, cpus),
         }

@@ -64,7 +64,7 @@ struct Reading {
 impl Reading {
     fn take() -> Self {
         let root = Root::live();
-        Self { at: Instant::now(), times: CpuTimes::read(&root), throttled: cgroup::throttled(&root) }
+        Self { at: Instant::now(), times: CpuTimes::read(&root), throttled: cgroup::throttled(&root, "self") }
     }
 
     /// What was counted from here to `now`.
@@ -118,7 +118,7 @@ impl Tracer {
             journal.count_above(above_ns.saturating_mul(1000));
             journal.catch_above(above_ns.saturating_mul(1000));
         }
-        instance.start()?;
+        instance.turn(true)?;
         journal.traced();
         Ok(Self {
             instance,
@@ -151,7 +151,7 @@ impl Tracer {
         let now = Reading::take();
         let meanwhile = self.reading.until(&now, &self.cpus);
         self.reading = now;
-        self.instance.stop()?;
+        self.instance.turn(false)?;
         let harvest = self.instance.harvest()?;
         self.lost += harvest.lost;
         self.missing_events.extend(missing_events(&harvest, self.join.tasks));
@@ -167,13 +167,13 @@ impl Tracer {
                 self.journal.catch_above(least.whole_ps());
             }
         }
-        self.instance.start()?;
+        self.instance.turn(true)?;
         self.journal.release();
         Ok(())
     }
 
     pub fn end(mut self) -> Result<Anatomy, TraceError> {
-        self.instance.stop()?;
+        self.instance.turn(false)?;
         let mut hidden = hidden(&self.instance);
         let (wakes, merged) = self.journal.wakes();
         if self.trace == Trace::Stages {

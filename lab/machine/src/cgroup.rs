@@ -8,10 +8,10 @@ use doorbell_results::machine::cpu_list::CpuList;
 const MOUNT: &str = "sys/fs/cgroup";
 
 pub fn read(root: &Root) -> Cgroup {
-    let cpu = Group::of(root, "cpu", &["cpu.max", "cpu.cfs_quota_us", "cpu.stat"]);
-    let memory = Group::of(root, "memory", &["memory.max", "memory.limit_in_bytes"]);
-    let pids = Group::of(root, "pids", &["pids.max"]);
-    let throttled = throttled(root);
+    let cpu = Group::of(root, "self", "cpu", &["cpu.max", "cpu.cfs_quota_us", "cpu.stat"]);
+    let memory = Group::of(root, "self", "memory", &["memory.max", "memory.limit_in_bytes"]);
+    let pids = Group::of(root, "self", "pids", &["pids.max"]);
+    let throttled = throttled(root, "self");
     Cgroup {
         version: cpu.as_ref().map(|group| group.version),
         path: cpu.as_ref().map(|group| group.path.clone()),
@@ -51,15 +51,10 @@ pub fn read(root: &Root) -> Cgroup {
     }
 }
 
-/// Periods throttled and nanoseconds throttled, of this process's group and all above it together:
-/// whichever of them has used up its quota, this process stands still, and only that one counts it.
-pub fn throttled(root: &Root) -> Option<(u64, u64)> {
-    throttled_of(root, "self")
-}
-
-/// As [`throttled`], of the process with this number.
-pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
-    let group = Group::of_process(root, process, "cpu", &["cpu.stat"])?;
+/// Periods throttled and nanoseconds throttled, of the process's group and all above it together:
+/// whichever of them has used up its quota, the process stands still, and only that one counts it.
+pub fn throttled(root: &Root, process: &str) -> Option<(u64, u64)> {
+    let group = Group::of(root, process, "cpu", &["cpu.stat"])?;
     let counted = |folder: &String| {
         let stat = root.text(format!("{folder}/cpu.stat"))?;
         let number = |key: &str| field(&stat, key)?.parse::<u64>().ok();
@@ -80,7 +75,7 @@ pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
 /// The CPUs the process's group allows.
 pub fn cpuset(root: &Root) -> Option<CpuList> {
     const FILES: [&str; 3] = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
-    let group = Group::of(root, "cpuset", &FILES)?;
+    let group = Group::of(root, "self", "cpuset", &FILES)?;
     let list =
         |folder: &String| FILES.iter().find_map(|file| root.value::<CpuList>(format!("{folder}/{file}")));
     group.folders.iter().filter_map(list).find(|list| !list.is_empty())
@@ -95,14 +90,9 @@ struct Group {
 }
 
 impl Group {
-    /// The group of the hierarchy that has one of `files`; a container that is shown only its own
+    /// The group of a process in the hierarchy that has one of `files`; a container that is shown only its own
     /// part of the hierarchy finds them at the top.
-    fn of(root: &Root, controller: &str, files: &[&str]) -> Option<Self> {
-        Self::of_process(root, "self", controller, files)
-    }
-
-    /// As [`Group::of`], of another process.
-    fn of_process(root: &Root, process: &str, controller: &str, files: &[&str]) -> Option<Self> {
+    fn of(root: &Root, process: &str, controller: &str, files: &[&str]) -> Option<Self> {
         let membership = root.text(format!("proc/{process}/cgroup")).unwrap_or_default();
         let lines = || membership.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
         let path_v1 =
@@ -183,7 +173,7 @@ mod tests {
             ("sys/fs/cgroup/slice/cpu.stat", "nr_throttled 2\nthrottled_usec 7\n"),
             ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\n"),
         ]);
-        assert_eq!(throttled(&machine.root()), Some((2, 7000)));
+        assert_eq!(throttled(&machine.root(), "self"), Some((2, 7000)));
     }
 
     #[test]
@@ -199,6 +189,6 @@ mod tests {
                 "nr_periods 9\nnr_throttled 1\nthrottled_time 3\n",
             ),
         ]);
-        assert_eq!(throttled(&machine.root()), Some((6, 53)));
+        assert_eq!(throttled(&machine.root(), "self"), Some((6, 53)));
     }
 }

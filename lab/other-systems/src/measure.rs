@@ -331,15 +331,17 @@ mod tests {
     use super::*;
     use doorbell_results::configuration::Until;
 
-    fn measured(pattern: Pattern, rounds: u64) -> Measured {
+    fn measured(pattern: Pattern, rounds: u64, wait: WaitPolicy) -> Result<Measured, Outcome> {
         let kind = crate::means::find("pipe").unwrap();
-        let configuration = Configuration::new(kind.name, pattern, Until::count(rounds));
-        measure(kind, &configuration, &Topology::default()).unwrap_or_else(|outcome| panic!("{outcome:?}"))
+        let configuration =
+            Configuration { wait, ..Configuration::new("pipe", pattern, Until::count(rounds)) };
+        measure(kind, &configuration, &Topology::default())
     }
 
     #[test]
     fn every_receiver_of_a_fan_out_wakes_in_every_round_and_places_are_given_once() {
-        let measured = measured(Pattern::FanOut { receivers: 7, interval_ns: 1_000_000 }, 5);
+        let pattern = Pattern::FanOut { receivers: 7, interval_ns: 1_000_000 };
+        let measured = measured(pattern, 5, WaitPolicy::Block).unwrap_or_else(|it| panic!("{it:?}"));
         assert_eq!((measured.tally.sent, measured.tally.seen), (35, 35));
         assert_eq!(measured.series[&Quantity::Wake].count, 35);
         let fanout = measured.fanout.unwrap();
@@ -350,21 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_both_wake_ups_together() {
-        let measured = measured(Pattern::PingPong { gap_ns: 0 }, 200);
-        let mean = |quantity| measured.series[&quantity].mean_ns;
-        assert_eq!(measured.tally.seen, 400);
+    fn a_round_trip_is_both_wake_ups_together_and_what_takes_no_time_out_is_left_out_with_the_reason() {
+        let ping = Pattern::PingPong { gap_ns: 0 };
+        let measured_ping = measured(ping, 200, WaitPolicy::Block).unwrap_or_else(|it| panic!("{it:?}"));
+        let mean = |quantity| measured_ping.series[&quantity].mean_ns;
+        assert_eq!(measured_ping.tally.seen, 400);
         let [trip, both] = [mean(Quantity::RoundTrip), mean(Quantity::Wake) + mean(Quantity::WakeBack)];
         assert!((trip / both - 1.0).abs() < 0.01, "{trip} {both}");
-    }
-
-    #[test]
-    fn what_takes_no_time_out_is_left_out_with_the_reason() {
-        let kind = crate::means::find("pipe").unwrap();
-        let mut configuration =
-            Configuration::new("pipe", Pattern::FanOut { receivers: 1, interval_ns: 0 }, Until::count(1));
-        configuration.wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
-        let outcome = measure(kind, &configuration, &Topology::default()).err();
-        assert!(matches!(outcome, Some(Outcome::Skipped { reason }) if reason.contains("pipe")));
+        let timed = measured(ping, 1, WaitPolicy::Timeout { timeout_ns: 1_000_000 }).err();
+        assert!(matches!(timed, Some(Outcome::Skipped { reason }) if reason.contains("pipe")));
     }
 }

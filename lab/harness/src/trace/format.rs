@@ -39,7 +39,7 @@ impl Place {
         let bytes = record.get(self.at.clone())?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         let text = String::from_utf8_lossy(&bytes[..end]);
-        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+        Some(text.replace(char::is_control, "?"))
     }
 }
 

@@ -140,7 +140,7 @@ impl Instance {
         let switch =
             OpenOptions::new().write(true).open(&path).map_err(|cause| TraceError::file(&path, cause))?;
         instance.switch = Some(switch);
-        instance.stop()?;
+        instance.turn(false)?;
         Ok(instance)
     }
 
@@ -199,17 +199,10 @@ impl Instance {
         &self.missing
     }
 
-    pub fn start(&self) -> Result<(), TraceError> {
-        self.turn(b"1")
-    }
-
-    pub fn stop(&self) -> Result<(), TraceError> {
-        self.turn(b"0")
-    }
-
-    fn turn(&self, state: &[u8]) -> Result<(), TraceError> {
+    /// Records, or stops; what was recorded stays.
+    pub fn turn(&self, on: bool) -> Result<(), TraceError> {
         let Some(switch) = &self.switch else { return Ok(()) };
-        rustix::io::write(switch, state)
+        rustix::io::write(switch, if on { b"1" } else { b"0" })
             .map(drop)
             .map_err(|cause| TraceError::file(&self.folder.join("tracing_on"), cause.into()))
     }
@@ -284,7 +277,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // An instance that cannot be stopped is removed all the same.
-        let _ = self.stop();
+        let _ = self.turn(false);
         self.buffers.clear();
         self.switch = None;
         // A reader of its files, such as a curious `cat`, holds it for a moment.

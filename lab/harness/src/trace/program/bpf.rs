@@ -457,21 +457,25 @@ fn cpu_time_of(process: i32, task: i32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A wait of task 10 whose time ran out, and what was told after it.
-    fn rescued(after: Vec<Told>) -> u64 {
-        let one = Woken {
+    /// A wait of task 10 whose time ran out.
+    fn ran_out(at: u64, word: u64) -> Woken {
+        Woken {
             how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
             task: 10,
             process: 10,
             waker_call: -1,
-            slept: 1000,
-            waking: 2000,
-            came: 3000,
-            ..waits(FUTEX, 0x70, 5)
-        };
+            slept: at,
+            waking: at + 1000,
+            came: at + 2000,
+            ..waits(FUTEX, word, 5)
+        }
+    }
+
+    /// Such a wait, and what was told after it.
+    fn rescued(after: Vec<Told>) -> u64 {
         let threads = HashMap::from([(10, (10, 0, 0)), (11, (10, 0, 0))]);
         let mut records = Records { threads, ..Records::default() };
-        std::iter::once(Told::Woken(one)).chain(after).for_each(|told| records.enter(told));
+        std::iter::once(Told::Woken(ran_out(1000, 0x70))).chain(after).for_each(|told| records.enter(told));
         let graph = records.graph(&[(10, 10), (11, 10)], &Files::default(), 0, 1.0);
         graph.edges.iter().map(|(_, times)| times.rescued).sum()
     }
@@ -494,20 +498,10 @@ mod tests {
     #[test]
     fn a_thread_is_not_taken_to_have_gone_on_between_two_slices() {
         let rescued = |slices: Vec<Slice>| {
-            let ran_out = |at: u64, call, word| Woken {
-                how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
-                task: 10,
-                process: 10,
-                waker_call: -1,
-                slept: at,
-                waking: at + 1000,
-                came: at + 2000,
-                ..waits(call, word, 5)
-            };
             let threads = HashMap::from([(10, (10, 0, 8000))]);
             let mut records = Records { threads, slices, ..Records::default() };
-            records.enter(Told::Woken(ran_out(1000, FUTEX, 0x70)));
-            records.enter(Told::Woken(ran_out(9000, FUTEX, 0x80)));
+            records.enter(Told::Woken(ran_out(1000, 0x70)));
+            records.enter(Told::Woken(ran_out(9000, 0x80)));
             let graph = records.graph(&[(10, 10)], &Files::default(), 0, 0.5);
             let rescued: u64 = graph.edges.iter().map(|(_, times)| times.rescued).sum();
             (rescued, graph.threads[&10].passed.iter().map(|one| one.slice).collect::<HashSet<_>>().len())

@@ -218,7 +218,7 @@ impl Recorder {
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         by.instance.follow(&[&pair.tasks()[..], &[own]].concat())?;
         let instance = &by.instance;
-        let price = price::price(&pair, |on| if on { instance.start() } else { instance.stop() })?;
+        let price = price::price(&pair, |on| instance.turn(on))?;
         by.forget()?;
         Ok(Self { not_bpf, ..Self::of(by, clock, price) })
     }
@@ -473,7 +473,7 @@ fn threads(process: i32) -> Option<Vec<i32>> {
 
 fn name(task: i32) -> Option<String> {
     let text = doorbell_files::kernel(format!("/proc/{task}/comm")).ok()?;
-    Some(text.trim_end().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+    Some(text.trim_end().replace(char::is_control, "?"))
 }
 
 fn cpu_time() -> Duration {

@@ -264,8 +264,7 @@ impl Records {
             NAMED => {
                 let name = bytes.get(8..end).unwrap_or(&[]).split(|byte| *byte == 0).next();
                 let name = String::from_utf8_lossy(name.unwrap_or(&[]));
-                let shown = |letter: char| if letter.is_control() { '?' } else { letter };
-                known.names.extend(task(4).map(|task| (task, name.chars().map(shown).collect())));
+                known.names.extend(task(4).map(|task| (task, name.replace(char::is_control, "?"))));
             }
             kind @ (BORN | ENDED) => {
                 let (Some(process), Some(parent)) = (task(0), task(4)) else { return };

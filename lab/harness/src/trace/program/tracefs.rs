@@ -66,7 +66,7 @@ impl Engine for ByTracefs {
     }
 
     fn turn(&mut self, on: bool) -> Result<(), RecordError> {
-        Ok(if on { self.instance.start()? } else { self.instance.stop()? })
+        Ok(self.instance.turn(on)?)
     }
 
     fn take(&mut self, known: &mut Known) -> Result<(), RecordError> {
