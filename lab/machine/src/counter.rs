@@ -5,9 +5,6 @@ use doorbell_results::machine::clock::{Source, Ticks};
 
 pub(crate) use own::{KERNELS_NAME, SOURCE, count, count_after_loads, is_invariant};
 
-#[cfg(test)]
-pub(crate) use own::hertz;
-
 #[cfg(target_arch = "x86_64")]
 mod own {
     use super::*;
@@ -35,12 +32,6 @@ mod own {
         // SAFETY: called only where CPUID reports an invariant TSC,
         // and every such CPU has RDTSCP; `cpu` is ours.
         unsafe { core::arch::x86_64::__rdtscp(&raw mut cpu) }
-    }
-
-    /// The processor does not say.
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
     }
 }
 
@@ -80,16 +71,6 @@ mod own {
         };
         count
     }
-
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        let hertz: u64;
-        // SAFETY: every program may read it.
-        unsafe {
-            core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags))
-        };
-        Some(hertz)
-    }
 }
 
 #[cfg(target_arch = "riscv64")]
@@ -124,11 +105,5 @@ mod own {
             core::arch::asm!("fence r, i", "rdtime {}", out(reg) count, options(nostack, preserves_flags))
         };
         count
-    }
-
-    /// The device tree says, in what the kernel makes of it; the processor does not.
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
     }
 }

@@ -115,7 +115,6 @@ struct Known {
 }
 
 /// By what is recorded.
-/// By what is recorded.
 trait Engine: Debug {
     /// Follows threads of a process, all of the program's, and what they start from then on.
     fn follow(&mut self, process: i32, tasks: &[i32]) -> Result<(), RecordError>;
