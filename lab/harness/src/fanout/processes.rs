@@ -349,7 +349,7 @@ fn no_report(length: usize, error: &serde_json::Error) -> String {
     format!("the notifier ended without a whole report: {length} bytes came home, {error}")
 }
 
-/// What to do when the system gives no more processes.
+/// All receivers and the notifier as threads of this process.
 fn threads(
     table: &Table,
     fan: &dyn OpenFan,

@@ -164,8 +164,7 @@ impl ByOwn {
         Ok(())
     }
 
-    /// That a thread of the program was there when it was followed.
-
+    /// Forgets what was recorded so far, and whom it followed.
     pub(super) fn forget(&mut self) -> Result<(), RecordError> {
         self.events.clear();
         self.take(&mut Known::default())?;
