@@ -136,7 +136,8 @@ impl Engine for ByBpf {
     }
 
     fn turn(&mut self, on: bool) -> Result<(), RecordError> {
-        Ok(if on { self.start()? } else { self.stop()? })
+        let turned = if on { self.start() } else { self.stop() };
+        Ok(turned?)
     }
 
     fn take(&mut self, known: &mut Known) -> Result<(), RecordError> {
