@@ -416,11 +416,11 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
         };
         touch();
         let mut instance = Instance::create(tracefs, &wanted).unwrap();
-        instance.start().unwrap();
+        instance.turn(true).unwrap();
         // SAFETY: the mapping is ours; its contents are not needed.
         assert_eq!(unsafe { libc::madvise(page, size, libc::MADV_DONTNEED) }, 0);
         touch();
-        instance.stop().unwrap();
+        instance.turn(false).unwrap();
         let harvest = instance.harvest().unwrap();
         let before = harvest.events.iter().position(
             |event| matches!(event.what, What::CallReturns { number } if number == libc::SYS_madvise),
