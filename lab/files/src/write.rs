@@ -75,7 +75,7 @@ pub fn put(target: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn replace(target: &Path, put: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let target = resolved(target)?;
     let Some((beside, file)) = beside(&target)? else {
-        let mut file = BufWriter::new(no_file(&target)?);
+        let mut file = BufWriter::new(pipe_or_device(&target)?);
         put(&mut file)?;
         return file.flush();
     };
@@ -116,13 +116,13 @@ fn held(target: &Path) -> io::Result<crate::Held> {
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn no_file(target: &Path) -> io::Result<File> {
+fn pipe_or_device(target: &Path) -> io::Result<File> {
     held(target)?.open(OpenOptions::new().write(true))
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[expect(clippy::disallowed_methods, reason = "the system has no way to hold what it does not open")]
-fn no_file(target: &Path) -> io::Result<File> {
+fn pipe_or_device(target: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(target)
 }
 

@@ -70,7 +70,6 @@ impl Arena {
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU8>(), count) })
     }
 
-    /// Fresh zeroed words, cache-line aligned.
     pub fn words(&'static self, count: usize) -> Result<&'static [AtomicU64], OpenError> {
         self.slice(count)
     }

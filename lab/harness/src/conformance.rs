@@ -18,7 +18,6 @@ const SHORT: Duration = Duration::from_millis(2);
 /// Enough for a thread to have fallen asleep in most runs; the tests also hold when it has not.
 const SETTLE: Duration = Duration::from_millis(10);
 
-/// Goes through all of it on a link of `M`.
 pub fn rehearse<M: Mechanism>(site: &Site) {
     a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds::<M>(site);
     a_notification_before_the_wait_is_kept::<M>(site);
@@ -32,10 +31,15 @@ fn link<M: Mechanism>(site: &Site) -> M::Link {
     M::Link::open(site).unwrap_or_else(|error| panic!("{}: {error}", M::NAME))
 }
 
+type Ends<L> = (<L as Link>::Waiter, <L as Link>::Notifier);
+
+fn ends<L: Link>(link: &L) -> Ends<L> {
+    (link.waiter().unwrap(), link.notifier().unwrap())
+}
+
 fn a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds<M: Mechanism>(site: &Site) {
     let link = link::<M>(site);
-    let mut waiter = link.waiter().unwrap();
-    let mut notifier = link.notifier().unwrap();
+    let (mut waiter, mut notifier) = ends(&link);
     for _ in 0..3 {
         assert_eq!(waiter.wait_for(SHORT).unwrap(), Woken::TimedOut, "{}", M::NAME);
         assert_eq!(waiter.wait_for(Duration::ZERO).unwrap(), Woken::TimedOut, "{}", M::NAME);
@@ -48,8 +52,7 @@ fn a_wait_with_nothing_rung_times_out_and_a_later_one_succeeds<M: Mechanism>(sit
 
 fn a_notification_before_the_wait_is_kept<M: Mechanism>(site: &Site) {
     let link = link::<M>(site);
-    let mut waiter = link.waiter().unwrap();
-    let mut notifier = link.notifier().unwrap();
+    let (mut waiter, mut notifier) = ends(&link);
     for _ in 0..3 {
         notifier.notify().unwrap();
         waiter.wait().unwrap();
@@ -93,8 +96,7 @@ fn a_second_notifier_wakes_or_is_known_not_to<M: Mechanism>(site: &Site) {
 
 fn a_look_consumes_what_it_finds<M: Mechanism>(site: &Site) {
     let link = link::<M>(site);
-    let mut waiter = link.waiter().unwrap();
-    let mut notifier = link.notifier().unwrap();
+    let (mut waiter, mut notifier) = ends(&link);
     for _ in 0..3 {
         notifier.notify().unwrap();
         let start = Instant::now();
@@ -111,8 +113,7 @@ fn a_look_consumes_what_it_finds<M: Mechanism>(site: &Site) {
 
 fn two_notifications_leave_what_the_mechanism_says<M: Mechanism>(site: &Site) {
     let link = link::<M>(site);
-    let mut waiter = link.waiter().unwrap();
-    let mut notifier = link.notifier().unwrap();
+    let (mut waiter, mut notifier) = ends(&link);
     notifier.notify().unwrap();
     notifier.notify().unwrap();
     assert_eq!(waiter.wait_for(NEVER).unwrap(), Woken::Notified, "{}", M::NAME);

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arena::{Arena, Zeroed};
-use super::part::Role;
+use super::roles::Role;
 use crate::site::{OpenError, Word};
 use doorbell_results::record::LastSeen;
 
@@ -31,7 +31,7 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    /// Says it to the other side, which hears it behind the next notification.
+    /// Says it to the other side, which hears it after the next notification.
     pub(crate) fn tell(self, control: &Control) {
         let word = match self {
             Self::Record(from) => from << 1,
@@ -41,7 +41,7 @@ impl Told {
         control.told.store(word, Ordering::Release);
     }
 
-    /// What was said of `sequence`, in a slice that began behind number `began`.
+    /// What was said of `sequence`, in a slice that began after number `began`.
     #[inline]
     pub(crate) fn heard(control: &Control, began: u64, sequence: u64) -> Option<Self> {
         // Pairs with the Release store in `tell`.
@@ -75,7 +75,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// The step as the record names it.
     pub fn name(value: u32) -> &'static str {
         match value {
             0 => "starting",
@@ -98,9 +97,7 @@ impl Step {
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Progress {
-    /// The [`Step`].
     pub step: AtomicU32,
-    /// The sequence number it is at.
     pub sequence: AtomicU64,
     /// Its task number as the kernel knows it, for the proof that it sleeps.
     pub task: AtomicU32,
@@ -109,7 +106,6 @@ pub struct Progress {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Stamp {
-    /// When it was sent, ticks.
     pub sent: AtomicU64,
     /// When it was due, ticks; equal to `sent` in a closed loop.
     pub due: AtomicU64,
@@ -127,7 +123,7 @@ pub struct Mail {
     /// the notifier before it notifies.
     pub published: Published,
     /// Messages whose notification was sent; the last one's sequence
-    /// number. Written by the notifier behind its call, so that a look
+    /// number. Written by the notifier after its call, so that a look
     /// at the mechanism finds the notification of whatever is seen here.
     pub rung: Published,
     /// Messages taken; written by the waiter.
@@ -141,7 +137,6 @@ pub struct Mail {
 #[repr(C, align(128))]
 pub struct Published(pub AtomicU64);
 
-/// All shared words of a trial.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Control {
@@ -163,7 +158,6 @@ pub struct Control {
 unsafe impl Zeroed for Control {}
 
 impl Control {
-    /// Places it in the arena.
     pub fn place(arena: &'static Arena) -> Result<&'static Self, OpenError> {
         arena.place::<Self>()
     }
@@ -181,7 +175,6 @@ impl Control {
         }
     }
 
-    /// Where both sides are: step and number.
     pub(crate) fn places(&self) -> [(u32, u64); 2] {
         self.progress
             .each_ref()

@@ -30,7 +30,6 @@ impl Usage {
 }
 
 impl Counters {
-    /// Reads them for the calling thread.
     pub fn read() -> Self {
         let first = Usage::read();
         let (migrations, cpu) = (task::migrations(), task::cpu());
@@ -40,21 +39,11 @@ impl Counters {
     /// What was counted since `before`, for the side called `side`,
     /// whose window was `window_ns` long.
     pub fn since(&self, before: &Self, side: &str, window_ns: u64) -> SideCounters {
-        let used = self.first.since(&before.last);
         SideCounters {
-            side: side.to_owned(),
             cpus: vec![before.cpu, self.cpu],
             migrations: self.migrations.zip(before.migrations).map(|(now, then)| now - then),
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            minor_faults: used.minor_faults,
-            major_faults: used.major_faults,
-            user_ns: used.user_ns,
-            system_ns: used.system_ns,
             window_ns,
-            call_ns: None,
-            held_up_ns: None,
-            uncounted: false,
+            ..self.first.since(&before.last).counters(side)
         }
     }
 }
@@ -89,7 +78,6 @@ mod tests {
         assert!(missing[250] < 5_000, "{} ns were missing", missing[250]);
     }
 
-    /// Writes to `pages` pages that were never touched.
     fn fault(pages: usize) {
         let size = pages * 4096;
         // SAFETY: an anonymous mapping at an address of the kernel's choice aliases nothing.

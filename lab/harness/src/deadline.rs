@@ -14,7 +14,6 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// `timeout` from now.
     #[inline]
     pub fn after(timeout: Duration) -> Self {
         Self { start: Instant::now(), timeout }
@@ -60,7 +59,6 @@ pub fn monotonic(timeout: Duration) -> libc::timespec {
     absolute(ClockId::Monotonic, timeout)
 }
 
-/// A relative time as the C library takes it.
 #[inline]
 pub fn posix(time: Duration) -> libc::timespec {
     let time = relative(time);

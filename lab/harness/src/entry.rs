@@ -9,21 +9,14 @@ use crate::site::{Host, OpenError, Site};
 use doorbell_results::record::subject::Notification;
 
 pub trait Entry: Sync {
-    /// See [`Mechanism::NAME`].
     fn name(&self) -> &'static str;
     /// How it notifies, as it is stored with what was measured.
     fn notification(&self) -> Notification;
-    /// See [`Mechanism::ABOVE_SOCKETS`].
     fn above_sockets(&self) -> bool;
-    /// See [`Mechanism::USUAL`].
     fn usual(&self) -> bool;
-    /// See [`Waiter::IN_A_SET`].
     fn in_a_set(&self) -> bool;
-    /// See [`Mechanism::explanation`].
     fn explanation(&self) -> Explanation;
-    /// See [`Mechanism::available`].
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
-    /// Opens `count` links in the trial's host.
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError>;
     /// Goes through what every mechanism must do.
     #[cfg(any(test, feature = "sample"))]

@@ -10,6 +10,7 @@ use doorbell_machine::interrupts::Interrupts;
 use doorbell_machine::load;
 use doorbell_machine::pressure;
 use doorbell_machine::root::Root;
+use doorbell_results::about::About;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::topology::Topology;
@@ -33,7 +34,6 @@ pub struct Watch {
     before: Reading,
 }
 
-/// The kernel's counts at one moment.
 #[derive(Debug)]
 struct Reading {
     load: load::Reading,
@@ -92,7 +92,7 @@ impl Reading {
         Self {
             load: load::Reading::take(root),
             unix_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64),
-            throttled_ns: cgroup::throttled(root).map(|(_, ns)| ns),
+            throttled_ns: cgroup::throttled(root, "self").map(|(_, ns)| ns),
             interrupts: Interrupts::read(root),
             idle: IdleTimes::read(root, cpus),
         }
@@ -109,48 +109,46 @@ pub fn interference(environment: &Environment) -> Vec<Warning> {
     let foreign_bound = bound(environment.foreign_resolution.or(environment.share_resolution));
     let steal_bound = bound(environment.share_resolution);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let mut warnings = Vec::new();
-    if let Some(share) = environment.foreign_share.filter(|share| *share > foreign_bound) {
+    let cpus = environment.cpus.named();
+    let foreign = environment.foreign_share.filter(|share| *share > foreign_bound).map(|share| {
         let busiest = environment.busiest.as_ref().map(|name| format!(", most of it '{name}'"));
-        warnings.push(Warning {
-            name: warning::INTERFERENCE.name.to_owned(),
-            cause: format!(
-                "other programs used {} of a CPU on {}{} (more than {} counts as interference)",
-                percent(share),
-                environment.cpus.named(),
-                busiest.unwrap_or_default(),
-                percent(foreign_bound)
-            ),
-            effect: "wake-ups that met them are longer; percentiles above the median are not this \
-                 mechanism's alone"
-                .to_owned(),
-            cure: "stop the other work, or measure on CPUs it does not use (`--cpus`)".to_owned(),
-        });
-    }
-    if let Some(share) = environment.steal_share.filter(|share| *share > steal_bound) {
-        warnings.push(Warning {
-            name: warning::CPU_STEAL.name.to_owned(),
-            cause: format!(
-                "the hypervisor took {} of a CPU from {} (more than {} counts as interference)",
-                percent(share),
-                environment.cpus.named(),
-                percent(steal_bound)
-            ),
-            effect: "wake-ups that fell into the steal time are longer by up to the host's time slice"
-                .to_owned(),
-            cure: "measure when the host is less busy, or on a machine type with dedicated CPUs".to_owned(),
-        });
-    }
-    if let Some(ns) = environment.throttled_ns.filter(|ns| *ns > 0) {
-        warnings.push(Warning {
-            name: warning::THROTTLED.name.to_owned(),
-            cause: format!("the control group had used up its CPU quota for {:.1} ms", ns as f64 / 1e6),
-            effect: "a throttled side stands still until the next period: the maximum is the quota's"
-                .to_owned(),
-            cure: "raise or lift the CPU limit of the container (cpu.max, `docker run --cpus`)".to_owned(),
-        });
-    }
-    warnings
+        let (used, busiest, bound) = (percent(share), busiest.unwrap_or_default(), percent(foreign_bound));
+        format!("other programs used {used} of a CPU on {cpus}{busiest} (more than {bound} counts as interference)")
+    });
+    let stolen = environment.steal_share.filter(|share| *share > steal_bound).map(|share| {
+        let (took, bound) = (percent(share), percent(steal_bound));
+        format!("the hypervisor took {took} of a CPU from {cpus} (more than {bound} counts as interference)")
+    });
+    let throttled = environment
+        .throttled_ns
+        .filter(|ns| *ns > 0)
+        .map(|ns| format!("the control group had used up its CPU quota for {:.1} ms", ns as f64 / 1e6));
+    let found = [
+        (
+            warning::INTERFERENCE,
+            foreign,
+            "wake-ups that met them are longer; percentiles above the median are not this \
+             mechanism's alone",
+            "stop the other work, or measure on CPUs it does not use (`--cpus`)",
+        ),
+        (
+            warning::CPU_STEAL,
+            stolen,
+            "wake-ups that fell into the steal time are longer by up to the host's time slice",
+            "measure when the host is less busy, or on a machine type with dedicated CPUs",
+        ),
+        (
+            warning::THROTTLED,
+            throttled,
+            "a throttled side stands still until the next period: the maximum is the quota's",
+            "raise or lift the CPU limit of the container (cpu.max, `docker run --cpus`)",
+        ),
+    ];
+    let warning = |(about, cause, effect, cure): (About, Option<String>, &str, &str)| {
+        let (name, effect, cure) = (about.name.to_owned(), effect.to_owned(), cure.to_owned());
+        Some(Warning { name, cause: cause?, effect, cure })
+    };
+    found.into_iter().filter_map(warning).collect()
 }
 
 #[cfg(test)]
@@ -173,14 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn a_share_within_bound_and_resolution_is_not_held_against_the_trial() {
-        assert!(names(&shares(INTERFERENCE_SHARE + 0.013, INTERFERENCE_SHARE + 0.013)).is_empty());
-    }
-
-    #[test]
-    fn foreign_load_and_stolen_time_beyond_it_interfere_each_by_name() {
-        assert_eq!(names(&shares(INTERFERENCE_SHARE + 0.015, 0.0)), ["interference"]);
-        assert_eq!(names(&shares(0.0, INTERFERENCE_SHARE + 0.015)), ["cpu-steal"]);
+    fn what_goes_beyond_bound_and_resolution_interferes_by_name() {
+        let (within, beyond) = (INTERFERENCE_SHARE + 0.013, INTERFERENCE_SHARE + 0.015);
+        for (foreign, steal, throttled, expected) in [
+            (within, within, 0, &[][..]),
+            (beyond, 0.0, 0, &["interference"]),
+            (0.0, beyond, 0, &["cpu-steal"]),
+            (0.0, 0.0, 1, &["throttled"]),
+        ] {
+            let environment = Environment { throttled_ns: Some(throttled), ..shares(foreign, steal) };
+            assert_eq!(names(&environment), expected, "{foreign} {steal} {throttled}");
+        }
     }
 
     /// Where the scheduler's own clock told the share, the ticks do not widen the bound.
@@ -207,19 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn throttling_of_any_length_is_interference() {
-        let environment = Environment { throttled_ns: Some(1), ..shares(0.0, 0.0) };
-        assert_eq!(names(&environment), ["throttled"]);
-    }
-
-    #[test]
     fn without_proc_nothing_is_known_and_nothing_is_claimed() {
-        let empty = tempfile::tempdir().unwrap();
-        let environment = Watch::of(Root::at(empty.path()), "0".parse().unwrap()).end();
-        assert_eq!(environment.foreign_share, None);
-        assert_eq!(environment.steal_share, None);
-        assert_eq!(environment.throttled_ns, None);
-        assert!(environment.interrupts.is_empty());
+        let machine = doorbell_machine::recorded::Recorded::of(&[]);
+        let environment = Watch::of(machine.root(), "0".parse().unwrap()).end();
+        assert_eq!((environment.foreign_share, environment.steal_share), (None, None));
+        assert!(environment.throttled_ns.is_none() && environment.interrupts.is_empty());
         assert!(names(&environment).is_empty());
     }
 

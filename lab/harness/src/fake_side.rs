@@ -6,7 +6,7 @@ use doorbell_results::record::sample;
 
 use crate::arena::Arena;
 use crate::control::Control;
-use crate::part::Role;
+use crate::roles::Role;
 use crate::side::Side;
 
 /// A responder that may run on `cpus`, with messages of `size` bytes, by the monotonic clock.

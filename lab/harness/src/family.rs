@@ -13,29 +13,24 @@ use crate::arena::Arena;
 use crate::control::Control;
 use crate::entry::Links;
 use crate::fanout::fan::FanEntry;
-use crate::part::Role;
+use crate::roles::Role;
 use crate::run_dir::RunDir;
 use crate::site::Site;
 
-/// What two sides are given to run.
 #[expect(missing_debug_implementations, reason = "links are erased, and have nothing to show")]
 pub struct OpenedSides {
     /// The part of the side that notifies first, and of the other.
     pub roles: [Role; 2],
     pub links: Box<dyn Links>,
-    /// Whether the sides are processes or threads.
     pub contexts: Contexts,
 }
 
 /// What a family opens its member with, in the trial's host.
 #[derive(Debug)]
 pub struct TrialContext<'trial> {
-    /// What is to be run.
     pub configuration: &'trial Configuration,
-    /// The clock of the run.
     pub clock: Clock,
     pub site: &'trial Site<'trial>,
-    /// The trial's shared memory.
     pub arena: &'static Arena,
     pub control: &'static Control,
     pub run_dir: &'trial RunDir,
@@ -83,7 +78,6 @@ pub trait Family: Sync {
 
 pub type Families = &'static [&'static dyn Family];
 
-/// The family whose members configurations of `pattern` name.
 pub fn of(families: Families, pattern: Pattern) -> Option<&'static dyn Family> {
     families.iter().copied().find(|family| family.takes(pattern))
 }

@@ -28,7 +28,6 @@ pub struct FutexNotifier {
     flags: Flags,
 }
 
-/// The sleeper, with the value it saw last.
 #[derive(Debug)]
 pub struct FutexWaiter {
     word: WordReader,
@@ -79,7 +78,7 @@ impl WordWaiter for FutexWaiter {
         &mut self.word
     }
     #[inline]
-    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
+    fn between_looks(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
         let timeout = timeout.map(relative);
         match futex::wait(self.word.word, self.flags, self.word.seen, timeout.as_ref()) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),

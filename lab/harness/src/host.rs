@@ -4,11 +4,12 @@
 
 use super::arena::Arena;
 use super::control::Control;
-use super::family::{self, Families, OpenedSides, TrialContext};
+use super::family::{self, Families, OpenedSides};
 use super::fork::ends_with;
 use super::journal::Journal;
 use super::latency_limit::{self, LatencyLimit};
 use super::load::session::Session;
+use super::opened::{Opened, open};
 use super::order::{Order, Report, Task};
 use super::run_dir::RunDir;
 use super::running::{Home, RunningSides, Watched};
@@ -89,24 +90,20 @@ fn trial(
     let family = family::of(families, configuration.pattern)
         .ok_or("nothing here runs a configuration of this pattern")?;
     if let Some(fan) = family.fan_out(configuration) {
-        return super::fanout::run(clock, configuration, fan?, run_dir, load);
+        let report = super::fanout::run(clock, configuration, fan?, run_dir, load);
+        run_dir.clear_notes();
+        return report;
     }
-    let message = family.message_bytes(configuration);
-    let words = family.own_bytes(configuration);
+    let (message, words) = (family.message_bytes(configuration), family.own_bytes(configuration));
     // Control words, payloads both ways with their alignment, and room for the mechanisms' own words.
     let traced = if configuration.trace.is_some() { Journal::BYTES } else { 0 };
     let size = size_of::<Control>() + words + traced + 2 * (message + 4096) + (1 << 20);
     let arena = Arena::map(size).map_err(|error| error.to_string())?;
-    let control = Control::place(arena).map_err(|error| error.to_string())?;
-    let bytes = || arena.bytes(message).map_err(|error| error.to_string());
-    let payload = [bytes()?, bytes()?];
-    let journal = match configuration.trace {
-        Some(_) => Some(Journal::place(arena).map_err(|error| error.to_string())?),
-        None => None,
-    };
+    let journal = configuration.trace.map(|_| Journal::place(arena)).transpose();
+    let journal = journal.map_err(|error| error.to_string())?;
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let OpenedSides { roles, links, contexts } =
-        family.open(&TrialContext { configuration, clock, site: &site, arena, control, run_dir })?;
+    let Opened { control, payload, sides: OpenedSides { roles, links, contexts } } =
+        open(clock, configuration, families, arena, &site, run_dir)?;
     let life = |role| {
         let side = Side {
             journal: journal.clone(),
@@ -115,16 +112,12 @@ fn trial(
         serde_json::to_vec(&side.run_role(|role, side| links.run_role(role, side))).unwrap_or_default()
     };
     let mut running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
-    let tracer = match configuration.trace.zip(journal.clone()) {
-        Some((trace, journal)) => match Tracer::begin(configuration, trace, clock, control, journal) {
-            Ok(tracer) => Some(tracer),
-            Err(error) => {
-                running.end();
-                return Err(error.to_string());
-            }
-        },
-        None => None,
-    };
+    let traced = configuration.trace.zip(journal.clone());
+    let tracer = traced.map(|(trace, journal)| Tracer::begin(configuration, trace, clock, control, journal));
+    let tracer = tracer.transpose().map_err(|error| {
+        running.end();
+        error.to_string()
+    })?;
     let told = |text: &[u8]| serde_json::from_slice::<SideReport>(text).ok().map(|report| report.error);
     let gap_ns = configuration.pattern.gap_ns();
     let watched = Watched { controls: &[control], now: None, roles, gap_ns, told: &told };

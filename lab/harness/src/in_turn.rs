@@ -240,7 +240,6 @@ impl Seat {
         Some(Self { path: std::ffi::OsStr::from_bytes(path).into(), side: u32::try_from(side).ok()? })
     }
 
-    /// Takes it.
     pub fn take(&self) -> io::Result<InTurn> {
         let told = |cause: io::Error| {
             let told = format!("{VARIABLE} names {}: {cause}", self.path.display());
@@ -362,7 +361,6 @@ impl InTurn {
         }
     }
 
-    /// Hands the turn on.
     pub(crate) fn pass(&self) {
         // Pairs with the Acquire load in `await_turn`.
         self.words.turn.store(1 - self.side as u32, Release);
@@ -380,7 +378,6 @@ impl InTurn {
         self.own().able.iter().zip(able).for_each(|(word, member)| word.store(member, Relaxed));
     }
 
-    /// What the other can, once both have met.
     pub(crate) fn other_can(&self) -> Vec<u64> {
         self.other().able.iter().map(|word| word.load(Relaxed)).take_while(|member| *member != 0).collect()
     }
@@ -396,7 +393,6 @@ impl InTurn {
         words.number.store(number, Relaxed);
     }
 
-    /// What was chosen last.
     pub(crate) fn chosen(&self) -> Chosen {
         let words = self.words;
         let [turn, place] = words.at.each_ref().map(|word| word.load(Relaxed));
@@ -413,7 +409,6 @@ mod tests {
     use super::*;
     use doorbell_results::record::sample;
 
-    /// Both seats of one file.
     fn two() -> (tempfile::TempDir, Token, [InTurn; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("turns");

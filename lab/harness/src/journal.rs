@@ -54,7 +54,6 @@ struct Handshake {
 // SAFETY: atomics only; all are valid at zero.
 unsafe impl Zeroed for Handshake {}
 
-/// The journal as both sides and the host hold it.
 #[derive(Debug, Clone)]
 pub struct Journal {
     entries: &'static [Entry],
@@ -63,7 +62,6 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Bytes of arena that it takes.
     pub const BYTES: usize = WAKES as usize * size_of::<Entry>() + 4096;
 
     /// Places it. Nothing is caught until [`Journal::catch_above`].
@@ -114,7 +112,6 @@ impl Journal {
         }
     }
 
-    /// The host records: the sides may begin.
     pub fn traced(&self) {
         self.handshake.traced.store(1, Release);
     }
@@ -150,7 +147,6 @@ impl Journal {
             .and_then(|last| self.stamps(last).ok())
     }
 
-    /// Lets the waiter go on.
     pub fn release(&self) {
         self.handshake.caught.store(0, Release);
     }

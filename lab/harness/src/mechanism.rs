@@ -27,7 +27,6 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    /// A reason in one line.
     pub fn because(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }
@@ -53,33 +52,26 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {cause}")]
 pub struct Fault {
-    /// The call that failed, as the manual names it.
     pub call: &'static str,
-    /// The error as the system describes it.
     pub cause: String,
 }
 
 impl Fault {
-    /// The fault of `call`, with the system's error.
     pub fn new(call: &'static str, cause: impl std::fmt::Display) -> Self {
         Self { call, cause: cause.to_string() }
     }
-    /// What turns an error of `call` into its fault.
     pub fn of<E: std::fmt::Display>(call: &'static str) -> impl FnOnce(E) -> Self {
         move |cause| Self::new(call, cause)
     }
 }
 
-/// How a timed wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
     Notified,
-    /// The time ran out first.
     TimedOut,
 }
 
 impl Woken {
-    /// `Notified` when `notified`, else `TimedOut`.
     #[inline]
     pub fn when(notified: bool) -> Self {
         if notified { Self::Notified } else { Self::TimedOut }
@@ -131,7 +123,6 @@ pub trait Mechanism: Sync + 'static {
         processes: Self::PROCESSES,
         threads: Self::THREADS,
     };
-    /// The text of `doorbell explain`.
     fn explanation() -> Explanation;
     /// Whether this machine has it. Asks the kernel by trying, not by
     /// version, wherever that is possible.
@@ -148,7 +139,6 @@ pub trait Mechanism: Sync + 'static {
 pub trait Link: Sized + Send + Sync + 'static {
     type Notifier: Notifier;
     type Waiter: Waiter;
-    /// Opens the link in the trial's host, before the sides exist.
     fn open(site: &Site) -> Result<Self, OpenError>;
     /// Takes the waiting end, in the waiter's own process or thread. Runs before any
     /// [`Link::notifier`] of this line.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use serde::{Deserialize, Serialize};
 
 use crate::arena::Arena;
 use crate::control::Control;
@@ -22,15 +21,7 @@ use crate::site::{Site, Word};
 use doorbell_results::configuration::Configuration;
 use doorbell_results::record::subject::Contexts;
 
-/// Memory for the words of one configuration.
 const OWN: usize = 128 << 10;
-
-/// What a side says when it is done: one that failed, or was
-/// interrupted, did not come to those that follow.
-#[derive(Debug, Serialize, Deserialize)]
-struct Told {
-    sides: Vec<SideReport>,
-}
 
 /// Nothing follows.
 const OVER: u32 = u32::MAX;
@@ -59,7 +50,6 @@ fn follow(go: &Word, place: u32) -> bool {
     }
 }
 
-/// Runs `configurations` and tells what came of each.
 pub(crate) fn run(
     order: &Order,
     configurations: &[Configuration],
@@ -78,6 +68,7 @@ pub(crate) fn run(
     }
     let roles = all.first().map_or([Role::Emit, Role::Absorb], |one| one.sides.roles);
     let life = |role: Role| {
+        // One that failed, or was interrupted, did not come to those that follow.
         let mut sides = Vec::new();
         for ((place, one), configuration) in (0_u32..).zip(&all).zip(configurations) {
             if role.index() == 0 && one.control.interrupted.load(Relaxed) != 0 {
@@ -104,13 +95,13 @@ pub(crate) fn run(
         if role.index() == 0 {
             begin(go, OVER);
         }
-        serde_json::to_vec(&Told { sides }).unwrap_or_default()
+        serde_json::to_vec(&sides).unwrap_or_default()
     };
     let running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
     let controls: Vec<&'static Control> = all.iter().map(|one| one.control).collect();
     let told = |text: &[u8]| {
-        let told = serde_json::from_slice::<Told>(text).ok()?;
-        Some(told.sides.into_iter().find_map(|side| side.error))
+        let sides = serde_json::from_slice::<Vec<SideReport>>(text).ok()?;
+        Some(sides.into_iter().find_map(|side| side.error))
     };
     let gap_ns = configurations.iter().map(|one| one.pattern.gap_ns()).max().unwrap_or(0);
     let watched = Watched { controls: &controls, now: Some(now), roles, gap_ns, told: &told };
@@ -118,16 +109,14 @@ pub(crate) fn run(
     run_dir.clear_notes();
     let at = Some(now[0].load(Acquire));
     let (texts, interrupted) = match home? {
-        Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at }),
-        Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at }),
-        Home::Ended(other) => return Ok(other),
+        Home::Ended(report) => return Ok(report.at(at)),
         Home::Came { texts, interrupted, .. } => (texts, interrupted),
     };
-    let [first, second] = texts.map(|text| serde_json::from_slice::<Told>(&text));
-    let read = |told: Result<Told, serde_json::Error>| {
-        told.map(|told| told.sides.into_iter()).map_err(|error| format!("a side's report: {error}"))
+    let read = |text: &[u8]| {
+        let sides = serde_json::from_slice::<Vec<SideReport>>(text);
+        sides.map(Vec::into_iter).map_err(|error| format!("a side's report: {error}"))
     };
-    let (mut first, mut second) = (read(first)?, read(second)?);
+    let (mut first, mut second) = (read(&texts[0])?, read(&texts[1])?);
     let came = configurations
         .iter()
         .map(|_| Sliced::Sides { sides: first.next().into_iter().chain(second.next()).collect() });

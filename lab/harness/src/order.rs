@@ -18,11 +18,8 @@ use crate::side::SideReport;
 /// What a host is told on its standard input, as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// What to run.
     pub task: Task,
-    /// The clock of the run.
     pub clock: Clock,
-    /// The run's folder.
     #[serde(with = "any_path")]
     pub run_dir: PathBuf,
     /// The number under which the folder's lock was inherited.
@@ -31,11 +28,9 @@ pub struct Order {
     pub parent: i32,
 }
 
-/// What a host is to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// One configuration in a trial of its own.
     Trial(Box<Configuration>),
     /// Several in turns between the same two sides.
     Bench(Bench),
@@ -43,14 +38,12 @@ pub enum Task {
     OneByOne(Vec<Configuration>),
 }
 
-/// What takes turns, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bench {
     /// All of one kind of sides; each until its own end.
     pub configurations: Vec<Configuration>,
     /// Which follow one another, by place.
     pub turns: Vec<Vec<u32>>,
-    /// How time is cut up.
     pub cut: Cut,
     /// After how many nanoseconds nothing has another turn that had
     /// one; none where each goes on to its own end.
@@ -81,7 +74,6 @@ pub enum Report {
     Done {
         /// Their reports, the one that notifies first at the front.
         sides: Vec<SideReport>,
-        /// Whether the user interrupted.
         interrupted: bool,
         /// The proof that the load asked for was there.
         load: Option<LoadProof>,
@@ -90,28 +82,30 @@ pub enum Report {
         anatomy: Option<Box<Anatomy>>,
     },
     /// Both sides of several configurations came home, perhaps early because of an interrupt.
-    Sliced {
-        /// What came of each configuration.
-        came: Vec<Sliced>,
-        /// Whether the user interrupted.
-        interrupted: bool,
-    },
+    Sliced { came: Vec<Sliced>, interrupted: bool },
     /// Nothing moved any more.
     Hung {
-        /// Where each side was.
         last_seen: Vec<LastSeen>,
         /// Of several the place of the configuration whose turn it was.
         #[serde(default)]
         at: Option<u32>,
     },
-    /// It could not be run, or a side died.
     Failed {
-        /// What happened.
         cause: String,
-        /// On a bench the place of the configuration whose turn it was.
         #[serde(default)]
         at: Option<u32>,
     },
+}
+
+impl Report {
+    /// Of several configurations, in which it hung or failed.
+    pub(crate) fn at(self, at: Option<u32>) -> Self {
+        match self {
+            Self::Hung { last_seen, .. } => Self::Hung { last_seen, at },
+            Self::Failed { cause, .. } => Self::Failed { cause, at },
+            other => other,
+        }
+    }
 }
 
 /// What came of a configuration on a bench.
@@ -120,10 +114,10 @@ pub enum Report {
 pub enum Sliced {
     /// The reports of both sides, the one that notifies first at the
     /// front; none of one whose turn had not come.
-    Sides { sides: Vec<SideReport> },
-    /// It could not be opened beside the others.
+    Sides {
+        sides: Vec<SideReport>,
+    },
     NotOpened {
-        /// What happened.
         cause: String,
     },
 }

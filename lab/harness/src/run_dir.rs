@@ -16,7 +16,6 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::any_path;
 
-/// An object that outlives the processes that use it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Note {
@@ -117,7 +116,6 @@ impl RunDir {
         (std::process::id() << 8) ^ (own << 4) ^ salt
     }
 
-    /// Writes down an object that is about to be made.
     pub fn leave_note(&self, note: Note) -> io::Result<()> {
         self.append(NOTES, &note)
     }
@@ -134,7 +132,6 @@ impl RunDir {
         notes.write_all(&line)
     }
 
-    /// Removes the objects noted so far, at the end of a trial.
     pub fn clear_notes(&self) {
         clear_notes(&self.path, NOTES);
     }
@@ -209,13 +206,11 @@ fn inherit(file: &File) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(file, rustix::io::FdFlags::empty())?)
 }
 
-/// A file in a folder of ours that is there already.
 #[expect(clippy::disallowed_methods, reason = "nobody else may enter the folder")]
 fn existing(path: &Path) -> io::Result<File> {
     fs::OpenOptions::new().write(true).open(path)
 }
 
-/// Clears every folder whose run is dead.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

@@ -7,7 +7,7 @@ use super::fork::fork;
 use super::load::session::Session;
 use super::no_task;
 use super::order::{REPORT, Report};
-use super::part::Role;
+use super::roles::Role;
 use super::shares::Shares;
 use super::tracer::Tracer;
 use super::watchdog::{Look, Watchdog};
@@ -18,8 +18,7 @@ use doorbell_results::record::subject::Contexts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -40,7 +39,6 @@ const OBITUARY_LOOK: Duration = Duration::from_millis(5);
 /// error of the system (sysexits(3), `EX_OSERR`).
 const NO_THREAD: i32 = 71;
 
-/// Whom a host watches.
 pub(crate) struct Watched<'host> {
     /// The words of each configuration.
     pub(crate) controls: &'host [&'static Control],
@@ -54,7 +52,6 @@ pub(crate) struct Watched<'host> {
 }
 
 impl Watched<'_> {
-    /// In which configuration each side is.
     fn now(&self) -> [usize; 2] {
         let last = self.controls.len().saturating_sub(1);
         self.now.map_or([0; 2], |now| now.each_ref().map(|now| (now.load(Relaxed) as usize).min(last)))
@@ -80,11 +77,8 @@ impl Watched<'_> {
     }
 }
 
-/// How two sides ended.
 pub(crate) enum Home {
-    /// Both made their reports.
     Came { texts: [Vec<u8>; 2], interrupted: bool, tracer: Option<Box<Tracer>> },
-    /// They hung, or one failed.
     Ended(Report),
 }
 
@@ -109,10 +103,10 @@ impl RunningSides {
         life: &(dyn Fn(Role) -> Vec<u8> + Sync),
     ) -> io::Result<Self> {
         let mut running = Self { processes: Vec::new(), pipes: Vec::new() };
-        let mut pipe = || -> io::Result<OwnedFd> {
+        let mut pipe = || -> io::Result<File> {
             let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
             running.pipes.push(File::from(read));
-            Ok(write)
+            Ok(File::from(write))
         };
         // The end of a pipe is the end of its side: each writing end lives in that side alone.
         match contexts {
@@ -261,7 +255,6 @@ impl RunningSides {
         }
     }
 
-    /// Kills what is left and waits for it.
     pub(crate) fn end(&mut self) {
         for process in self.processes.drain(..) {
             // An error means that it is gone already.
@@ -271,7 +264,6 @@ impl RunningSides {
     }
 }
 
-/// Waits for the death of `process`, for `limit` at most.
 fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
     let start = Instant::now();
     loop {
@@ -284,14 +276,7 @@ fn await_death(process: Pid, limit: Duration) -> rustix::io::Result<Option<(Pid,
 }
 
 /// One side's whole life, and its report into `pipe`.
-fn act(life: &(dyn Fn(Role) -> Vec<u8> + Sync), role: Role, pipe: impl AsFd) {
-    let report = life(role);
-    let mut rest = report.as_slice();
-    while !rest.is_empty() {
-        match rustix::io::write(&pipe, rest) {
-            Ok(written) => rest = &rest[written..],
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return,
-        }
-    }
+fn act(life: &(dyn Fn(Role) -> Vec<u8> + Sync), role: Role, mut pipe: &File) {
+    // Of a host that is gone nobody hears.
+    let _ = pipe.write_all(&life(role));
 }

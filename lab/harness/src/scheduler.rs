@@ -4,6 +4,7 @@
 use std::io;
 use std::num::NonZeroU64;
 
+use doorbell_machine::scheduling::policy;
 use doorbell_results::configuration::{Placement, Scheduler};
 use doorbell_results::machine::scheduling::TIMER_SLACK_NS;
 
@@ -22,7 +23,7 @@ const SLICE_NS: u64 = 100_000;
 
 /// `struct sched_attr` (linux/sched/types.h), its first version.
 #[repr(C)]
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Attributes {
     size: u32,
     policy: u32,
@@ -35,21 +36,20 @@ struct Attributes {
 }
 
 const SIZE: u32 = size_of::<Attributes>() as u32;
+/// `SCHED_OTHER`, nice 0.
+const USUAL: Attributes =
+    Attributes { size: SIZE, policy: 0, flags: 0, nice: 0, priority: 0, runtime: 0, deadline: 0, period: 0 };
 const SCHED_DEADLINE: u32 = 6;
 
 /// The kernel did not take a thread into a class.
 #[derive(Debug, thiserror::Error)]
 #[error("{call} failed: {cause}; {cure}")]
 pub struct Refused {
-    /// What was asked for.
     pub call: &'static str,
-    /// The system's error.
     pub cause: io::Error,
-    /// What to do about it.
     pub cure: &'static str,
 }
 
-/// Puts the calling thread under what `scheduler` names.
 pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused> {
     let failed = |call, cure| move |cause| Refused { call, cause, cure };
     match scheduler {
@@ -66,21 +66,13 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
                 "run as root or grant CAP_SYS_NICE; of all CPUs 95 % can be promised (sched_rt_runtime_us)"
             };
             let (runtime, deadline, period) = (BUDGET_NS, PERIOD_NS, PERIOD_NS);
-            let wanted = Attributes {
-                size: SIZE,
-                policy: SCHED_DEADLINE,
-                runtime,
-                deadline,
-                period,
-                ..Attributes::default()
-            };
+            let wanted = Attributes { policy: SCHED_DEADLINE, runtime, deadline, period, ..USUAL };
             set(&wanted).map_err(failed("sched_setattr(SCHED_DEADLINE)", cure))
         }
         Scheduler::Slice => {
             const CALL: &str = "sched_setattr(SCHED_OTHER, runtime)";
             const CURE: &str = "kernel 6.12 brought slices that a thread asks for; measure on a newer one";
-            set(&Attributes { size: SIZE, runtime: SLICE_NS, ..Attributes::default() })
-                .map_err(failed(CALL, CURE))?;
+            set(&Attributes { runtime: SLICE_NS, ..USUAL }).map_err(failed(CALL, CURE))?;
             // Older kernels take the call and do nothing: what they say of it afterwards is 0.
             match get().map_err(failed("sched_getattr", CURE))?.runtime {
                 SLICE_NS => Ok(()),
@@ -98,25 +90,20 @@ pub fn enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refused>
 /// record of the machine tells so. The policy that was undone, if one was.
 pub fn set_usual() -> Option<String> {
     let found = get().ok();
-    let usual = Attributes { size: SIZE, ..Attributes::default() };
-    if set(&usual).is_err() {
+    if set(&USUAL).is_err() {
         // Who may not raise a nice value may have the policy back all the same.
         let nice = get().map_or(0, |now| now.nice);
-        let _ = set(&Attributes { nice, ..usual });
+        let _ = set(&Attributes { nice, ..USUAL });
     }
     // Last, for a real-time policy has none.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NS));
     let undone = found.filter(|found| found.policy != 0 && get().is_ok_and(|now| now.policy == 0))?;
-    let name = match undone.policy {
-        1 => "SCHED_FIFO",
-        2 => "SCHED_RR",
-        3 => "SCHED_BATCH",
-        5 => "SCHED_IDLE",
-        SCHED_DEADLINE => "SCHED_DEADLINE",
-        other => return Some(format!("scheduling policy {other}")),
+    let Some(name) = policy(undone.policy.into()) else {
+        return Some(format!("scheduling policy {}", undone.policy));
     };
+    let name = format!("SCHED_{}", name.to_uppercase());
     Some(match undone.priority {
-        0 => name.to_owned(),
+        0 => name,
         priority => format!("{name} with priority {priority}"),
     })
 }
@@ -128,10 +115,8 @@ pub fn may_enter(scheduler: Scheduler, placement: &Placement) -> Result<(), Refu
     let pinned = placement.clone();
     let asked = std::thread::Builder::new().spawn(move || {
         if let Some([cpu, _]) = pinned.cpus {
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(cpu as usize);
             // A CPU that cannot be had is told when the trial begins.
-            let _ = rustix::thread::sched_setaffinity(None, &set);
+            let _ = doorbell_machine::system::pin(cpu);
         }
         enter(scheduler, &pinned)
     });
@@ -151,7 +136,7 @@ fn set(attributes: &Attributes) -> io::Result<()> {
 }
 
 fn get() -> io::Result<Attributes> {
-    let mut attributes = Attributes::default();
+    let mut attributes = USUAL;
     // SAFETY: as above; the kernel writes no more than the size that it is told.
     // JUSTIFICATION: as above.
     match unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, SIZE, 0_u32) } {
@@ -190,7 +175,7 @@ mod tests {
     #[test]
     fn what_a_thread_inherited_is_undone_before_anything_is_measured() {
         let thread = std::thread::spawn(|| {
-            set(&Attributes { size: SIZE, policy: 3, nice: 0, ..Attributes::default() }).unwrap();
+            set(&Attributes { policy: 3, ..USUAL }).unwrap();
             rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000_000)).unwrap();
             assert_eq!(get().unwrap().policy, 3, "SCHED_BATCH, which everybody may enter");
             assert_eq!(set_usual().as_deref(), Some("SCHED_BATCH"));

@@ -10,7 +10,6 @@ use doorbell_results::machine::clock::Clock;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
-/// Who is told, and does nothing.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 

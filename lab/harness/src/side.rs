@@ -11,7 +11,7 @@ use super::bench::account::{Account, Seen};
 use super::control::{Control, Step};
 use super::counters::{Counters, Usage};
 use super::journal::Journal;
-use super::part::Role;
+use super::roles::Role;
 use crate::mechanism::Fault;
 use crate::scheduler::{self, Refused};
 use crate::site::OpenError;
@@ -25,32 +25,20 @@ use doorbell_results::record::io::Io;
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 
-/// Why a side gave up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// An end of a link could not be taken.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The scheduler refused what the configuration asks for.
     #[error("{call} failed: {cause}; {cure}")]
-    Setup {
-        call: &'static str,
-        /// The error as the system describes it.
-        cause: String,
-        /// What to do about it.
-        cure: &'static str,
-    },
+    Setup { call: &'static str, cause: String, cure: &'static str },
 }
 
-/// One side while it runs.
 #[derive(Debug)]
 pub struct Side {
-    /// The clock of the run.
     pub clock: Clock,
     pub configuration: Configuration,
-    /// The shared words.
     pub control: &'static Control,
     /// Message bytes there and back; each of the configuration's size.
     pub payload: [&'static [AtomicU8]; 2],
@@ -61,11 +49,8 @@ pub struct Side {
     pub tally: Tally,
     /// Counters at the start of the measured window.
     pub before: Option<Counters>,
-    /// CPU time of one reading of the counters, nanoseconds.
     pub reading_ns: u64,
-    /// Counters of the measured window.
     pub counters: SideCounters,
-    /// Single figures beside the times.
     pub figures: Vec<Figure>,
     /// Where the stamps of single wakes go, where they are to be joined with the kernel's events.
     pub journal: Option<Journal>,
@@ -79,21 +64,16 @@ pub struct Side {
 /// that nothing is allocated inside.
 #[derive(Debug, Default)]
 pub struct Times {
-    /// The round trip of a ping-pong.
     pub round_trip: Histogram,
-    /// Wake-up latency of this side.
     pub wake: Histogram,
     pub response: Histogram,
     pub notify: Histogram,
     pub around_wait: Histogram,
-    /// One operation of a batch.
     pub operation: Histogram,
     pub hand_off: Histogram,
     pub create: Histogram,
     pub reap: Histogram,
-    /// All of a task's life.
     pub life: Histogram,
-    /// One block to or from a device.
     pub transfer: Histogram,
 }
 
@@ -113,63 +93,51 @@ impl Times {
 
     /// Without memory, for a side that has not begun.
     fn untouched() -> Self {
+        let none = Histogram::untouched;
         Self {
-            round_trip: Histogram::untouched(),
-            wake: Histogram::untouched(),
-            response: Histogram::untouched(),
-            notify: Histogram::untouched(),
-            around_wait: Histogram::untouched(),
-            operation: Histogram::untouched(),
-            hand_off: Histogram::untouched(),
-            create: Histogram::untouched(),
-            reap: Histogram::untouched(),
-            life: Histogram::untouched(),
-            transfer: Histogram::untouched(),
+            round_trip: none(),
+            wake: none(),
+            response: none(),
+            notify: none(),
+            around_wait: none(),
+            operation: none(),
+            hand_off: none(),
+            create: none(),
+            reap: none(),
+            life: none(),
+            transfer: none(),
         }
     }
 
-    /// Forgets the times of the warm-up.
+    /// Each with what it is of, at the side of `role`.
+    fn each(&mut self, role: Role) -> [(Quantity, &mut Histogram); 11] {
+        let wake = if role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
+        [
+            (Quantity::RoundTrip, &mut self.round_trip),
+            (wake, &mut self.wake),
+            (Quantity::Response, &mut self.response),
+            (Quantity::Notify, &mut self.notify),
+            (Quantity::AroundWait, &mut self.around_wait),
+            (Quantity::Operation, &mut self.operation),
+            (Quantity::HandOff, &mut self.hand_off),
+            (Quantity::Create, &mut self.create),
+            (Quantity::Reap, &mut self.reap),
+            (Quantity::Life, &mut self.life),
+            (Quantity::Transfer, &mut self.transfer),
+        ]
+    }
+
     pub fn clear(&mut self) {
-        let Self {
-            round_trip,
-            wake,
-            response,
-            notify,
-            around_wait,
-            operation,
-            hand_off,
-            create,
-            reap,
-            life,
-            transfer,
-        } = self;
-        let all = [
-            round_trip,
-            wake,
-            response,
-            notify,
-            around_wait,
-            operation,
-            hand_off,
-            create,
-            reap,
-            life,
-            transfer,
-        ];
-        for histogram in all {
-            histogram.clear();
-        }
+        self.each(Role::Absorb).into_iter().for_each(|(_, times)| times.clear());
     }
 }
 
-/// What a side sends to the host when it is done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideReport {
     /// Its series; only quantities with samples.
     pub series: BTreeMap<Quantity, Series>,
     pub tally: Tally,
     pub counters: SideCounters,
-    /// Single figures beside the times.
     pub figures: Vec<Figure>,
     /// Each round and each receiver, from the notifier of a fan-out.
     #[serde(default)]
@@ -177,14 +145,11 @@ pub struct SideReport {
     /// What the device and the kernel counted, from the side that transferred.
     #[serde(default)]
     pub io: Option<Io>,
-    /// Its slices, where it was measured in slices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Seen>,
-    /// Why it gave up, if it did.
     pub error: Option<String>,
 }
 
-/// Keeps the calling thread on `cpu`.
 pub(crate) fn pin(cpu: u32) -> Result<(), SideError> {
     system::pin(cpu).map_err(|error| SideError::Setup {
         call: "sched_setaffinity",
@@ -255,7 +220,6 @@ impl Side {
         self.control.interrupted.load(Relaxed) != 0
     }
 
-    /// Pins and schedules the calling thread as the configuration asks.
     pub fn settle(&mut self) -> Result<(), SideError> {
         if let Some(cpus) = self.configuration.placement.cpus {
             let cpu = cpus[self.role.index()];
@@ -269,7 +233,6 @@ impl Side {
         Ok(())
     }
 
-    /// Tells the host and the other side which task it is.
     pub(crate) fn announce_task(&self) {
         self.control.progress[self.role.index()].task.store(task::number(), Release);
     }
@@ -333,26 +296,13 @@ impl Side {
         std::hint::black_box(&mut self.received);
     }
 
-    pub fn report(&self, error: Option<&SideError>) -> SideReport {
-        let wake = if self.role == Role::Initiate { Quantity::WakeBack } else { Quantity::Wake };
-        let series = [
-            (Quantity::RoundTrip, &self.times.round_trip),
-            (wake, &self.times.wake),
-            (Quantity::Response, &self.times.response),
-            (Quantity::Notify, &self.times.notify),
-            (Quantity::AroundWait, &self.times.around_wait),
-            (Quantity::Operation, &self.times.operation),
-            (Quantity::HandOff, &self.times.hand_off),
-            (Quantity::Create, &self.times.create),
-            (Quantity::Reap, &self.times.reap),
-            (Quantity::Life, &self.times.life),
-            (Quantity::Transfer, &self.times.transfer),
-        ];
+    pub fn report(&mut self, error: Option<&SideError>) -> SideReport {
+        let series = self.times.each(self.role);
         SideReport {
             series: series
                 .into_iter()
                 .filter(|(_, histogram)| histogram.count() > 0)
-                .map(|(quantity, histogram)| (quantity, Series::from(histogram)))
+                .map(|(quantity, histogram)| (quantity, Series::from(&*histogram)))
                 .collect(),
             tally: self.tally,
             counters: self.counters.clone(),

@@ -16,40 +16,27 @@ use doorbell_results::record::subject::Contexts;
 #[non_exhaustive]
 pub struct Host {}
 
-/// Why a link could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error("{call} failed: {cause}{}", .cure.map(|cure| format!("; {cure}")).unwrap_or_default())]
-    Call {
-        /// The call, as the manual names it.
-        call: &'static str,
-        /// The error as the system describes it.
-        cause: String,
-        /// What the user can do about it.
-        cure: Option<&'static str>,
-    },
-    /// The trial's shared memory is used up.
+    Call { call: &'static str, cause: String, cure: Option<&'static str> },
     #[error("the trial's shared memory is used up after {taken} of {size} bytes")]
     ArenaFull {
         /// Bytes handed out so far.
         taken: usize,
         size: usize,
     },
-    /// The link has room for one notifier, and it was taken.
     #[error("this link has its notifier already, and there can be no other")]
     HasNotifier,
 }
 
 impl OpenError {
-    /// The refusal of `call`.
     pub fn call(call: &'static str, cause: impl std::fmt::Display) -> Self {
         Self::Call { call, cause: cause.to_string(), cure: None }
     }
-    /// What turns an error of `call` into its refusal.
     pub fn of<E: std::fmt::Display>(call: &'static str) -> impl FnOnce(E) -> Self {
         move |cause| Self::call(call, cause)
     }
-    /// The refusal of `call`, with what to do about it.
     pub fn with_cure(call: &'static str, cause: impl std::fmt::Display, cure: &'static str) -> Self {
         Self::Call { call, cause: cause.to_string(), cure: Some(cure) }
     }
@@ -70,7 +57,6 @@ impl std::ops::Deref for Word {
     }
 }
 
-/// Random bytes from the kernel.
 fn random<const N: usize>() -> Result<[u8; N], OpenError> {
     let mut bytes = [0; N];
     // So few bytes come whole once the system has booted (getrandom(2)).
@@ -92,7 +78,6 @@ pub struct Site<'trial> {
 }
 
 impl<'trial> Site<'trial> {
-    /// A site for links between `contexts`.
     pub fn new(contexts: Contexts, arena: &'static Arena, run_dir: &'trial RunDir) -> Self {
         Self { contexts, arena, run_dir, link: Cell::new(0) }
     }

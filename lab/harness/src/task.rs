@@ -3,17 +3,14 @@
 
 use crate::usage::Usage;
 
-/// Its number.
 pub fn number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The CPU it is on.
 pub fn cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
 
-/// CPU time it has used, nanoseconds.
 pub fn cpu_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

@@ -17,6 +17,7 @@ use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_machine::cgroup;
 use doorbell_machine::cpu_time::CpuTimes;
 use doorbell_machine::root::Root;
+use doorbell_machine::system;
 use doorbell_results::anatomy::{Anatomy, Counts, Hidden, Mark, Meanwhile, Rank, Wake};
 use doorbell_results::configuration::{Configuration, Trace};
 use doorbell_results::machine::clock::Clock;
@@ -39,7 +40,6 @@ const LEAST_KIB: u32 = 256;
 /// is told by whoever watches them.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The tracer of one trial.
 #[derive(Debug)]
 pub struct Tracer {
     instance: Instance,
@@ -54,7 +54,6 @@ pub struct Tracer {
     reading: Reading,
 }
 
-/// What the machine counts, at one moment.
 #[derive(Debug)]
 struct Reading {
     at: Instant,
@@ -65,7 +64,7 @@ struct Reading {
 impl Reading {
     fn take() -> Self {
         let root = Root::live();
-        Self { at: Instant::now(), times: CpuTimes::read(&root), throttled: cgroup::throttled(&root) }
+        Self { at: Instant::now(), times: CpuTimes::read(&root), throttled: cgroup::throttled(&root, "self") }
     }
 
     /// What was counted from here to `now`.
@@ -103,11 +102,11 @@ impl Tracer {
         let tasks = [task(0), task(1)];
         let cpus = match configuration.placement.cpus {
             Some(cpus) => cpus.into_iter().collect(),
-            None => allowed(),
+            None => system::affinity().unwrap_or_default(),
         };
         let stages = trace == Trace::Stages;
         let wanted = Wanted {
-            of: if stages { EventKind::for_stages } else { EventKind::for_causes },
+            of: if stages { |kind: &EventKind| kind.stages } else { |kind: &EventKind| Some(kind.causes) },
             tasks,
             cpus: &cpus,
             clock: clock.source,
@@ -119,7 +118,7 @@ impl Tracer {
             journal.count_above(above_ns.saturating_mul(1000));
             journal.catch_above(above_ns.saturating_mul(1000));
         }
-        instance.start()?;
+        instance.turn(true)?;
         journal.traced();
         Ok(Self {
             instance,
@@ -152,7 +151,7 @@ impl Tracer {
         let now = Reading::take();
         let meanwhile = self.reading.until(&now, &self.cpus);
         self.reading = now;
-        self.instance.stop()?;
+        self.instance.turn(false)?;
         let harvest = self.instance.harvest()?;
         self.lost += harvest.lost;
         self.missing_events.extend(missing_events(&harvest, self.join.tasks));
@@ -168,14 +167,13 @@ impl Tracer {
                 self.journal.catch_above(least.whole_ps());
             }
         }
-        self.instance.start()?;
+        self.instance.turn(true)?;
         self.journal.release();
         Ok(())
     }
 
-    /// What was found, once the sides have gone.
     pub fn end(mut self) -> Result<Anatomy, TraceError> {
-        self.instance.stop()?;
+        self.instance.turn(false)?;
         let mut hidden = hidden(&self.instance);
         let (wakes, merged) = self.journal.wakes();
         if self.trace == Trace::Stages {
@@ -208,22 +206,13 @@ fn hidden(instance: &Instance) -> Vec<Hidden> {
         (Mark::ScheduledIn, &["sched_switch"]),
         (Mark::UserMode, &["sys_exit"]),
     ];
-    let missing: Vec<String> =
-        instance.missing().iter().map(|kind| format!("{}:{}", kind.system, kind.name)).collect();
-    let lacks = |event: &&&str| missing.iter().any(|name| name.ends_with(&format!(":{event}")));
+    let lacks = |event: &&str| instance.missing().iter().any(|kind| kind.name == *event);
     marks
         .into_iter()
-        .filter(|(_, events)| events.iter().all(|event| lacks(&event)))
+        .filter(|(_, events)| events.iter().all(lacks))
         .map(|(mark, events)| Hidden {
             mark,
             why: format!("this kernel has no event {}", events.join(", nor ")),
         })
         .collect()
-}
-
-/// The CPUs on which the sides may run.
-fn allowed() -> CpuList {
-    let Ok(mask) = rustix::thread::sched_getaffinity(None) else { return CpuList::default() };
-    let last = rustix::thread::CpuSet::MAX_CPU;
-    (0..last).filter(|cpu| mask.is_set(*cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect()
 }

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel counts for a thread. How it is asked stands in
-//! `task`, in a file for each system.
+//! What the kernel counts for a thread; `task` asks it.
 
-/// What is counted of the calling thread, times in nanoseconds; on Linux what getrusage(2) tells.
+use doorbell_results::record::SideCounters;
+
+/// What is counted of the calling thread, times in nanoseconds: what getrusage(2) tells.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
-    /// See [`SideCounters::voluntary_switches`](doorbell_results::record::SideCounters::voluntary_switches).
     pub voluntary_switches: u64,
-    /// See [`SideCounters::involuntary_switches`](doorbell_results::record::SideCounters::involuntary_switches).
     pub involuntary_switches: u64,
-    /// See [`SideCounters::minor_faults`](doorbell_results::record::SideCounters::minor_faults).
     pub minor_faults: u64,
-    /// See [`SideCounters::major_faults`](doorbell_results::record::SideCounters::major_faults).
     pub major_faults: u64,
-    /// See [`SideCounters::user_ns`](doorbell_results::record::SideCounters::user_ns).
     pub user_ns: u64,
-    /// See [`SideCounters::system_ns`](doorbell_results::record::SideCounters::system_ns).
     pub system_ns: u64,
 }
 
 impl Usage {
+    /// As the counters of the side called `side`; the rest of them is whoever knows it to say.
+    pub(crate) fn counters(&self, side: &str) -> SideCounters {
+        SideCounters {
+            side: side.to_owned(),
+            voluntary_switches: self.voluntary_switches,
+            involuntary_switches: self.involuntary_switches,
+            minor_faults: self.minor_faults,
+            major_faults: self.major_faults,
+            user_ns: self.user_ns,
+            system_ns: self.system_ns,
+            ..SideCounters::default()
+        }
+    }
+
     /// What was used since `before`. What the kernel says of user and system time may go back by a
     /// microsecond where it splits their sum anew; that is nothing.
     pub fn since(&self, before: &Self) -> Self {

@@ -37,11 +37,9 @@ pub(super) struct Watchdog<Place> {
     looked: Instant,
 }
 
-/// Where everybody is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look<Place> {
     pub(super) place: Place,
-    /// Whether one of them makes its report.
     pub(super) reports: bool,
     /// Whether one of them wanted a CPU since the last look and had next to none.
     pub(super) starves: bool,
@@ -50,7 +48,6 @@ pub(super) struct Look<Place> {
 /// What a look says of those who are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// They may still move.
     GoesOn,
     Hangs,
     /// They were to end, and have not moved for so long.
@@ -133,35 +130,63 @@ mod tests {
     const GAP: Duration = Duration::from_secs(3);
     const LOOK: Duration = Duration::from_secs(1);
 
-    fn at(place: u32) -> Look<u32> {
-        Look { place, reports: false, starves: false }
-    }
+    /// Whom nothing keeps, who gets no CPU, and who makes its report.
+    const STILL: Look<u32> = Look { place: 0, reports: false, starves: false };
+    const STARVES: Look<u32> = Look { starves: true, ..STILL };
+    const REPORTS: Look<u32> = Look { reports: true, ..STILL };
 
-    fn watchdog(start: Instant) -> Watchdog<u32> {
-        Watchdog::new(PATIENCE, REPORT, 0, start)
-    }
-
-    /// Looks once a second for `seconds`; what was found in the end, and nothing before.
+    /// Looks once a second for `seconds`: up to second `calm` nobody is to move, and before the look of
+    /// second `interrupted` the user interrupts those who may sleep for a gap. What was found in the
+    /// end, and nothing before.
     fn found_after(
         seconds: u32,
-        mut seen_at: impl FnMut(&mut Watchdog<u32>, u32, Instant) -> Look<u32>,
+        look: impl Fn(u32) -> Look<u32>,
+        calm: u32,
+        interrupted: Option<(u32, Duration)>,
     ) -> Found {
         let start = Instant::now();
-        let mut watchdog = watchdog(start);
+        let mut watchdog = Watchdog::new(PATIENCE, REPORT, 0, start);
         let mut found = Found::GoesOn;
         for second in 1..=seconds {
             assert_eq!(found, Found::GoesOn, "before {second} s");
             let now = start + LOOK * second;
-            let look = seen_at(&mut watchdog, second, now);
-            found = watchdog.look(look, now);
+            if second <= calm {
+                watchdog.calm(now);
+            }
+            if let Some((_, gap)) = interrupted.filter(|(at, _)| *at == second) {
+                watchdog.interrupted(gap);
+            }
+            found = watchdog.look(look(second), now);
         }
         found
     }
 
     #[test]
-    fn who_does_not_move_hangs_once_patience_has_run_out_and_who_moves_never_does() {
-        assert_eq!(found_after(6, |_, _, _| at(0)), Found::Hangs);
-        assert_eq!(found_after(100, |_, second, _| at(second / 5)), Found::GoesOn);
+    fn who_moves_never_hangs_nor_who_is_not_to_move() {
+        let moves = |second| Look { place: second / 5, ..STILL };
+        assert_eq!(found_after(100, moves, 0, None), Found::GoesOn);
+        assert_eq!(found_after(100, |_| STILL, 100, None), Found::GoesOn);
+    }
+
+    /// In an emulated machine both sides had finished, and were called hung while they compressed
+    /// their histograms; had that time not counted, a side that was stopped while it reported would
+    /// have kept its trial for ever. Beside others that wanted the CPUs, a side that spun for what
+    /// never came kept its trial for 48 s, and an interrupt did not help.
+    #[test]
+    fn who_does_not_move_hangs_or_does_not_end_once_patience_with_it_has_run_out() {
+        let none = Duration::ZERO;
+        for (what, seconds, look, calm, interrupted, found) in [
+            ("nothing keeps it", 6, STILL, 0, None, Found::Hangs),
+            ("it gets no CPU: ten times later", 51, STARVES, 0, None, Found::Hangs),
+            ("it reports: long, but not for ever", 26, REPORTS, 0, None, Found::Hangs),
+            ("and once it is to end", 23, REPORTS, 0, Some((1, none)), Found::DoesNotEnd(ENDING)),
+            ("it was not to move before", 26, STILL, 20, None, Found::Hangs),
+            ("interrupted, whatever keeps it", 13, STARVES, 0, Some((11, none)), Found::DoesNotEnd(ENDING)),
+            ("it may sleep for a gap", 16, STARVES, 0, Some((11, GAP)), Found::DoesNotEnd(ENDING + GAP)),
+            ("as long as without an interrupt", 6, STILL, 0, Some((5, none)), Found::Hangs),
+        ] {
+            assert_eq!(found_after(seconds, |_| look, calm, interrupted), found, "{what}");
+        }
     }
 
     /// Programs of real-time priority kept the host and both sides
@@ -169,99 +194,23 @@ mod tests {
     #[test]
     fn a_machine_that_stands_still_for_a_minute_makes_nobody_hang() {
         let start = Instant::now();
-        let mut watchdog = watchdog(start);
+        let mut watchdog = Watchdog::new(PATIENCE, REPORT, 0, start);
         for minute in 1..3 {
-            assert_eq!(watchdog.look(at(0), start + Duration::from_secs(60) * minute), Found::GoesOn);
+            assert_eq!(watchdog.look(STILL, start + Duration::from_secs(60) * minute), Found::GoesOn);
         }
-    }
-
-    const STARVES: Look<u32> = Look { place: 0, reports: false, starves: true };
-
-    #[test]
-    fn who_gets_no_cpu_hangs_ten_times_later() {
-        assert_eq!(found_after(51, |_, _, _| STARVES), Found::Hangs);
-    }
-
-    /// In an emulated machine both sides had finished, and were called hung while they compressed
-    /// their histograms. Once that time did not count, a side that was stopped while it
-    /// reported would have kept its trial for ever.
-    #[test]
-    fn who_reports_may_take_long_but_not_for_ever() {
-        let reports = Look { reports: true, ..at(0) };
-        assert_eq!(found_after(26, |_, _, _| reports), Found::Hangs);
-        let interrupted = |watchdog: &mut Watchdog<u32>, second, _| {
-            if second == 1 {
-                watchdog.interrupted(Duration::ZERO);
-            }
-            reports
-        };
-        assert_eq!(found_after(23, interrupted), Found::DoesNotEnd(ENDING));
-    }
-
-    #[test]
-    fn time_in_which_nobody_was_to_move_does_not_count() {
-        let calm_until = |last: u32| {
-            move |watchdog: &mut Watchdog<u32>, second, now| {
-                if second <= last {
-                    watchdog.calm(now);
-                }
-                at(0)
-            }
-        };
-        assert_eq!(found_after(100, calm_until(100)), Found::GoesOn);
-        assert_eq!(found_after(26, calm_until(20)), Found::Hangs);
-    }
-
-    /// `look`, and an interrupt before the one of second 11, from when on others sleep for `gap`.
-    fn interrupted(
-        gap: Duration,
-        look: Look<u32>,
-    ) -> impl FnMut(&mut Watchdog<u32>, u32, Instant) -> Look<u32> {
-        move |watchdog, second, _| {
-            if second == 11 {
-                watchdog.interrupted(gap);
-            }
-            look
-        }
-    }
-
-    /// Beside others that wanted the CPUs, a side that spun for what never came kept its trial for
-    /// 48 s, and an interrupt did not help.
-    #[test]
-    fn who_was_interrupted_and_does_not_move_is_waited_for_no_longer_whatever_keeps_it() {
-        assert_eq!(found_after(13, interrupted(Duration::ZERO, STARVES)), Found::DoesNotEnd(ENDING));
-        let found = found_after(16, interrupted(GAP, STARVES));
-        assert_eq!(found, Found::DoesNotEnd(ENDING + GAP), "it may have slept until its next notification");
-    }
-
-    #[test]
-    fn who_was_interrupted_and_hangs_as_long_as_without_hangs() {
-        assert_eq!(
-            found_after(6, |watchdog, second, _| {
-                if second == 5 {
-                    watchdog.interrupted(Duration::ZERO);
-                }
-                at(0)
-            }),
-            Found::Hangs
-        );
     }
 
     #[test]
     fn who_was_interrupted_and_moves_has_its_time_and_so_has_a_machine_that_stands_still() {
         let start = Instant::now();
-        let mut watchdog = watchdog(start);
+        let mut watchdog = Watchdog::new(PATIENCE, REPORT, 0, start);
         watchdog.interrupted(Duration::ZERO);
         let mut now = start;
         for second in 1..100 {
             now += LOOK * if second % 2 == 0 { 1 } else { 60 };
-            assert_eq!(
-                watchdog.look(Look { starves: true, ..at(second / 2) }, now),
-                Found::GoesOn,
-                "{second}"
-            );
+            let look = Look { place: second / 2, ..STARVES };
+            assert_eq!(watchdog.look(look, now), Found::GoesOn, "{second}");
         }
-        now += LOOK * 60;
-        assert_eq!(watchdog.look(Look { starves: true, ..at(50) }, now), Found::GoesOn);
+        assert_eq!(watchdog.look(Look { place: 50, ..STARVES }, now + LOOK * 60), Found::GoesOn);
     }
 }

@@ -16,10 +16,9 @@ use crate::site::{OpenError, Site, Word};
 pub trait Pause: Send + Sync + 'static {
     /// Lets a moment pass. May return at any time, and must return
     /// soon after `word` no longer holds `seen`.
-    fn pause(word: &AtomicU32, seen: u32);
+    fn between_looks(word: &AtomicU32, seen: u32);
 }
 
-/// The shared word.
 #[derive(Debug)]
 pub struct WatchedLink<P> {
     word: &'static Word,
@@ -30,7 +29,7 @@ pub struct WatchedLink<P> {
 #[derive(Debug)]
 pub struct WordNotifier {
     word: &'static Word,
-    rung: u32,
+    rings: u32,
 }
 
 /// The reader, with the value it saw last.
@@ -40,7 +39,6 @@ pub struct Watcher<P> {
     pause: PhantomData<P>,
 }
 
-/// A word and the value seen last in it.
 #[derive(Debug)]
 pub struct WordReader {
     pub word: &'static Word,
@@ -52,7 +50,7 @@ pub trait WordWaiter {
     fn word(&mut self) -> &mut WordReader;
     /// Sleeps, or lets a moment pass, until the word may have
     /// changed, and no longer than `timeout`.
-    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
+    fn between_looks(&mut self, timeout: Option<Duration>) -> Result<(), Fault>;
 }
 
 impl<P: Pause> Link for WatchedLink<P> {
@@ -72,15 +70,15 @@ impl<P: Pause> Link for WatchedLink<P> {
 impl WordNotifier {
     /// The writer of `word`; there must be no other.
     pub fn new(word: &'static Word) -> Self {
-        Self { word, rung: word.load(Relaxed) }
+        Self { word, rings: word.load(Relaxed) }
     }
 
     #[inline]
     pub fn ring(&mut self) -> &'static Word {
-        self.rung = self.rung.wrapping_add(1);
-        // Pairs with the Acquire load in `WordReader::rung`: what was
+        self.rings = self.rings.wrapping_add(1);
+        // Pairs with the Acquire load in `WordReader::has_rung`: what was
         // written before the ring is visible after the wait.
-        self.word.store(self.rung, Release);
+        self.word.store(self.rings, Release);
         self.word
     }
 }
@@ -101,7 +99,7 @@ impl WordReader {
 
     /// Whether the word has changed since the last look.
     #[inline]
-    pub fn rung(&mut self) -> bool {
+    pub fn has_rung(&mut self) -> bool {
         let now = self.word.load(Acquire);
         let rung = now != self.seen;
         self.seen = now;
@@ -115,8 +113,8 @@ impl<P: Pause> WordWaiter for Watcher<P> {
         &mut self.word
     }
     #[inline(always)]
-    fn pause(&mut self, _: Option<Duration>) -> Result<(), Fault> {
-        P::pause(self.word.word, self.word.seen);
+    fn between_looks(&mut self, _: Option<Duration>) -> Result<(), Fault> {
+        P::between_looks(self.word.word, self.word.seen);
         Ok(())
     }
 }
@@ -124,8 +122,8 @@ impl<P: Pause> WordWaiter for Watcher<P> {
 impl<W: WordWaiter> Waiter for W {
     #[inline]
     fn wait(&mut self) -> Result<(), Fault> {
-        while !self.word().rung() {
-            self.pause(None)?;
+        while !self.word().has_rung() {
+            self.between_looks(None)?;
         }
         Ok(())
     }
@@ -133,15 +131,15 @@ impl<W: WordWaiter> Waiter for W {
     #[inline]
     fn wait_for(&mut self, timeout: Duration) -> Result<Woken, Fault> {
         let deadline = Deadline::after(timeout);
-        while !self.word().rung() {
+        while !self.word().has_rung() {
             let Some(rest) = deadline.rest() else { return Ok(Woken::TimedOut) };
-            self.pause(Some(rest))?;
+            self.between_looks(Some(rest))?;
         }
         Ok(Woken::Notified)
     }
 
     #[inline]
     fn poll(&mut self) -> Result<bool, Fault> {
-        Ok(self.word().rung())
+        Ok(self.word().has_rung())
     }
 }

@@ -12,67 +12,27 @@ use super::root::Root;
 /// Operations that a device has completed since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completed {
-    /// Reads.
     pub reads: u64,
     /// Writes, discards and flushes.
     pub others: u64,
 }
 
-/// Why a device may not be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InUse {
-    /// It is a part of another.
     #[error("{name} is a part of {of}: what its neighbours need lies beside it; name a whole device")]
-    Part {
-        /// The part.
-        name: String,
-        /// The device.
-        of: String,
-    },
-    /// It has parts.
+    Part { name: String, of: String },
     #[error("{name} has partitions ({parts}): something was put there")]
-    Partitioned {
-        /// The device.
-        name: String,
-        /// Its parts.
-        parts: String,
-    },
-    /// It or a part of it is mounted.
+    Partitioned { name: String, parts: String },
     #[error("{name} is mounted on {on}")]
-    Mounted {
-        /// The device or part.
-        name: String,
-        /// Where.
-        on: String,
-    },
-    /// The kernel swaps to it.
+    Mounted { name: String, on: String },
     #[error("{name} is swapped to")]
-    Swapped {
-        /// The device or part.
-        name: String,
-    },
-    /// Another device is made of it.
+    Swapped { name: String },
     #[error("{name} is held by {by} (a volume, an array, a cache or encryption is made of it)")]
-    Held {
-        /// The device.
-        name: String,
-        /// Who holds it.
-        by: String,
-    },
-    /// It is read-only.
+    Held { name: String, by: String },
     #[error("{name} is read-only")]
-    ReadOnly {
-        /// The device.
-        name: String,
-    },
-    /// The files that would tell are hidden.
+    ReadOnly { name: String },
     #[error("nobody can tell whether {name} is in use: {file} cannot be read")]
-    Unknown {
-        /// The device.
-        name: String,
-        /// What is missing.
-        file: String,
-    },
+    Unknown { name: String, file: String },
 }
 
 /// The device with the number `major:minor`; none where sysfs shows
@@ -129,7 +89,7 @@ pub fn in_use(root: &Root, major: u32, minor: u32) -> Option<InUse> {
         return Some(InUse::Part { name, of });
     }
     let unknown = |file: &str| InUse::Unknown { name: name.clone(), file: format!("/{file}") };
-    let Some(mounts) = root.text("proc/self/mountinfo") else {
+    let Some(mountinfo) = root.text("proc/self/mountinfo") else {
         return Some(unknown("proc/self/mountinfo"));
     };
     // A kernel that does not swap has no such file.
@@ -138,8 +98,10 @@ pub fn in_use(root: &Root, major: u32, minor: u32) -> Option<InUse> {
     for part in std::iter::once(&folder).chain(&parts) {
         let name = last(part).unwrap_or_default();
         let Some(number) = root.word(part.join("dev")) else { return Some(unknown("sys/.../dev")) };
-        if let Some(on) = mounted(&mounts, &number, &name) {
-            return Some(InUse::Mounted { name, on });
+        // By its source alone btrfs tells which it is.
+        let is_it = |own: &str, source: &str| own == number || source.strip_prefix("/dev/") == Some(&name);
+        if let Some((_, on, _)) = mounts(&mountinfo).find(|(own, _, source)| is_it(own, source)) {
+            return Some(InUse::Mounted { name, on: on.to_owned() });
         }
         let file = |line: &str| line.split_whitespace().next().map(str::to_owned);
         if swaps.lines().filter_map(file).any(|path| path.strip_prefix("/dev/") == Some(&name)) {
@@ -174,28 +136,21 @@ fn parts(folder: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Where the device with this number or name is mounted, by a `/proc/self/mountinfo`
-/// (proc_pid_mountinfo(5)): the third field is the number, and the second after the lone hyphen the
-/// source, which is all that btrfs tells.
-fn mounted(mountinfo: &str, number: &str, name: &str) -> Option<String> {
-    mountinfo.lines().find_map(|line| {
+/// The lines of a `/proc/self/mountinfo` (proc_pid_mountinfo(5)): of each file system its number,
+/// where it is mounted, and its source, the second word after the lone hyphen.
+fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    text.lines().filter_map(|line| {
         let (front, back) = line.split_once(" - ")?;
         let mut front = front.split(' ').skip(2);
-        let (own, on) = (front.next()?, front.nth(1)?);
-        let source = back.split(' ').nth(1)?;
-        (own == number || source.strip_prefix("/dev/") == Some(name)).then(|| on.to_owned())
+        Some((front.next()?, front.nth(1)?, back.split(' ').nth(1)?))
     })
 }
 
 /// The device that the file system with this number, which no device has, is mounted from.
 pub fn source_of_mount(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
-    let mounts = root.text("proc/self/mountinfo")?;
-    let number = format!("{major}:{minor}");
-    mounts.lines().find_map(|line| {
-        let (front, back) = line.split_once(" - ")?;
-        let source = back.split(' ').nth(1)?;
-        (front.split(' ').nth(2)? == number && source.starts_with("/dev/")).then(|| PathBuf::from(source))
-    })
+    let (text, number) = (root.text("proc/self/mountinfo")?, format!("{major}:{minor}"));
+    let mut sources = mounts(&text).filter(|(own, _, source)| *own == number && source.starts_with("/dev/"));
+    sources.next().map(|(_, _, source)| PathBuf::from(source))
 }
 
 /// The numbers of the interrupts of a device: those of the PCI function above it, of the devices it
@@ -223,13 +178,9 @@ fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
         return Ok(own.iter().filter_map(|number| number.parse().ok()).collect());
     }
     let prefix = names.iter().find_map(|name| {
-        let number = |driver: &str| {
-            let digits = name.strip_prefix(driver)?;
-            (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
-        };
         // The controller's number: that in the name of a namespace may be its subsystem's.
-        let nvme = number("nvme").map(|own| format!("nvme{own}q"));
-        nvme.or_else(|| Some(format!("virtio{}-", number("virtio")?)))
+        let nvme = number_of(name, "nvme").map(|own| format!("nvme{own}q"));
+        nvme.or_else(|| Some(format!("virtio{}-", number_of(name, "virtio")?)))
     });
     let Some(prefix) = prefix else {
         // What has no bus above it has no interrupts either.
@@ -253,10 +204,7 @@ fn interrupts(root: &Root, whole: &Path) -> Result<BTreeSet<u32>, String> {
 /// has a link (`nvme_init_subsystem` in kernel drivers/nvme/host/core.c). A
 /// drive that could have several is a subsystem with one too.
 fn of_subsystem(root: &Root, subsystem: &Path) -> Result<BTreeSet<u32>, String> {
-    let is_controller = |name: &String| {
-        let number = name.strip_prefix("nvme").unwrap_or_default();
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    };
+    let is_controller = |name: &String| number_of(name, "nvme").is_some();
     let controllers: Vec<String> = root.names(subsystem).into_iter().filter(is_controller).collect();
     match &controllers[..] {
         [] => {
@@ -272,6 +220,12 @@ fn of_subsystem(root: &Root, subsystem: &Path) -> Result<BTreeSet<u32>, String> 
             several.join(", ")
         )),
     }
+}
+
+/// The number in a name that is a driver's and nothing but a number after that.
+fn number_of<'name>(name: &'name str, driver: &str) -> Option<&'name str> {
+    let digits = name.strip_prefix(driver)?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
 }
 
 /// Whether a folder of sysfs is a PCI function: domain, bus, device

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the control group of this process allows it, in either version of the interface.
 
+use super::root::{Root, field};
 use doorbell_results::machine::cgroup::*;
 use doorbell_results::machine::cpu_list::CpuList;
 
-use super::root::{Root, field};
-
 const MOUNT: &str = "sys/fs/cgroup";
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Cgroup {
-    let cpu = Group::of(root, "cpu", &["cpu.max", "cpu.cfs_quota_us", "cpu.stat"]);
-    let memory = Group::of(root, "memory", &["memory.max", "memory.limit_in_bytes"]);
-    let pids = Group::of(root, "pids", &["pids.max"]);
-    let throttled = throttled(root);
+    let cpu = Group::of(root, "self", "cpu", &["cpu.max", "cpu.cfs_quota_us", "cpu.stat"]);
+    let memory = Group::of(root, "self", "memory", &["memory.max", "memory.limit_in_bytes"]);
+    let pids = Group::of(root, "self", "pids", &["pids.max"]);
+    let throttled = throttled(root, "self");
     Cgroup {
         version: cpu.as_ref().map(|group| group.version),
         path: cpu.as_ref().map(|group| group.path.clone()),
@@ -53,15 +51,10 @@ pub fn read(root: &Root) -> Cgroup {
     }
 }
 
-/// Periods throttled and nanoseconds throttled, of this process's group and all above it together:
-/// whichever of them has used up its quota, this process stands still, and only that one counts it.
-pub fn throttled(root: &Root) -> Option<(u64, u64)> {
-    throttled_of(root, "self")
-}
-
-/// As [`throttled`], of the process with this number.
-pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
-    let group = Group::of_process(root, process, "cpu", &["cpu.stat"])?;
+/// Periods throttled and nanoseconds throttled, of the process's group and all above it together:
+/// whichever of them has used up its quota, the process stands still, and only that one counts it.
+pub fn throttled(root: &Root, process: &str) -> Option<(u64, u64)> {
+    let group = Group::of(root, process, "cpu", &["cpu.stat"])?;
     let counted = |folder: &String| {
         let stat = root.text(format!("{folder}/cpu.stat"))?;
         let number = |key: &str| field(&stat, key)?.parse::<u64>().ok();
@@ -82,7 +75,7 @@ pub fn throttled_of(root: &Root, process: &str) -> Option<(u64, u64)> {
 /// The CPUs the process's group allows.
 pub fn cpuset(root: &Root) -> Option<CpuList> {
     const FILES: [&str; 3] = ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
-    let group = Group::of(root, "cpuset", &FILES)?;
+    let group = Group::of(root, "self", "cpuset", &FILES)?;
     let list =
         |folder: &String| FILES.iter().find_map(|file| root.value::<CpuList>(format!("{folder}/{file}")));
     group.folders.iter().filter_map(list).find(|list| !list.is_empty())
@@ -97,14 +90,9 @@ struct Group {
 }
 
 impl Group {
-    /// The group of the hierarchy that has one of `files`; a container that is shown only its own
+    /// The group of a process in the hierarchy that has one of `files`; a container that is shown only its own
     /// part of the hierarchy finds them at the top.
-    fn of(root: &Root, controller: &str, files: &[&str]) -> Option<Self> {
-        Self::of_process(root, "self", controller, files)
-    }
-
-    /// As [`Group::of`], of another process.
-    fn of_process(root: &Root, process: &str, controller: &str, files: &[&str]) -> Option<Self> {
+    fn of(root: &Root, process: &str, controller: &str, files: &[&str]) -> Option<Self> {
         let membership = root.text(format!("proc/{process}/cgroup")).unwrap_or_default();
         let lines = || membership.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
         let path_v1 =
@@ -157,24 +145,13 @@ fn upwards(mount: &str, path: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A machine with these files.
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let root = Root::at(folder.path());
-        (folder, root)
-    }
+    use crate::recorded::Recorded;
 
     /// The group's own count stayed at 0 while that of its parent, which had the quota, grew by 4.3
     /// s.
     #[test]
     fn a_group_above_that_used_up_its_quota_counts() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "0::/slice/service\n"),
             ("sys/fs/cgroup/cpu.stat", "usage_usec 99\n"),
             ("sys/fs/cgroup/slice/cpu.stat", "usage_usec 9\nnr_throttled 43\nthrottled_usec 4300000\n"),
@@ -182,7 +159,7 @@ mod tests {
             ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\nnr_throttled 0\nthrottled_usec 0\n"),
             ("sys/fs/cgroup/slice/service/cpu.max", "max 100000\n"),
         ]);
-        let read = read(&root);
+        let read = read(&machine.root());
         assert_eq!((read.throttled_periods, read.throttled_ns), (Some(43), Some(4_300_000_000)));
         assert_eq!((read.version, read.cpu_quota), (Some(2), Some(0.1)));
         assert_eq!(read.path.as_deref(), Some("/slice/service"));
@@ -191,17 +168,17 @@ mod tests {
     /// Where systemd gives a service no CPU controller of its own.
     #[test]
     fn a_group_that_counts_no_periods_hides_none_of_those_above_it() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "0::/slice/service\n"),
             ("sys/fs/cgroup/slice/cpu.stat", "nr_throttled 2\nthrottled_usec 7\n"),
             ("sys/fs/cgroup/slice/service/cpu.stat", "usage_usec 9\n"),
         ]);
-        assert_eq!(throttled(&root), Some((2, 7000)));
+        assert_eq!(throttled(&machine.root(), "self"), Some((2, 7000)));
     }
 
     #[test]
     fn in_version_1_every_group_up_to_the_mount_counts() {
-        let (_folder, root) = machine(&[
+        let machine = Recorded::of(&[
             ("proc/self/cgroup", "4:cpu,cpuacct:/docker/one\n0::/elsewhere\n"),
             (
                 "sys/fs/cgroup/cpu,cpuacct/docker/cpu.stat",
@@ -212,6 +189,6 @@ mod tests {
                 "nr_periods 9\nnr_throttled 1\nthrottled_time 3\n",
             ),
         ]);
-        assert_eq!(throttled(&root), Some((6, 53)));
+        assert_eq!(throttled(&machine.root(), "self"), Some((6, 53)));
     }
 }

@@ -63,21 +63,55 @@ impl Now for Clock {
     }
 }
 
-/// A pair of readings as close as they can be had: the narrowest of several brackets.
+/// A reading of the raw clock between two of another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bracket {
+    pub(crate) raw_ns: u64,
+    before: Ticks,
+    pub(crate) width: Ticks,
+}
+
+impl Bracket {
+    /// The narrowest of several.
+    #[inline]
+    pub(crate) fn narrowest(read: impl Fn() -> Ticks) -> Self {
+        let bracket = || {
+            let before = read();
+            let raw_ns = system::raw_ns();
+            Self { raw_ns, before, width: read().saturating_sub(before) }
+        };
+        (0..64).map(|_| bracket()).min_by_key(|bracket| bracket.width).unwrap_or_else(bracket)
+    }
+
+    pub(crate) fn middle(&self) -> Ticks {
+        self.before.wrapping_add(self.width / 2)
+    }
+}
+
 fn raw_and_count() -> (u64, Ticks) {
-    let read = || {
-        let before = counter::count_after_loads();
-        let raw = system::raw_ns();
-        let after = counter::count_after_loads();
-        (after.wrapping_sub(before), raw, before.wrapping_add(after.wrapping_sub(before) / 2))
-    };
-    let (_, raw, count) = (0..64).map(|_| read()).min_by_key(|bracket| bracket.0).unwrap_or_else(read);
-    (raw, count)
+    let bracket = Bracket::narrowest(counter::count_after_loads);
+    (bracket.raw_ns, bracket.middle())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How fast the counter runs, where the processor says it.
+    #[cfg(not(target_arch = "aarch64"))]
+    fn hertz() -> Option<u64> {
+        None
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn hertz() -> Option<u64> {
+        let hertz: u64;
+        // SAFETY: every program may read it.
+        unsafe {
+            core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags))
+        };
+        Some(hertz)
+    }
 
     #[test]
     fn a_duration_survives_the_way_to_ticks_and_back() {
@@ -97,7 +131,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let end = raw_and_count();
         let (nanoseconds, ticks) = (end.0 - start.0, end.1 - start.1);
-        let Some(hertz) = counter::hertz() else {
+        let Some(hertz) = hertz() else {
             assert!(ticks > 0);
             return;
         };

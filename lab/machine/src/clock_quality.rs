@@ -2,7 +2,7 @@
 //! How good the clock of a run is: its grid, its own cost, how far it
 //! differs between cores, how fast it drifts.
 
-use super::clock::Now;
+use super::clock::{Bracket, Now};
 use super::pinned::both;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::machine::clock_quality::*;
@@ -174,44 +174,22 @@ pub struct DriftStart {
     bracket: Bracket,
 }
 
-/// A reading of the raw clock between two of ours.
-#[derive(Debug, Clone, Copy)]
-struct Bracket {
-    raw_ns: u64,
-    before: Ticks,
-    width: Ticks,
-}
-
 impl DriftStart {
-    /// Begins the stretch.
     pub fn now(clock: Clock) -> Self {
-        Self { clock, bracket: Bracket::narrowest(clock) }
+        Self { clock, bracket: Bracket::narrowest(|| clock.now_awake()) }
     }
 
     /// What the clock made of the stretch, what the raw clock made of it, and by how much the first
     /// may be off, in nanoseconds.
     fn until_now(self) -> (u64, u64, u64) {
-        let end = Bracket::narrowest(self.clock);
-        let middle = |bracket: &Bracket| bracket.before + bracket.width / 2;
-        let ran = middle(&end).saturating_sub(middle(&self.bracket));
+        let end = Bracket::narrowest(|| self.clock.now_awake());
+        let ran = end.middle().saturating_sub(self.bracket.middle());
         let width = (end.width + self.bracket.width) / 2;
         (
             self.clock.ps(ran) / 1000,
             end.raw_ns.saturating_sub(self.bracket.raw_ns),
             self.clock.ps(width) / 1000,
         )
-    }
-}
-
-impl Bracket {
-    fn narrowest(clock: Clock) -> Self {
-        let read = || {
-            let before = clock.now_awake();
-            let raw_ns = crate::system::raw_ns();
-            let width = clock.now_awake().saturating_sub(before);
-            Self { raw_ns, before, width }
-        };
-        (0..64).map(|_| read()).min_by_key(|bracket| bracket.width).unwrap_or_else(read)
     }
 }
 

@@ -5,9 +5,6 @@ use doorbell_results::machine::clock::{Source, Ticks};
 
 pub(crate) use own::{KERNELS_NAME, SOURCE, count, count_after_loads, is_invariant};
 
-#[cfg(test)]
-pub(crate) use own::hertz;
-
 #[cfg(target_arch = "x86_64")]
 mod own {
     use super::*;
@@ -36,12 +33,6 @@ mod own {
         // and every such CPU has RDTSCP; `cpu` is ours.
         unsafe { core::arch::x86_64::__rdtscp(&raw mut cpu) }
     }
-
-    /// The processor does not say.
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
-    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -68,7 +59,7 @@ mod own {
         count
     }
 
-    /// A processor may read the counter early, but nothing behind an
+    /// A processor may read the counter early, but nothing after an
     /// `isb` begins before a branch ahead of it is decided: of every
     /// load whose value was looked at (Arm ARM, B2.3.9, D12.2.1).
     #[inline(always)]
@@ -79,16 +70,6 @@ mod own {
             core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) count, options(nostack, preserves_flags))
         };
         count
-    }
-
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        let hertz: u64;
-        // SAFETY: every program may read it.
-        unsafe {
-            core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags))
-        };
-        Some(hertz)
     }
 }
 
@@ -124,38 +105,5 @@ mod own {
             core::arch::asm!("fence r, i", "rdtime {}", out(reg) count, options(nostack, preserves_flags))
         };
         count
-    }
-
-    /// The device tree says, in what the kernel makes of it; the processor does not.
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
-    }
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-mod own {
-    use super::*;
-
-    pub(crate) const SOURCE: Source = Source::Monotonic;
-    pub(crate) const KERNELS_NAME: &str = "";
-
-    /// None is known.
-    pub(crate) fn is_invariant() -> bool {
-        false
-    }
-
-    /// Nobody calibrates it, and so nobody reads it.
-    pub(crate) fn count() -> Ticks {
-        0
-    }
-
-    pub(crate) fn count_after_loads() -> Ticks {
-        0
-    }
-
-    #[cfg(test)]
-    pub(crate) fn hertz() -> Option<u64> {
-        None
     }
 }

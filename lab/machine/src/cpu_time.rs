@@ -10,7 +10,6 @@ use doorbell_results::machine::cpu_list::CpuList;
 /// programs (proc_stat(5), include/uapi/asm-generic/param.h).
 pub const TICK_NS: u64 = 10_000_000;
 
-/// A reading of every CPU's times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     cpus: BTreeMap<u32, Times>,

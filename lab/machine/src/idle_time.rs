@@ -66,38 +66,32 @@ impl IdleTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
 
     /// A machine of two CPUs with three states, of which one was entered between two readings.
-    fn machine(c6_us: u64) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+    fn machine(c6_us: u64) -> Recorded {
+        let machine = Recorded::of(&[]);
         for cpu in 0..2 {
             for (state, (name, time)) in [("POLL", 5), ("C1", 1_000), ("C6", c6_us)].iter().enumerate() {
-                let path = folder.path().join(format!("{CPU}/cpu{cpu}/cpuidle/state{state}"));
-                std::fs::create_dir_all(&path).unwrap();
-                std::fs::write(path.join("name"), name).unwrap();
-                std::fs::write(path.join("time"), time.to_string()).unwrap();
-                std::fs::write(path.join("usage"), (time / 1000).to_string()).unwrap();
+                let path = format!("{CPU}/cpu{cpu}/cpuidle/state{state}");
+                machine.write(&format!("{path}/name"), name);
+                machine.write(&format!("{path}/time"), &time.to_string());
+                machine.write(&format!("{path}/usage"), &(time / 1000).to_string());
             }
         }
-        folder
+        machine
     }
 
     #[test]
     fn the_share_of_a_state_is_its_time_over_the_window_of_all_cpus() {
         let cpus = "0-1".parse().unwrap();
         let (before, after) = (machine(10_000), machine(510_000));
-        let [before, after] =
-            [&before, &after].map(|folder| IdleTimes::read(&Root::at(folder.path()), &cpus));
+        let [before, after] = [before, after].map(|machine| IdleTimes::read(&machine.root(), &cpus));
         let shares = after.shares(&before, 1_000_000_000);
         let entries = after.entries_since(&before);
         assert_eq!(entries, BTreeMap::from([("C1".into(), 0), ("C6".into(), 1000), ("POLL".into(), 0)]));
         assert_eq!(shares, BTreeMap::from([("C1".into(), 0.0), ("C6".into(), 0.5), ("POLL".into(), 0.0)]));
-    }
-
-    #[test]
-    fn a_machine_that_shows_no_states_has_no_shares() {
-        let empty = tempfile::tempdir().unwrap();
-        let times = IdleTimes::read(&Root::at(empty.path()), &"0-3".parse().unwrap());
+        let times = IdleTimes::read(&Recorded::of(&[]).root(), &cpus);
         assert!(times.shares(&times, 1_000_000).is_empty());
     }
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where device interrupts have gone since boot, and where they may go.
 
+use super::interrupts::Interrupts;
+use super::root::Root;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::irq_spread::*;
 
-use super::interrupts::Interrupts;
-
-use super::root::Root;
-
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> IrqSpread {
     let by_cpu = Interrupts::read(root).map(|interrupts| interrupts.device_by_cpu());
     let count =

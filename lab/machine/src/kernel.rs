@@ -2,12 +2,10 @@
 //! The kernel: its version, its command line, its clock source, and the settings of it that
 //! lengthen or shorten a wake-up.
 
+use super::root::Root;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::kernel::*;
 
-use super::root::Root;
-
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Kernel {
     const CLOCK: &str = "sys/devices/system/clocksource/clocksource0";
     let switch = |path: &str| root.value::<i64>(path).map(|value| value != 0);

@@ -7,6 +7,10 @@
 
 // Empty elsewhere, where `doorbell-lab` says in one error what to build instead.
 #![cfg(target_os = "linux")]
+#![allow(
+    missing_docs,
+    reason = "only the lab uses this crate: a name says what it is, and a comment what it does not say"
+)]
 
 use doorbell_results::machine::Machine;
 use doorbell_results::machine::clock::Clock;
@@ -58,13 +62,9 @@ const LOAD_WINDOW: Duration = Duration::from_millis(200);
 /// What no file tells: answers of the CPU and the kernel, and measurements.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// The name of the host.
     pub host: Option<String>,
-    /// The architecture of this program.
     pub architecture: Option<String>,
-    /// The affinity mask.
     pub affinity: Option<CpuList>,
-    /// The hypervisor's CPUID signature.
     pub hypervisor: Option<String>,
     /// Whether an emulator of programs translates this one.
     pub translated: bool,
@@ -81,14 +81,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Asks here and now.
     pub fn here() -> Self {
         Self {
             host: host(),
             architecture: Some(std::env::consts::ARCH.to_owned()),
             affinity: system::affinity(),
             hypervisor: virtualisation::signature(),
-            translated: virtualisation::translated(),
+            translated: virtualisation::runs_translated(),
             own_program: Some(permissions::own_program()),
             user_interrupts: processor::user_interrupts(),
             shm_bytes: limits::shm_bytes(),
@@ -145,7 +144,6 @@ pub fn read(root: &Root, clock: Clock, asked: Asked) -> Machine {
     }
 }
 
-/// What the kernel calls this host.
 fn host() -> Option<String> {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Some(name).filter(|name| !name.is_empty() && name != "(none)")

@@ -60,7 +60,6 @@ fn parse_limit(text: &str, name: &str) -> Option<Limit> {
     Some(Limit { soft: number()?, hard: number()? })
 }
 
-/// Size of the file system at `/dev/shm`.
 pub fn shm_bytes() -> Option<u64> {
     let stat = rustix::fs::statvfs("/dev/shm").ok()?;
     stat.f_blocks.checked_mul(stat.f_frsize).filter(|bytes| *bytes > 0)

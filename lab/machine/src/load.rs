@@ -5,17 +5,12 @@
 use doorbell_results::machine::load::*;
 use std::time::Instant;
 
-use doorbell_results::machine::cpu_list::CpuList;
-
 use super::cpu_time::{CpuTimes, TICK_NS};
-
 use super::pressure;
-
 use super::root::Root;
-
 use super::run_time::RunTimes;
-
 use super::task_time::{Others, TaskTimes};
+use doorbell_results::machine::cpu_list::CpuList;
 
 /// The kernel's counts at one moment.
 #[derive(Debug)]
@@ -34,7 +29,6 @@ pub struct Reading {
 const UNSETTLED_NS: u64 = 500_000;
 
 impl Reading {
-    /// Reads them.
     pub fn take(root: &Root) -> Self {
         let times = CpuTimes::read(root);
         let at = Instant::now();
@@ -148,6 +142,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::recorded::Recorded;
 
     fn reading(at: Instant, own_ms: u64, stat: Option<&str>) -> Reading {
         Reading {
@@ -173,17 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn what_this_command_itself_used_is_not_foreign() {
+    fn what_this_command_did_not_use_is_foreign_but_for_stolen_time() {
         assert_eq!(second(900, [50, 60], 0).foreign_share, Some(0.0));
-    }
-
-    #[test]
-    fn what_nobody_of_ours_used_is_foreign() {
         assert!((second(300, [50, 60], 0).foreign_share.unwrap() - 0.6).abs() < 1e-9);
-    }
-
-    #[test]
-    fn stolen_time_is_not_foreign() {
         let load = second(900, [50, 40], 20);
         assert_eq!(load.foreign_share, Some(0.0));
         assert!((load.steal_share.unwrap() - 0.2).abs() < 1e-9);
@@ -197,14 +184,12 @@ mod tests {
     /// A machine whose schedulers say how long tasks ran on CPU 0;
     /// its ticks saw nothing but `interrupts` of them.
     fn short_trial(ran_us: u64, own_us: u64, interrupts: u64, window: Duration) -> Load {
-        let folder = tempfile::tempdir().unwrap();
-        let proc = folder.path().join("proc");
-        std::fs::create_dir(&proc).unwrap();
-        let root = Root::at(folder.path());
+        let machine = Recorded::of(&[]);
+        let root = machine.root();
         let write = |ran_ns: u64, interrupts: u64| {
-            std::fs::write(proc.join("stat"), format!("cpu0 0 0 0 1000 0 {interrupts} 0 0\n")).unwrap();
+            machine.write("proc/stat", &format!("cpu0 0 0 0 1000 0 {interrupts} 0 0\n"));
             let schedstat = format!("version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 {ran_ns} 0 0\n");
-            std::fs::write(proc.join("schedstat"), schedstat).unwrap();
+            machine.write("proc/schedstat", &schedstat);
         };
         write(5_000_000, 0);
         let before = Reading { own_ns: 0, ..Reading::take(&root) };
@@ -248,11 +233,9 @@ mod tests {
     #[test]
     fn what_the_ticks_are_sure_of_counts_although_the_scheduler_has_not_added_it_yet() {
         let load = second(300, [50, 60], 0);
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("proc")).unwrap();
         let schedstat = "version 15\ncpu0 0 0 0 0 0 0 7 0 0\ncpu1 0 0 0 0 0 0 7 0 0\n";
-        std::fs::write(folder.path().join("proc/schedstat"), schedstat).unwrap();
-        let runs = || RunTimes::read(&Root::at(folder.path()));
+        let machine = Recorded::of(&[("proc/schedstat", schedstat)]);
+        let runs = || RunTimes::read(&machine.root());
         let start = Instant::now();
         let stat =
             |idle: [u64; 2]| format!("cpu0 0 0 0 {} 0 0 0 0\ncpu1 0 0 0 {} 0 0 0 0\n", idle[0], idle[1]);
@@ -265,8 +248,8 @@ mod tests {
 
     #[test]
     fn without_proc_every_share_is_unknown() {
-        let empty = tempfile::tempdir().unwrap();
-        let root = Root::at(empty.path());
+        let machine = Recorded::of(&[]);
+        let root = machine.root();
         let load = Reading::take(&root).until(&Reading::take(&root), "0".parse().unwrap());
         let shares = (load.foreign_share, load.steal_share, load.share_resolution, load.pressure_share);
         assert_eq!(shares, (None, None, None, None));

@@ -4,7 +4,6 @@
 use super::root::{Root, field};
 use doorbell_results::machine::memory::*;
 
-/// Reads it from a machine's files.
 pub fn read(root: &Root) -> Memory {
     let text = root.text("proc/meminfo").unwrap_or_default();
     let bytes = |key: &str| {

@@ -6,11 +6,8 @@ use doorbell_results::machine::permissions::*;
 
 /// Capability numbers (include/uapi/linux/capability.h).
 const CAP_SYS_ADMIN: u32 = 21;
-
 const CAP_SYS_NICE: u32 = 23;
-
 const CAP_SYS_RESOURCE: u32 = 24;
-
 const CAP_PERFMON: u32 = 38;
 
 /// Reads them from a machine's files; `dma_latency` and `own_program`

@@ -49,7 +49,6 @@ pub fn together<A: Send, B: Send>(
     })
 }
 
-/// Pins the calling thread.
 pub fn pin(cpu: u32) -> io::Result<()> {
     crate::system::pin(cpu)
         .map_err(|error| io::Error::new(error.kind(), format!("cannot run on CPU {cpu}: {error}")))

@@ -5,13 +5,11 @@
 use doorbell_results::machine::power::*;
 use std::collections::BTreeMap;
 
-use doorbell_results::machine::cpu_list::CpuList;
-
 use super::root::Root;
+use doorbell_results::machine::cpu_list::CpuList;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-/// Reads it from a machine's files, for the CPUs that are `online`.
 pub fn read(root: &Root, online: &CpuList) -> Power {
     let frequency = |cpu: u32, name: &str| root.word(format!("{CPU}/cpu{cpu}/cpufreq/{name}"));
     let by = |name: &str| {

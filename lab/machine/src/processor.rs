@@ -2,9 +2,8 @@
 //! The CPU: its model, its microcode, the features that waking and
 //! timing depend on, its mitigations.
 
-use doorbell_results::machine::processor::*;
-
 use super::root::{Root, field};
+use doorbell_results::machine::processor::*;
 
 /// Feature flags worth knowing, of the hundred that `/proc/cpuinfo` lists: those of the processor's
 /// counter, of waiting in user mode, of user interrupts, and of virtualisation.
@@ -69,7 +68,7 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
         (!parts.is_empty()).then(|| parts.join("-"))
     };
     let listed = word("flags").or_else(|| word("Features")).unwrap_or_default();
-    // RISC-V lists its extensions in one word, those of several letters behind `_`.
+    // RISC-V lists its extensions in one word, those of several letters after `_`.
     let isa = word("isa").unwrap_or_default();
     let has = |flag: &&str| listed.split_ascii_whitespace().chain(isa.split('_')).any(|word| word == *flag);
     let arm = || {
@@ -101,40 +100,10 @@ pub fn read(root: &Root, user_interrupts: Option<bool>) -> Processor {
 fn in_device_tree(root: &Root) -> Option<String> {
     const CPUS: &str = "sys/firmware/devicetree/base/cpus";
     let cpu = root.names(CPUS).into_iter().find(|name| name.starts_with("cpu@"))?;
-    // Names from the most to the least exact one, each with a zero behind it.
+    // Names from the most to the least exact one, each with a zero after it.
     let text = root.text(format!("{CPUS}/{cpu}/compatible"))?;
     let name = text.split('\0').next()?.trim();
     (!matches!(name, "" | "riscv" | "arm,armv8")).then(|| name.to_owned())
-}
-
-/// What the CPU itself says, where no file does.
-#[cfg(target_arch = "x86_64")]
-pub fn asked() -> Processor {
-    let cpu = raw_cpuid::CpuId::new();
-    let invariant = cpu.get_advanced_power_mgmt_info().is_some_and(|power| power.has_invariant_tsc());
-    let features = cpu.get_feature_info();
-    // By the names that Linux gives them; an invariant counter is both of the first
-    // (arch/x86/kernel/cpu/intel.c, amd.c).
-    let flags = [
-        ("constant_tsc", invariant),
-        ("nonstop_tsc", invariant),
-        ("hypervisor", features.as_ref().is_some_and(|features| features.has_hypervisor())),
-        ("waitpkg", cpu.get_extended_feature_info().is_some_and(|features| features.has_waitpkg())),
-    ];
-    Processor {
-        vendor: cpu.get_vendor_info().map(|vendor| vendor.as_str().to_owned()),
-        model_name: cpu.get_processor_brand_string().map(|brand| brand.as_str().trim().to_owned()),
-        model: features.map(|it| format!("{}-{}-{}", it.family_id(), it.model_id(), it.stepping_id())),
-        flags: flags.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect(),
-        user_interrupts: user_interrupts(),
-        ..Processor::default()
-    }
-}
-
-/// Nothing that a program may ask.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn asked() -> Processor {
-    Processor::default()
 }
 
 /// Whether the CPU says that it has user interrupts (Intel SDM vol.
@@ -154,18 +123,11 @@ pub fn user_interrupts() -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::recorded::Recorded;
 
     fn of(files: &[(&str, &str)]) -> Processor {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        read(&Root::at(folder.path()), None)
+        read(&Recorded::of(files).root(), None)
     }
 
     #[test]

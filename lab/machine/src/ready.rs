@@ -18,20 +18,16 @@ pub fn ready_ns(root: &Root, process: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
 
     #[test]
     fn the_waiting_of_all_tasks_is_added_up_and_a_kernel_without_it_is_said_to_have_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |task: u32, text: &str| {
-            let path = folder.path().join(format!("proc/9/task/{task}"));
-            std::fs::create_dir_all(&path).unwrap();
-            std::fs::write(path.join("schedstat"), text).unwrap();
-        };
-        let root = Root::at(folder.path());
-        assert_eq!(ready_ns(&root, 9), None);
-        write(9, "100 7 1\n");
-        write(10, "100 35 1\n");
-        write(11, "cut");
-        assert_eq!(ready_ns(&root, 9), Some(42));
+        assert_eq!(ready_ns(&Recorded::of(&[]).root(), 9), None);
+        let machine = Recorded::of(&[
+            ("proc/9/task/9/schedstat", "100 7 1\n"),
+            ("proc/9/task/10/schedstat", "100 35 1\n"),
+            ("proc/9/task/11/schedstat", "cut"),
+        ]);
+        assert_eq!(ready_ns(&machine.root(), 9), Some(42));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorded machine with block devices, for the tests of whatever asks about them.
+//! Recorded machines, for the tests of whatever asks about one.
 
 #![expect(clippy::disallowed_methods, reason = "in a folder of its own, for tests")]
 
@@ -8,8 +8,7 @@ use std::os::unix::fs::symlink;
 
 use super::root::Root;
 
-/// A machine with an NVMe device with partitions and one without, a virtual disk, a loop device and
-/// a volume over the empty NVMe device, as Linux 6.1 shows them.
+/// The files of one.
 #[derive(Debug)]
 pub struct Recorded(tempfile::TempDir);
 
@@ -17,17 +16,18 @@ const NVME: &str = "sys/devices/pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1";
 pub(crate) const EMPTY: &str = "sys/devices/pci0000:00/0000:00:05.0/nvme/nvme1/nvme1n1";
 const VIRTIO: &str = "sys/devices/platform/bus/10001000.virtio_mmio/virtio2/block/vda";
 
-impl Default for Recorded {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Recorded {
-    /// The machine.
+    /// One with these files.
+    pub fn of(files: &[(&str, &str)]) -> Self {
+        let recorded = Self(tempfile::tempdir().unwrap());
+        files.iter().for_each(|(path, text)| recorded.write(path, text));
+        recorded
+    }
+    /// One with an NVMe device with partitions and one without, a virtual disk, a loop device and a
+    /// volume over the empty NVMe device, as Linux 6.1 shows them.
     #[allow(clippy::new_without_default, reason = "it makes folders, and panics if it cannot")]
     pub fn new() -> Self {
-        let recorded = Self(tempfile::tempdir().unwrap());
+        let recorded = Self::of(&[]);
         for (folder, number, poll) in [(NVME, "259:0", "1"), (EMPTY, "259:5", "0"), (VIRTIO, "254:0", "0")] {
             recorded.device(folder, number, poll);
         }
@@ -53,11 +53,9 @@ impl Recorded {
         recorded.write("proc/swaps", "Filename Type Size Used Priority\n");
         recorded
     }
-    /// Where its files lie.
     pub fn root(&self) -> Root {
         Root::at(self.0.path())
     }
-    /// Writes a file of it.
     pub fn write(&self, path: &str, text: &str) {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

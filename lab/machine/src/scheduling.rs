@@ -7,7 +7,12 @@ use doorbell_results::machine::scheduling::*;
 /// Policies by number (kernel include/uapi/linux/sched.h); 4 was never given.
 const POLICIES: [&str; 8] = ["other", "fifo", "rr", "batch", "", "idle", "deadline", "ext"];
 
-/// Reads it from a machine's files.
+/// What the policy with this number is called.
+pub fn policy(number: i64) -> Option<&'static str> {
+    let name = POLICIES.get(usize::try_from(number).ok()?)?;
+    Some(*name).filter(|name| !name.is_empty())
+}
+
 pub fn read(root: &Root) -> Scheduling {
     let stat = root.text("proc/self/stat").unwrap_or_default();
     // The name of the program, in brackets, may hold anything; what follows is numbered from 3
@@ -15,17 +20,12 @@ pub fn read(root: &Root) -> Scheduling {
     let fields: Vec<&str> =
         stat.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace().collect()).unwrap_or_default();
     let number = |place: usize| fields.get(place - 3).and_then(|word| word.parse::<i64>().ok());
-    let known = |number: i64| {
-        usize::try_from(number).ok().and_then(|number| POLICIES.get(number)).filter(|name| !name.is_empty())
-    };
-    let policy = number(41);
     let status = root.text("proc/self/status").unwrap_or_default();
     let numa = root.text("proc/self/numa_maps").unwrap_or_default();
     let autogroup = root.text("proc/self/autogroup").unwrap_or_default();
     let grouped = root.value::<u32>("proc/sys/kernel/sched_autogroup_enabled") == Some(1);
     Scheduling {
-        policy: policy
-            .map(|policy| known(policy).map_or_else(|| policy.to_string(), |name| (*name).to_owned())),
+        policy: number(41).map(|number| policy(number).map_or_else(|| number.to_string(), str::to_owned)),
         priority: number(40).and_then(|priority| u32::try_from(priority).ok()),
         nice: number(19).and_then(|nice| i32::try_from(nice).ok()),
         timer_slack_ns: root.value("proc/self/timerslack_ns"),
@@ -45,26 +45,22 @@ pub fn read(root: &Root) -> Scheduling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
 
     #[test]
     fn what_a_program_was_started_under_is_read_whatever_it_is_called() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
         let stat = "7 (a) R 1) R 1 7 7 0 -1 4194304 1 0 0 0 1 2 0 0 39 19 1 0 99 9 9 9 1 1 0 0 0 0 \
             0 0 0 0 0 0 17 1 10 5 0 0 0";
-        write("proc/self/stat", stat);
-        write("proc/self/timerslack_ns", "50000\n");
-        write("proc/self/autogroup", "/autogroup-12 nice 5\n");
-        write("proc/sys/kernel/sched_autogroup_enabled", "1\n");
-        write("proc/self/numa_maps", "00400000 bind:1 file=/bin/x mapped=3 N1=3\n");
-        write("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n");
-        let read = read(&Root::at(folder.path()));
+        let machine = Recorded::of(&[
+            ("proc/self/stat", stat),
+            ("proc/self/timerslack_ns", "50000\n"),
+            ("proc/self/autogroup", "/autogroup-12 nice 5\n"),
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/self/numa_maps", "00400000 bind:1 file=/bin/x mapped=3 N1=3\n"),
+            ("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n"),
+        ]);
         assert_eq!(
-            read,
+            read(&machine.root()),
             Scheduling {
                 policy: Some("idle".to_owned()),
                 priority: Some(10),
@@ -75,11 +71,6 @@ mod tests {
                 call_filters: Some(1),
             }
         );
-    }
-
-    #[test]
-    fn where_proc_is_hidden_nothing_is_known() {
-        let empty = tempfile::tempdir().unwrap();
-        assert_eq!(read(&Root::at(empty.path())), Scheduling::default());
+        assert_eq!(read(&Recorded::of(&[]).root()), Scheduling::default(), "where /proc is hidden");
     }
 }

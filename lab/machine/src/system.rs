@@ -38,7 +38,6 @@ pub(crate) fn trusts_counter(counter: &str) -> bool {
         .is_ok_and(|name| name.trim() == counter)
 }
 
-/// Keeps the calling thread on `cpu`.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut set = CpuSet::new();
     // A CPU beyond the set's size is left out; the kernel then refuses the empty set.
@@ -48,7 +47,6 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// The affinity mask of the calling thread.
 pub fn affinity() -> Option<CpuList> {
     let set = rustix::thread::sched_getaffinity(None).ok()?;
     Some((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())

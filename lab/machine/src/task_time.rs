@@ -43,15 +43,10 @@ impl TaskTimes {
     /// them, hides them, or has too many of them.
     pub fn read(root: &Root) -> Option<Self> {
         // "0.20 0.18 0.12 1/80 11206": the fourth field has the
-        // number of tasks behind its slash (proc_loadavg(5)).
-        let count = root
-            .text("proc/loadavg")?
-            .split_ascii_whitespace()
-            .nth(3)?
-            .split('/')
-            .nth(1)?
-            .parse::<u64>()
-            .ok()?;
+        // number of tasks after its slash (proc_loadavg(5)).
+        let load = root.text("proc/loadavg")?;
+        let (_, count) = load.split_ascii_whitespace().nth(3)?.split_once('/')?;
+        let count = count.parse::<u64>().ok()?;
         if count > MOST_TASKS || !root.has("proc/self/schedstat") {
             return None;
         }
@@ -109,22 +104,18 @@ fn name_and_cpu(stat: &str) -> Option<(String, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
 
     /// A machine with a busy compiler on CPU 1, a daemon on CPU 0,
     /// and a task that begins with `born`.
-    fn machine(compiler_ns: u64, daemon_ns: u64, born: Option<u64>) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: String, text: String| {
-            let path = folder.path().join("proc").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write("loadavg".to_owned(), "0.20 0.18 0.12 1/3 11206".to_owned());
-        write("self/schedstat".to_owned(), "1 2 3".to_owned());
+    fn machine(compiler_ns: u64, daemon_ns: u64, born: Option<u64>) -> Recorded {
+        let files = [("proc/loadavg", "0.20 0.18 0.12 1/3 11206"), ("proc/self/schedstat", "1 2 3")];
+        let machine = Recorded::of(&files);
         let task = |process: u32, task: u32, name: &str, cpu: u32, ns: u64| {
             let zeroes = "0 ".repeat(35);
-            write(format!("{process}/task/{task}/schedstat"), format!("{ns} 55 7\n"));
-            write(format!("{process}/task/{task}/stat"), format!("{task} ({name}) S {zeroes}{cpu} 0 0\n"));
+            let folder = format!("proc/{process}/task/{task}");
+            machine.write(&format!("{folder}/schedstat"), &format!("{ns} 55 7\n"));
+            machine.write(&format!("{folder}/stat"), &format!("{task} ({name}) S {zeroes}{cpu} 0 0\n"));
         };
         task(4_000_001, 4_000_001, "cc1 (plus)", 1, compiler_ns);
         task(4_000_001, 4_000_002, "cc1 (plus)", 1, 7);
@@ -132,12 +123,12 @@ mod tests {
         if let Some(ns) = born {
             task(4_000_009, 4_000_009, "newborn", 1, ns);
         }
-        folder
+        machine
     }
 
-    fn others(before: &tempfile::TempDir, after: &tempfile::TempDir, cpus: &str) -> Others {
-        let [then, now] = [before, after].map(|folder| TaskTimes::read(&Root::at(folder.path())).unwrap());
-        now.others(&then, &Root::at(after.path()), &cpus.parse().unwrap())
+    fn others(before: &Recorded, after: &Recorded, cpus: &str) -> Others {
+        let [then, now] = [before, after].map(|machine| TaskTimes::read(&machine.root()).unwrap());
+        now.others(&then, &after.root(), &cpus.parse().unwrap())
     }
 
     #[test]
@@ -151,24 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_keeps_no_such_times_there_is_no_reading() {
-        let folder = machine(1, 1, None);
-        std::fs::remove_file(folder.path().join("proc/self/schedstat")).unwrap();
-        assert_eq!(TaskTimes::read(&Root::at(folder.path())), None);
-    }
-
-    #[test]
-    fn a_container_that_shows_few_of_the_machines_tasks_is_no_reading() {
-        let folder = machine(1, 1, None);
-        std::fs::write(folder.path().join("proc/loadavg"), "0.20 0.18 0.12 1/80 11206").unwrap();
-        assert_eq!(TaskTimes::read(&Root::at(folder.path())), None);
-    }
-
-    #[test]
-    fn a_machine_with_very_many_tasks_is_not_read() {
-        let folder = machine(1, 1, None);
-        std::fs::write(folder.path().join("proc/loadavg"), "0.20 0.18 0.12 1/60000 11206").unwrap();
-        assert_eq!(TaskTimes::read(&Root::at(folder.path())), None);
+    fn where_such_times_are_not_kept_or_most_of_them_hidden_or_too_many_there_is_no_reading() {
+        let kept = machine(1, 1, None);
+        std::fs::remove_file(kept.root().path("proc/self/schedstat")).unwrap();
+        assert_eq!(TaskTimes::read(&kept.root()), None);
+        for tasks in ["1/80", "1/60000"] {
+            let machine = machine(1, 1, None);
+            machine.write("proc/loadavg", &format!("0.20 0.18 0.12 {tasks} 11206"));
+            assert_eq!(TaskTimes::read(&machine.root()), None, "{tasks}");
+        }
     }
 
     #[test]

@@ -2,11 +2,9 @@
 //! Which CPUs there are, which of them this process may use, and what any two of them share.
 
 use super::cgroup;
-use doorbell_results::machine::topology::*;
-
-use doorbell_results::machine::cpu_list::CpuList;
-
 use super::root::{Root, field};
+use doorbell_results::machine::cpu_list::CpuList;
+use doorbell_results::machine::topology::*;
 
 const CPU: &str = "sys/devices/system/cpu";
 

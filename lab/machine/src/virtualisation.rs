@@ -5,11 +5,11 @@ use super::root::{Root, field};
 use doorbell_results::machine::virtualisation::*;
 
 /// Reads it from a machine's files; `signature` is the hypervisor's by CPUID, `flagged` whether
-/// `/proc/cpuinfo` shows the hypervisor flag, and `translated` what [`translated`] says.
+/// `/proc/cpuinfo` shows the hypervisor flag, and `translated` what [`runs_translated`] says.
 pub fn read(root: &Root, signature: Option<String>, flagged: bool, translated: bool) -> Virtualisation {
     let dmi = |name: &str| root.word(format!("sys/class/dmi/id/{name}"));
     let product: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
-    let translator = || translates(root).then(|| TRANSLATOR.to_owned());
+    let translator = || shows_translator(root).then(|| TRANSLATOR.to_owned());
     let hypervisor = signature
         .or_else(|| root.word("sys/hypervisor/type"))
         .or_else(translator)
@@ -79,7 +79,7 @@ fn hypervisor_by_firmware(root: &Root) -> Option<String> {
 /// Whether a processor without CPUID, or the firmware, is one that only QEMU's translator shows.
 /// Where neither tells, as with a processor that the translator imitates to its number and without
 /// firmware, this is false: nothing in such a guest tells.
-fn translates(root: &Root) -> bool {
+fn shows_translator(root: &Root) -> bool {
     // hw/arm/virt.c and hw/riscv/virt.c of QEMU: under KVM it is "KVM Virtual Machine".
     if root.word("sys/class/dmi/id/product_name").as_deref() == Some("QEMU Virtual Machine") {
         return true;
@@ -113,7 +113,7 @@ fn translates(root: &Root) -> bool {
 /// Whether an emulator of programs translates this one, as qemu-user
 /// does: it answers for `/proc/self/exe` itself, while the kernel
 /// runs another program, which is seen by way of the thread.
-pub fn translated() -> bool {
+pub fn runs_translated() -> bool {
     use std::os::unix::fs::MetadataExt;
     // Opened, as a look at the name follows the kernel's link and not the emulator's answer.
     #[expect(clippy::disallowed_methods, reason = "the kernel's link to this program")]
@@ -125,7 +125,6 @@ pub fn translated() -> bool {
     own.is_some() && kernels.is_some() && own != kernels
 }
 
-/// The hypervisor's name by its CPUID signature.
 #[cfg(target_arch = "x86_64")]
 pub fn signature() -> Option<String> {
     use raw_cpuid::Hypervisor;
@@ -172,19 +171,11 @@ fn container(root: &Root) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::recorded::Recorded;
 
-    /// What a machine with these files is.
     fn of(files: &[(&str, &str)]) -> Virtualisation {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        read(&Root::at(folder.path()), None, false, false)
+        read(&Recorded::of(files).root(), None, false, false)
     }
 
     /// Only x86 has a signature, so that an emulated Arm passed for a
@@ -257,6 +248,6 @@ mod tests {
     /// ci/test/23-processors.sh runs this under an emulator of programs, and says so.
     #[test]
     fn a_program_that_another_translates_knows_it() {
-        assert_eq!(translated(), std::env::var_os("DOORBELL_TRANSLATED").is_some());
+        assert_eq!(runs_translated(), std::env::var_os("DOORBELL_TRANSLATED").is_some());
     }
 }

@@ -11,7 +11,6 @@ use doorbell_results::machine::waiters::{User, Waiter, Waiters};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
-/// Looks at all processes now.
 pub fn now() -> Waiters {
     let found = counters::processes();
     Waiters {
@@ -34,7 +33,7 @@ fn user(process: counters::Process) -> User {
         sleep_latency_ns: known(process.cost.latency),
         sleep_price_ns: known(process.cost.price),
         ready_ns: ready::ready_ns(&Root::live(), process.process),
-        throttled_ns: cgroup::throttled_of(&Root::live(), &process.process.to_string())
+        throttled_ns: cgroup::throttled(&Root::live(), &process.process.to_string())
             .map(|throttled| throttled.1),
         waiters: process.waiters.into_iter().map(waiter).collect(),
     }

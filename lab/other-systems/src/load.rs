@@ -29,25 +29,19 @@ struct Own([AtomicU64; 2]);
 pub(crate) struct Load {
     over: Arc<AtomicBool>,
     workers: Vec<Arc<Own>>,
-    started: Instant,
-    began: Instant,
     before: Vec<[u64; 2]>,
 }
 
 impl Load {
     /// Starts the workers, and waits until each of them has worked.
     pub(crate) fn start(workers: u32) -> io::Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        let all = (0..workers).map(|_| worker(over.clone())).collect::<io::Result<Vec<_>>>();
-        // Those that were made would work on for nobody.
-        let workers = all.inspect_err(|_| over.store(true, Relaxed))?;
-        let (started, began) = (Instant::now(), Instant::now());
-        let before = vec![[0; 2]; workers.len()];
-        let mut load = Self { over, workers, started, began, before };
-        load.wait_for_more(&load.before)?;
-        load.started = Instant::now();
+        let mut load = Self { over: Arc::default(), workers: Vec::new(), before: Vec::new() };
+        for _ in 0..workers {
+            // Where one cannot be made the others end with this.
+            load.workers.push(worker(load.over.clone())?);
+        }
+        load.wait_for_more(&vec![[0; 2]; load.workers.len()])?;
         load.before = load.counts();
-        load.began = Instant::now();
         Ok(load)
     }
 
@@ -59,7 +53,6 @@ impl Load {
             after.iter().zip(&self.before).map(move |(now, then)| now[field].saturating_sub(then[field]))
         };
         Ok(LoadProof {
-            started_before_ns: (self.began - self.started).as_nanos() as u64,
             outlasted_ns: ended.elapsed().as_nanos() as u64,
             fewest_slices: grown(0).min().unwrap_or(0),
             cpu_ns: grown(1).sum(),
@@ -68,17 +61,14 @@ impl Load {
     }
 
     fn counts(&self) -> Vec<[u64; 2]> {
-        self.workers.iter().map(|own| [own.0[0].load(Relaxed), own.0[1].load(Relaxed)]).collect()
+        self.workers.iter().map(|own| own.0.each_ref().map(|count| count.load(Relaxed))).collect()
     }
 
     fn wait_for_more(&self, than: &[[u64; 2]]) -> io::Result<()> {
         let ends = Instant::now() + PATIENCE;
         while self.counts().iter().zip(than).any(|(now, then)| now[0] <= then[0]) {
             if Instant::now() > ends {
-                return Err(io::Error::other(format!(
-                    "a worker of the load did nothing for {} s",
-                    PATIENCE.as_secs()
-                )));
+                return Err(io::Error::other(format!("a worker of the load did nothing for {PATIENCE:?}")));
             }
             thread::sleep(Duration::from_millis(2));
         }

@@ -99,7 +99,6 @@ fn main() -> anyhow::Result<()> {
     };
     let result = measured(plan, machine);
     write::write(&result, &run)?;
-    show(&result);
     println!("Written to {0}. On Linux: doorbell show {0}", run.display());
     let bad = result
         .records
@@ -116,10 +115,7 @@ fn chosen(run: &Run) -> anyhow::Result<Vec<&'static str>> {
     if run.means.is_empty() {
         return Ok(means::all().map(|kind| kind.name).collect());
     }
-    run.means
-        .iter()
-        .map(|name| means::find(name).map(|kind| kind.name).map_err(anyhow::Error::from))
-        .collect()
+    run.means.iter().map(|name| Ok(means::find(name)?.name)).collect()
 }
 
 fn threads(subject: &str, pattern: Pattern, count: u64) -> Configuration {
@@ -137,20 +133,19 @@ const HUNDRED_MS: WaitPolicy = WaitPolicy::Timeout { timeout_ns: 100_000_000 };
 impl Fanout {
     fn plan(&self, cpus: u32) -> anyhow::Result<Plan> {
         let load = Load { kind: load::KIND.to_owned(), workers: WORKERS.max(cpus), pinned: false };
-        let full = |one: bool| if self.grid { [Some(false), Some(true)] } else { [Some(one), None] };
-        let options = || full(false).into_iter().flatten();
+        let options = if self.grid { &[false, true][..] } else { &[false] };
+        let scenes = options.iter().flat_map(|late| options.iter().map(move |pinned| (late, pinned)));
+        let scenes =
+            scenes.flat_map(|(late, pinned)| options.iter().map(move |loaded| (late, pinned, loaded)));
         let interval_ns = Duration::from_millis(self.interval_ms).as_nanos() as u64;
         let mut configurations = Vec::new();
         for subject in chosen(&self.run)? {
             for receivers in &self.receivers {
-                for (late, pinned, loaded) in options()
-                    .flat_map(|late| options().map(move |pinned| (late, pinned)))
-                    .flat_map(|(late, pinned)| options().map(move |loaded| (late, pinned, loaded)))
-                {
-                    let pinning = if pinned { Pinning::Scatter } else { Pinning::Unpinned };
+                for (late, pinned, loaded) in scenes.clone() {
+                    let pinning = if *pinned { Pinning::Scatter } else { Pinning::Unpinned };
                     let pattern = Pattern::FanOut { receivers: *receivers, interval_ns };
                     configurations.push(Configuration {
-                        wait: if late { HUNDRED_MS } else { WaitPolicy::Block },
+                        wait: if *late { HUNDRED_MS } else { WaitPolicy::Block },
                         placement: Placement { relation: pinning.name().to_owned(), cpus: None },
                         load: loaded.then(|| load.clone()),
                         ..threads(subject, pattern, self.rounds)
@@ -169,18 +164,21 @@ impl Fanout {
 
 impl Ping {
     fn plan(&self) -> anyhow::Result<Plan> {
-        let subjects = chosen(&self.run)?;
-        let configurations = subjects.iter().flat_map(|subject| {
-            self.gap_us
-                .iter()
-                .map(|gap| threads(subject, Pattern::PingPong { gap_ns: gap * 1000 }, self.count))
-        });
-        Ok(Plan::new("ping", configurations.collect(), self.run.blocks, fastrand::u64(..)))
+        let mut configurations = Vec::new();
+        for subject in chosen(&self.run)? {
+            let pattern = |gap_us: &u64| Pattern::PingPong { gap_ns: gap_us * 1000 };
+            configurations.extend(self.gap_us.iter().map(|gap| threads(subject, pattern(gap), self.count)));
+        }
+        Ok(Plan::new("ping", configurations, self.run.blocks, fastrand::u64(..)))
     }
 }
 
 /// Runs the plan. A trial that hangs ends the run: its threads are still there.
 fn measured(plan: Plan, machine: doorbell_results::machine::Machine) -> ResultFile {
+    if let Some(name) = &machine.kernel.stand_in {
+        println!("Wine, not Windows ({name}): no time here says anything of Windows.");
+    }
+    println!("{} trials\n{HEAD}", plan.configurations.len() * plan.blocks as usize);
     let started_at_unix_ns = host::unix_ns();
     fastrand::seed(plan.seed);
     let (mut records, mut partial) = (Vec::new(), false);
@@ -189,7 +187,7 @@ fn measured(plan: Plan, machine: doorbell_results::machine::Machine) -> ResultFi
         fastrand::shuffle(&mut order);
         for configuration in order {
             let record = trial(configuration, block, &machine);
-            eprintln!("{} of {}", records.len() + 1, plan.configurations.len() * plan.blocks as usize);
+            println!("{}", line(&record));
             partial = matches!(record.outcome, Outcome::Hung { .. });
             records.push(record);
             if partial {
@@ -267,38 +265,23 @@ fn trial(configuration: &Configuration, block: u32, machine: &doorbell_results::
     }
 }
 
-/// A line for each trial.
-fn show(result: &ResultFile) {
-    if let Some(name) = &result.machine.kernel.stand_in {
-        println!("Wine, not Windows ({name}): no time here says anything of Windows.");
-    }
-    println!(
-        "{:<22} {:>9} {:<9} {:<6} {:>12} {:>12}  outcome",
-        "means", "receivers", "pinning", "load", "wake p50", "longest"
-    );
-    for record in &result.records {
-        let Configuration { subject, pattern, placement, load, .. } = &record.configuration;
-        let of = |read: fn(&doorbell_results::record::Series) -> f64| {
-            record
-                .series
-                .get(&Quantity::Wake)
-                .map_or("–".to_owned(), |wake| format!("{:.1} µs", read(wake) / 1000.0))
-        };
-        let outcome = match &record.outcome {
-            Outcome::Done => "done".to_owned(),
-            Outcome::Skipped { reason } => format!("skipped: {reason}"),
-            Outcome::Failed { cause } => format!("failed: {cause}"),
-            other => format!("{other:?}"),
-        };
-        let load = if load.is_some() { "loaded" } else { "idle" };
-        println!(
-            "{subject:<22} {:>9} {:<9} {load:<6} {:>12} {:>12}  {outcome}",
-            pattern.receivers().unwrap_or(1),
-            placement.relation,
-            of(|wake| wake.p50_ns),
-            of(|wake| wake.max_ns)
-        );
-    }
+const HEAD: &str = "means                  receivers pinning   load       wake p50      longest  outcome";
+
+/// What came of a trial, in a line.
+fn line(record: &Record) -> String {
+    let Configuration { subject, pattern, placement, load, .. } = &record.configuration;
+    let wake = record.series.get(&Quantity::Wake);
+    let [p50, longest] = [wake.map(|wake| wake.p50_ns), wake.map(|wake| wake.max_ns)]
+        .map(|ns| ns.map_or("–".to_owned(), |ns| format!("{:.1} µs", ns / 1000.0)));
+    let outcome = match &record.outcome {
+        Outcome::Done => "done".to_owned(),
+        Outcome::Skipped { reason } => format!("skipped: {reason}"),
+        Outcome::Failed { cause } => format!("failed: {cause}"),
+        other => format!("{other:?}"),
+    };
+    let load = if load.is_some() { "loaded" } else { "idle" };
+    let (receivers, relation) = (pattern.receivers().unwrap_or(1), &placement.relation);
+    format!("{subject:<22} {receivers:>9} {relation:<9} {load:<6} {p50:>12} {longest:>12}  {outcome}")
 }
 
 #[cfg(test)]

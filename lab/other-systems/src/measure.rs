@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,6 @@ const EACH: Duration = Duration::from_millis(20);
 /// The stack of a receiver.
 const STACK: usize = 128 << 10;
 
-/// What a trial left.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) series: BTreeMap<Quantity, Series>,
@@ -70,14 +69,8 @@ pub(crate) fn measure(
                 let reason = "this system keeps no thread on a CPU of its program's choice".to_owned();
                 return Err(Outcome::Skipped { reason });
             }
-            fan_out(
-                kind,
-                receivers as usize,
-                rounds + WARMUP,
-                Duration::from_nanos(interval_ns),
-                timeout,
-                spread,
-            )
+            let interval = Duration::from_nanos(interval_ns);
+            fan_out(kind, receivers as usize, rounds + WARMUP, interval, timeout, spread.as_ref())
         }
         pattern => ping(kind, rounds + WARMUP, Duration::from_nanos(pattern.gap_ns())),
     }
@@ -87,26 +80,42 @@ fn failed(who: impl std::fmt::Display, error: impl std::fmt::Display) -> Outcome
     Outcome::Failed { cause: format!("{who}: {error}") }
 }
 
-/// Waits until `steps` have come home, or says who is missing.
-fn gather(
-    hear: &Receiver<Result<(), String>>,
-    steps: usize,
-    patience: Duration,
-    round: usize,
+/// Something done, or why it was not.
+type Step = Result<(), String>;
+
+/// Has a thread of its own `act`; what goes wrong in it is told.
+fn spawn(
+    who: String,
+    cpu: Option<u32>,
+    tell: &Sender<Step>,
+    act: impl FnOnce(&Sender<Step>) -> io::Result<()> + Send + 'static,
 ) -> Result<(), Outcome> {
+    let (tell, name) = (tell.clone(), who.clone());
+    let life = move || {
+        if let Err(error) = cpu.map_or(Ok(()), pin).and_then(|()| act(&tell)) {
+            let _ = tell.send(Err(format!("{who}: {error}")));
+        }
+    };
+    let thread = thread::Builder::new().stack_size(STACK).spawn(life);
+    thread
+        .map(drop)
+        .map_err(|error| failed(name, format_args!("it could not be started: {error}; use fewer")))
+}
+
+/// Waits until `steps` have come home, or says who is missing.
+fn gather(hear: &Receiver<Step>, steps: usize, patience: Duration, round: usize) -> Result<(), Outcome> {
     for home in 0..steps {
         match hear.recv_timeout(patience) {
-            Ok(Ok(())) => {}
-            Ok(Err(cause)) => return Err(Outcome::Failed { cause }),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                let last = |side: String, step: &str| LastSeen {
-                    side,
+            Ok(step) => step.map_err(|cause| Outcome::Failed { cause })?,
+            Err(_) => {
+                let last = |side: &str, step: &str| LastSeen {
+                    side: side.to_owned(),
                     step: step.to_owned(),
                     sequence: round as u64,
                 };
                 let waiting = format!("{} of {steps} receivers", steps - home);
                 return Err(Outcome::Hung {
-                    last_seen: vec![last(waiting, "waits"), last("notifier".to_owned(), "notified")],
+                    last_seen: vec![last(&waiting, "waits"), last("notifier", "notified")],
                 });
             }
         }
@@ -124,7 +133,7 @@ struct Row {
 
 impl Row {
     /// Waits for the post of each round, and tells of each: first that it is ready.
-    fn receive(&self, timeout: Option<Duration>, tell: &Sender<Result<(), String>>) -> io::Result<()> {
+    fn receive(&self, timeout: Option<Duration>, tell: &Sender<Step>) -> io::Result<()> {
         let _ = tell.send(Ok(()));
         for awake in &self.awake {
             while !self.means.wait(timeout)? {
@@ -144,7 +153,7 @@ fn fan_out(
     rounds: usize,
     interval: Duration,
     timeout: Option<Duration>,
-    spread: Option<Spread>,
+    spread: Option<&Spread>,
 ) -> Result<Measured, Outcome> {
     let stamps = || (0..rounds).map(|_| AtomicU64::new(0)).collect::<Vec<_>>();
     let (tell, hear) = channel();
@@ -153,37 +162,24 @@ fn fan_out(
         let means =
             (kind.open)().map_err(|error| failed(format_args!("object {number} of {receivers}"), error))?;
         let row = Arc::new(Row { means, posted: stamps(), awake: stamps(), timeouts: AtomicU64::new(0) });
-        let (own, tell) = (row.clone(), tell.clone());
-        let cpu = spread.as_ref().map(|spread| spread.receivers[number]);
-        let act = move || {
-            if let Err(error) = cpu.map_or(Ok(()), pin).and_then(|()| own.receive(timeout, &tell)) {
-                let _ = tell.send(Err(format!("receiver {number}: {error}")));
-            }
-        };
-        thread::Builder::new().stack_size(STACK).spawn(act).map_err(|error| {
-            failed(
-                format_args!("receiver {number} of {receivers} could not be started"),
-                format_args!("{error}; use fewer"),
-            )
-        })?;
+        let own = row.clone();
+        let cpu = spread.map(|spread| spread.receivers[number]);
+        spawn(format!("receiver {number}"), cpu, &tell, move |tell| own.receive(timeout, tell))?;
         rows.push(row);
     }
     // In a thread of its own, which is pinned and ends with the trial.
-    let cpu = spread.as_ref().map(|spread| spread.notifier);
+    let cpu = spread.map(|spread| spread.notifier);
     let notified = thread::scope(|scope| {
-        let rows = &rows;
-        scope
-            .spawn(move || {
-                cpu.map_or(Ok(()), pin).map_err(|error| failed("the notifier", error))?;
-                notify(rows, rounds, interval, &hear)
-            })
-            .join()
-            .unwrap_or_else(|_| Err(failed("the notifier", "it panicked")))
+        let notifier = scope.spawn(|| {
+            cpu.map_or(Ok(()), pin).map_err(|error| failed("the notifier", error))?;
+            notify(&rows, rounds, interval, hear)
+        });
+        notifier.join().unwrap_or_else(|_| Err(failed("the notifier", "it panicked")))
     })?;
     let mut measured = read(&rows, &notified[WARMUP..]);
     if let Some(fanout) = &mut measured.fanout {
         fanout.notifier_cpu = cpu;
-        fanout.receiver_cpus = spread.as_ref().map(Spread::receiver_cpus);
+        fanout.receiver_cpus = spread.map(Spread::receiver_cpus);
     }
     Ok(measured)
 }
@@ -200,10 +196,10 @@ fn notify(
     rows: &[Arc<Row>],
     rounds: usize,
     interval: Duration,
-    hear: &Receiver<Result<(), String>>,
+    hear: Receiver<Step>,
 ) -> Result<Vec<Round>, Outcome> {
     let patience = PATIENCE + 4 * interval + EACH * rows.len() as u32;
-    gather(hear, rows.len(), patience, 0)?;
+    gather(&hear, rows.len(), patience, 0)?;
     let mut order: Vec<usize> = (0..rows.len()).collect();
     let mut done = Vec::with_capacity(rounds);
     let mut due = Instant::now();
@@ -220,7 +216,7 @@ fn notify(
             round.posts.push(now_ns() - before);
         }
         round.ended = now_ns();
-        gather(hear, rows.len(), patience, index)?;
+        gather(&hear, rows.len(), patience, index)?;
         done.push(round);
     }
     Ok(done)
@@ -286,20 +282,18 @@ fn ping(kind: &Kind, rounds: usize, gap: Duration) -> Result<Measured, Outcome> 
     let open = || (kind.open)().map_err(|error| failed(kind.name, error));
     let (there, back, seen) = (open()?, open()?, Arc::new(AtomicU64::new(0)));
     let (tell, hear) = channel();
-    let responder = {
-        let (there, back, seen, tell) = (there.clone(), back.clone(), seen.clone(), tell.clone());
-        move || {
-            for _ in 0..rounds {
-                there.wait(None)?;
-                // Pairs with the Acquire load of the initiator.
-                seen.store(now_ns(), Release);
-                back.post()?;
-            }
-            let _ = tell.send(Ok(()));
-            Ok(())
+    let (out, home, woke) = (there.clone(), back.clone(), seen.clone());
+    spawn("the responder".to_owned(), None, &tell, move |_| {
+        for _ in 0..rounds {
+            out.wait(None)?;
+            // Pairs with the Acquire load of the initiator.
+            woke.store(now_ns(), Release);
+            home.post()?;
         }
-    };
-    let initiator = move || {
+        Ok(())
+    })?;
+    let (bring, brought) = channel();
+    spawn("the initiator".to_owned(), None, &tell, move |tell| {
         let mut stamps = Vec::with_capacity(rounds);
         for _ in 0..rounds {
             if !gap.is_zero() {
@@ -311,25 +305,12 @@ fn ping(kind: &Kind, rounds: usize, gap: Duration) -> Result<Measured, Outcome> 
             back.wait(None)?;
             stamps.push([sent, posted, seen.load(Acquire), now_ns()]);
         }
-        Ok(stamps)
-    };
-    let report = |who: &'static str, tell: Sender<Result<(), String>>, ended: io::Result<()>| {
-        if let Err(error) = ended {
-            let _ = tell.send(Err(format!("{who}: {error}")));
-        }
-    };
-    let ended = tell.clone();
-    let spawned = |spawned: io::Result<_>| spawned.map_err(|error| failed("a thread", error));
-    spawned(thread::Builder::new().spawn(move || report("the responder", ended, responder())).map(drop))?;
-    let (bring, brought) = channel();
-    let act = move || {
-        let ended = initiator().map(|stamps: Vec<[u64; 4]>| drop(bring.send(stamps)));
-        report("the initiator", tell, ended);
-    };
-    spawned(thread::Builder::new().spawn(act).map(drop))?;
-    let patience = PATIENCE + (gap + EACH) * rounds as u32;
-    gather(&hear, 1, patience, rounds)?;
-    let stamps = brought.recv_timeout(PATIENCE).map_err(|error| failed("the initiator", error))?;
+        let _ = bring.send(stamps);
+        let _ = tell.send(Ok(()));
+        Ok(())
+    })?;
+    gather(&hear, 1, PATIENCE + (gap + EACH) * rounds as u32, rounds)?;
+    let stamps: Vec<[u64; 4]> = brought.recv().map_err(|error| failed("the initiator", error))?;
     let stamps = &stamps[WARMUP..];
     let mut measured = Measured::default();
     let between =
@@ -350,15 +331,17 @@ mod tests {
     use super::*;
     use doorbell_results::configuration::Until;
 
-    fn measured(pattern: Pattern, rounds: u64) -> Measured {
+    fn measured(pattern: Pattern, rounds: u64, wait: WaitPolicy) -> Result<Measured, Outcome> {
         let kind = crate::means::find("pipe").unwrap();
-        let configuration = Configuration::new(kind.name, pattern, Until::count(rounds));
-        measure(kind, &configuration, &Topology::default()).unwrap_or_else(|outcome| panic!("{outcome:?}"))
+        let configuration =
+            Configuration { wait, ..Configuration::new("pipe", pattern, Until::count(rounds)) };
+        measure(kind, &configuration, &Topology::default())
     }
 
     #[test]
     fn every_receiver_of_a_fan_out_wakes_in_every_round_and_places_are_given_once() {
-        let measured = measured(Pattern::FanOut { receivers: 7, interval_ns: 1_000_000 }, 5);
+        let pattern = Pattern::FanOut { receivers: 7, interval_ns: 1_000_000 };
+        let measured = measured(pattern, 5, WaitPolicy::Block).unwrap_or_else(|it| panic!("{it:?}"));
         assert_eq!((measured.tally.sent, measured.tally.seen), (35, 35));
         assert_eq!(measured.series[&Quantity::Wake].count, 35);
         let fanout = measured.fanout.unwrap();
@@ -369,21 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_both_wake_ups_together() {
-        let measured = measured(Pattern::PingPong { gap_ns: 0 }, 200);
-        let mean = |quantity| measured.series[&quantity].mean_ns;
-        assert_eq!(measured.tally.seen, 400);
+    fn a_round_trip_is_both_wake_ups_together_and_what_takes_no_time_out_is_left_out_with_the_reason() {
+        let ping = Pattern::PingPong { gap_ns: 0 };
+        let measured_ping = measured(ping, 200, WaitPolicy::Block).unwrap_or_else(|it| panic!("{it:?}"));
+        let mean = |quantity| measured_ping.series[&quantity].mean_ns;
+        assert_eq!(measured_ping.tally.seen, 400);
         let [trip, both] = [mean(Quantity::RoundTrip), mean(Quantity::Wake) + mean(Quantity::WakeBack)];
         assert!((trip / both - 1.0).abs() < 0.01, "{trip} {both}");
-    }
-
-    #[test]
-    fn what_takes_no_time_out_is_left_out_with_the_reason() {
-        let kind = crate::means::find("pipe").unwrap();
-        let mut configuration =
-            Configuration::new("pipe", Pattern::FanOut { receivers: 1, interval_ns: 0 }, Until::count(1));
-        configuration.wait = WaitPolicy::Timeout { timeout_ns: 1_000_000 };
-        let outcome = measure(kind, &configuration, &Topology::default()).err();
-        assert!(matches!(outcome, Some(Outcome::Skipped { reason }) if reason.contains("pipe")));
+        let timed = measured(ping, 1, WaitPolicy::Timeout { timeout_ns: 1_000_000 }).err();
+        assert!(matches!(timed, Some(Outcome::Skipped { reason }) if reason.contains("pipe")));
     }
 }

@@ -13,7 +13,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Of the kernel that runs here.
     pub fn here() -> Self {
         Self::of(&doorbell_files::kernel("/proc/kallsyms").unwrap_or_default())
     }
@@ -31,12 +30,10 @@ impl Kernel {
         Self { functions }
     }
 
-    /// Whether it has no names.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// The name of the function that `address` is in.
     pub fn name(&self, address: u64) -> Option<&str> {
         let after = self.functions.partition_point(|(begins, _)| *begins <= address);
         let (begins, name) = &self.functions[after.checked_sub(1)?];

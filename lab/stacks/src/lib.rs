@@ -11,6 +11,10 @@
 //! What another process maps is its own choice: every file is read with bounds, nothing is mapped,
 //! and what cannot be read or unwound ends the stack there.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#![allow(
+    missing_docs,
+    reason = "only the command uses this crate: a name says what it is, and a comment what it does not say"
+)]
 
 mod kernel;
 mod module;
@@ -28,10 +32,8 @@ const SPACES: usize = 128;
 /// Bytes that tables, and names of functions, take together at the most.
 const ROOM: u64 = 1 << 28;
 
-/// Registers of user mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
-    /// Where its code is.
     pub code: u64,
     /// Where its stack ends.
     pub stack: u64,

@@ -27,11 +27,9 @@ type Tables = ExplicitModuleSectionInfo<Arc<[u8]>>;
 /// Where a part is in its file, and where it is meant to be in memory.
 type Segment = (Range<u64>, u64);
 
-/// What is known of a file.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     name: String,
-    /// Its code.
     segments: Vec<Segment>,
     tables: Tables,
     /// For the names of its functions, which are read when the first is asked for: those of a large

@@ -206,7 +206,7 @@ fn is_of(file: &File, line: &Line<'_>) -> bool {
 
 /// A line that is code of a file; none of others.
 fn line(text: &str) -> Option<Line<'_>> {
-    // Its address, rights, offset, device and inode, each behind one blank, then a path, which may
+    // Its address, rights, offset, device and inode, each after one blank, then a path, which may
     // have blanks (proc_pid_maps(5)).
     let mut words = text.splitn(6, ' ');
     let (range, rights) = (words.next()?, words.next()?);

@@ -129,7 +129,7 @@ fn fan_outs() -> Vec<Topic> {
 }
 
 fn loads() -> Vec<Topic> {
-    load::all().iter().map(|kind| plain(kind.name(), "load", kind.about())).collect()
+    load::all().iter().map(|kind| plain(kind.name, "load", kind.about)).collect()
 }
 
 fn figures() -> Vec<Topic> {

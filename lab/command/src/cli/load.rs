@@ -29,7 +29,7 @@ pub fn load(text: &str) -> Result<Asked, String> {
     let mut parts = text.split(':');
     let kind = match parts.next() {
         Some("full") | None => "sqrt",
-        Some(name) => load::find(name).map_err(|unknown| unknown.to_string())?.name(),
+        Some(name) => load::find(name).map_err(|unknown| unknown.to_string())?.name,
     };
     let (mut workers, mut pinned) = (None, false);
     for part in parts {

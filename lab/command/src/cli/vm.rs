@@ -533,7 +533,7 @@ fn prepared<T>(
         &Root::live(),
         virtualisation::signature(),
         false,
-        virtualisation::translated(),
+        virtualisation::runs_translated(),
     );
     let vm = Vm {
         accelerator: args.accel.name().to_owned(),

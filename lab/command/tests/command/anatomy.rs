@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use doorbell_harness::trace::event::{EventKind, KINDS};
+use doorbell_harness::trace::event::KINDS;
 use doorbell_harness::trace::instance::Wanted;
 use doorbell_harness::trace::{Instance, Tracefs};
 use doorbell_results::anatomy::{Anatomy, Mark};
@@ -390,7 +390,7 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
             .map(|cpu| cpu as u32)
             .collect();
         let wanted = Wanted {
-            of: EventKind::for_causes,
+            of: |kind| Some(kind.causes),
             tasks: [own.unsigned_abs(); 2],
             cpus: &cpus,
             clock: doorbell_results::machine::clock::Source::Monotonic,
@@ -416,11 +416,11 @@ fn a_page_that_was_taken_away_is_told_as_a_fault_of_the_task_that_touched_it() {
         };
         touch();
         let mut instance = Instance::create(tracefs, &wanted).unwrap();
-        instance.start().unwrap();
+        instance.turn(true).unwrap();
         // SAFETY: the mapping is ours; its contents are not needed.
         assert_eq!(unsafe { libc::madvise(page, size, libc::MADV_DONTNEED) }, 0);
         touch();
-        instance.stop().unwrap();
+        instance.turn(false).unwrap();
         let harvest = instance.harvest().unwrap();
         let before = harvest.events.iter().position(
             |event| matches!(event.what, What::CallReturns { number } if number == libc::SYS_madvise),

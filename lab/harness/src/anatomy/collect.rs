@@ -17,15 +17,12 @@ use doorbell_results::record::{Histogram, Series};
 /// the wakes that most need a cause are those with most events.
 const MOST_EVENTS: usize = 10_000;
 
-/// What joins events and stamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Join {
     pub clock: Clock,
-    /// The tasks of notifier and waiter.
     pub tasks: [i32; 2],
 }
 
-/// The times of one path while they are gathered.
 #[derive(Debug, Default)]
 struct Times {
     stages: BTreeMap<Mark, Histogram>,
@@ -33,7 +30,6 @@ struct Times {
 }
 
 impl Join {
-    /// Cuts every wake of a trial into its stages.
     pub fn collect(&self, wakes: &[Stamps], harvest: &Harvest, hidden: Vec<Hidden>) -> Anatomy {
         let mut counts = Counts { lost_events: harvest.lost, ..Counts::default() };
         let mut paths: BTreeMap<(Vec<Mark>, bool), Times> = BTreeMap::new();
@@ -113,7 +109,6 @@ impl Join {
     }
 }
 
-/// Which of `count` sorted wakes are kept.
 fn ranks(count: usize) -> Vec<(Rank, usize)> {
     let Some(last) = count.checked_sub(1) else { return Vec::new() };
     let at = |q: f64| rank(q, count as u64) as usize - 1;

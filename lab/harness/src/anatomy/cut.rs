@@ -19,7 +19,6 @@ pub struct Stamps {
     pub rescued: bool,
 }
 
-/// What was found of one wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// Each mark it passed, in order, with its time in ticks and its CPU where an event told.

@@ -16,13 +16,10 @@ use doorbell_results::machine::clock::{Clock, Source};
 /// What was recorded beside the buffers.
 #[derive(Debug, Deserialize)]
 pub(super) struct Recorded {
-    /// The notifier and the waiter.
     pub(super) tasks: [i32; 2],
-    /// The stamps of each wake-up.
     pub(super) wakes: Vec<Stamps>,
 }
 
-/// The stamps and whose they are.
 pub(super) fn recorded() -> Recorded {
     serde_json::from_str(include_str!("../trace/fixture/wakes.json")).unwrap()
 }

@@ -89,26 +89,18 @@ fn what_is_seen_first_of_interrupt_and_idle_exit_is_when_the_cpu_was_reached() {
 }
 
 fn switch(to: i32) -> What {
-    What::Switch { from: 5, from_name: String::new(), state: 1, to, to_name: String::new(), to_priority: 120 }
+    left(5, 1, to)
+}
+
+fn left(from: i32, state: i64, to: i32) -> What {
+    What::Switch { from, from_name: String::new(), state, to, to_name: String::new(), to_priority: 120 }
 }
 
 /// Of each side only its leaving was kept, so that one which had been
 /// stopped once looked as if it still were.
 #[test]
 fn what_is_kept_from_before_a_wake_tells_that_a_side_had_come_back() {
-    let switch = |at, cpu, from, state, to| Event {
-        at,
-        cpu,
-        task: from,
-        what: What::Switch {
-            from,
-            from_name: String::new(),
-            state,
-            to,
-            to_name: String::new(),
-            to_priority: 120,
-        },
-    };
+    let switch = |at, cpu, from, state, to| Event { at, cpu, task: from, what: left(from, state, to) };
     let stamps = Stamps { sequence: 1, sent: 100, woke: 200, read: 200, rescued: false };
     let events = [switch(10, 3, 6, 4, 0), switch(20, 3, 0, 0, 6), switch(30, 3, 9, 0, 8)];
     let kept = Join { clock: CLOCK, tasks: [5, 6] }.keep(
@@ -181,9 +173,7 @@ proptest::proptest! {
             4 => What::InterruptTaken { name: "reschedule".to_owned() },
             5 => What::Wakes,
             6 => What::Idles { state: 1 },
-            _ => What::Switch {
-                from: 0, from_name: String::new(), state: 0, to: task, to_name: String::new(), to_priority: 120,
-            },
+            _ => left(0, 0, task),
         };
         let mut events: Vec<Event> = raw
             .into_iter()

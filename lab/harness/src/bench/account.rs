@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::usage::Usage;
 use doorbell_results::machine::clock::Ticks;
 
-/// Sums over slices.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(super) opened: Option<Opened>,
@@ -21,14 +20,12 @@ pub(crate) struct Account {
     pub(crate) slices: Vec<Seen>,
 }
 
-/// Where a slice stands in the life of its sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) turn: u32,
     pub(crate) place: u32,
 }
 
-/// A recorded slice as one side saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     pub turn: u32,
@@ -38,7 +35,6 @@ pub struct Seen {
     /// Mean of the middle half of the rounds or wake-ups,
     /// nanoseconds; 0 of the side that times none.
     pub middle_ns: f64,
-    /// Voluntary switches.
     pub switches: u64,
 }
 

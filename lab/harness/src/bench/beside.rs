@@ -17,25 +17,7 @@ use crate::mechanism::{Fault, Notifier, Waiter};
 use crate::order::Bench;
 use doorbell_results::machine::clock::Ticks;
 
-/// Keeps count of how often a side has looked up while it slept, for whoever watches it.
-struct Looks {
-    looked: u64,
-}
-
-impl Looks {
-    /// Looks up once more; whether the side is to go on.
-    fn up(&mut self, life: &Life<'_>) -> bool {
-        self.looked += 1;
-        let now = life.words.now[0].load(Acquire) as usize;
-        life.members.get(now).is_none_or(|member| {
-            member.side.step(Step::AwaitsTurn, self.looked);
-            !member.side.interrupted()
-        })
-    }
-}
-
 impl Life<'_> {
-    /// The side that notifies first.
     pub(super) fn initiate_in_turn(
         &mut self,
         turns: Vec<Vec<usize>>,
@@ -55,11 +37,20 @@ impl Life<'_> {
         in_turn: InTurn,
     ) -> Result<(), Broken> {
         let about = bench.in_turn.as_ref().map_or(0, |section| section.about);
-        let mut looks = Looks { looked: 0 };
+        let mut looked = 0;
+        // Looks up once more while the side sleeps, which whoever watches it sees; whether it goes on.
+        let mut look_up = |life: &Self| {
+            looked += 1;
+            let now = life.words.now[0].load(Acquire) as usize;
+            life.members.get(now).is_none_or(|member| {
+                member.side.step(Step::AwaitsTurn, looked);
+                !member.side.interrupted()
+            })
+        };
         in_turn.can(self.members.iter().filter(|member| !member.is_broken()).map(|member| member.known));
-        // Before they meet: behind that the next one may have been chosen.
+        // Before they meet: after that the next one may have been chosen.
         let mut number = in_turn.chosen().number;
-        match in_turn.meet(about, &mut || looks.up(self)) {
+        match in_turn.meet(about, &mut || look_up(self)) {
             Ok(()) => {}
             Err(Ended::Differ) => return Err((0, Fault::new("a slice", Ended::Differ).into())),
             Err(_) => return Ok(()),
@@ -75,7 +66,7 @@ impl Life<'_> {
         }
         let (mut course, lengths) = self.begin(turns, bench);
         let mut random = fastrand::Rng::with_seed(bench.seed);
-        while in_turn.await_turn(&mut || looks.up(self)).is_ok() {
+        while in_turn.await_turn(&mut || look_up(self)).is_ok() {
             if !in_turn.chooses() {
                 let chosen = in_turn.chosen();
                 if chosen.number != number {
@@ -103,7 +94,7 @@ impl Life<'_> {
             in_turn.choose(Chosen { number, member: Some(known), at: placed(is_first) });
             if !is_first {
                 in_turn.pass();
-                if in_turn.await_turn(&mut || looks.up(self)).is_err() {
+                if in_turn.await_turn(&mut || look_up(self)).is_err() {
                     break;
                 }
             }
@@ -115,7 +106,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// A whole slice of `member`, behind which both sides sleep.
+    /// A whole slice of `member`, after which both sides sleep.
     fn slice(
         &mut self,
         member: usize,
@@ -134,7 +125,6 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// The other side.
     pub(super) fn respond_in_turn(&mut self) -> Result<(), Broken> {
         let mut last = 0;
         loop {

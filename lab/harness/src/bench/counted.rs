@@ -10,7 +10,6 @@ use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::SideCounters;
 
 impl Side {
-    /// Opens the recorded part of a slice.
     pub(crate) fn open_slice(&mut self) -> Ticks {
         let (migrations, cpu) = (self.migrations(), task::cpu());
         // Around what is used: who has the CPU taken away beside the reading used no more than there was.
@@ -59,18 +58,13 @@ impl Side {
         let readings_ns = account.readings * self.reading_ns;
         let used = &account.used;
         self.counters = SideCounters {
-            side: self.role.name().to_owned(),
             cpus: account.cpus.clone(),
             migrations: account.migrations,
-            voluntary_switches: used.voluntary_switches,
-            involuntary_switches: used.involuntary_switches,
-            minor_faults: used.minor_faults,
-            major_faults: used.major_faults,
             user_ns: used.user_ns.saturating_sub(readings_ns.saturating_sub(used.system_ns)),
             system_ns: used.system_ns.saturating_sub(readings_ns),
             window_ns: self.clock.ps(account.window) / 1000,
             call_ns: self.counters.call_ns,
-            ..SideCounters::default()
+            ..used.counters(self.role.name())
         };
     }
 }

@@ -5,7 +5,6 @@
 use super::account::Place;
 use doorbell_results::machine::clock::Ticks;
 
-/// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) member: usize,
@@ -13,7 +12,6 @@ pub(super) struct Entry {
     pub(super) at: Option<Place>,
 }
 
-/// The way through all turns.
 #[derive(Debug)]
 pub(super) struct Course {
     turns: Vec<Vec<usize>>,

@@ -6,7 +6,7 @@ use doorbell_results::configuration::{Configuration, Pattern, Timing, WaitPolicy
 use doorbell_results::record::subject::{Notification, Waits};
 
 /// Whether `configuration` of a mechanism that notifies by `notification` can be measured in
-/// slices: there and back at once and timed around the wait, or one way behind a gap and timed by a
+/// slices: there and back at once and timed around the wait, or one way after a gap and timed by a
 /// stamp; under the usual scheduler, and with nothing that a trial has a host of its own for.
 ///
 /// One way, whoever notifies waits until the message was taken: a

@@ -23,7 +23,6 @@ use doorbell_machine::system;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::machine::cpu_list::CpuList;
 
-/// Words that both sides and the host share.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Words {
@@ -57,7 +56,6 @@ const LONGEST: u32 = 8;
 /// What a side says when it is done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// For each configuration.
     pub(super) sides: Vec<SideReport>,
     /// The place of the configuration in which it gave up, and why.
     pub(super) gave_up: Option<(u32, String)>,
@@ -152,7 +150,6 @@ impl<'links> Life<'links> {
         Ok(Self { role, clock, words, control, members, gate, everywhere, ends: Ticks::MAX, kept_on: None })
     }
 
-    /// Its whole life.
     pub(super) fn live(mut self, turns: Vec<Vec<usize>>, bench: &Bench, in_turn: Option<InTurn>) -> Told {
         let mut gave_up = None;
         let reading_ns = crate::usage::Usage::reading_ns();
@@ -182,8 +179,8 @@ impl<'links> Life<'links> {
             member.side.step(Step::Reports, 0);
             member.side.settle_account();
         }
-        let sides = self.members.iter().map(|member| member.side.report(member.error.as_ref())).collect();
-        Told { sides, gave_up }
+        let report = |member: &mut Member| member.side.report(member.error.as_ref());
+        Told { sides: self.members.iter_mut().map(report).collect(), gave_up }
     }
 
     /// Goes where the configuration of `member` is measured.
@@ -316,7 +313,7 @@ impl<'links> Life<'links> {
             let Member { side, resident, .. } = &mut self.members[member];
             next = if resident.is_lonely() {
                 self.gate.0.wait().map_err(|fault| (member, fault.into()))?;
-                // Before the answer, behind which the other side may write down what comes after that.
+                // Before the answer, after which the other side may write down what comes after that.
                 let next = self.words.next.load(Acquire);
                 self.gate.1.notify().map_err(|fault| (member, fault.into()))?;
                 next

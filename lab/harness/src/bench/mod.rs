@@ -16,11 +16,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::arena::Arena;
 use crate::bare;
 use crate::control::Control;
-use crate::entry::Links;
-use crate::family::{Families, OpenedSides};
+use crate::family::Families;
 use crate::in_turn;
 use crate::mechanism::Link;
-use crate::opened::{self, open};
+use crate::opened::{Opened, open};
 use crate::order::{Bench, Order, Report, Sliced};
 use crate::role::Role;
 use crate::run_dir::RunDir;
@@ -60,16 +59,12 @@ fn unpin(cpus: &CpuList) -> Result<(), SideError> {
     })
 }
 
-/// A configuration that could be opened.
-struct Opened {
+struct Placed {
     place: usize,
-    control: &'static Control,
-    payload: [&'static [std::sync::atomic::AtomicU8]; 2],
-    roles: [Role; 2],
-    links: Box<dyn Links>,
+    opened: Opened,
 }
 
-impl Opened {
+impl Placed {
     /// Side `index` of it; none of what the bench cannot measure.
     fn resident(
         &self,
@@ -77,14 +72,14 @@ impl Opened {
         configuration: &Configuration,
         index: usize,
     ) -> Option<(Side, Box<dyn Resident + '_>)> {
-        let role = self.roles[index];
-        let side = Side::new(role, order.clock, configuration.clone(), self.control, self.payload);
-        let resident = self.links.resident(role, &side)?;
+        let Opened { control, payload, sides } = &self.opened;
+        let role = sides.roles[index];
+        let side = Side::new(role, order.clock, configuration.clone(), control, *payload);
+        let resident = sides.links.resident(role, &side)?;
         Some((side, resident))
     }
 }
 
-/// Runs `bench` and tells what came of each of its configurations.
 pub(crate) fn run(
     order: &Order,
     bench: &Bench,
@@ -108,8 +103,8 @@ pub(crate) fn run(
     let mut came: Vec<Option<Sliced>> = Vec::new();
     for (place, configuration) in bench.configurations.iter().enumerate() {
         match open(order.clock, configuration, families, arena, &site, run_dir) {
-            Ok(opened::Opened { control, payload, sides: OpenedSides { roles, links, .. } }) => {
-                let one = Opened { place, control, payload, roles, links };
+            Ok(one) => {
+                let one = Placed { place, opened: one };
                 if one.resident(order, configuration, 0).is_none() {
                     return Err(format!("nothing measures {} in slices", configuration.subject));
                 }
@@ -139,7 +134,7 @@ pub(crate) fn run(
     };
     let roles = [Role::Initiate, Role::Respond];
     let running = RunningSides::fork(contexts, roles, &life).map_err(|error| error.to_string())?;
-    let controls: Vec<&'static Control> = opened.iter().map(|one| one.control).collect();
+    let controls: Vec<&'static Control> = opened.iter().map(|one| one.opened.control).collect();
     let told = |text: &[u8]| {
         let told = serde_json::from_slice::<Told>(text).ok()?;
         Some(told.gave_up.map(|(_, cause)| cause))
@@ -153,13 +148,10 @@ pub(crate) fn run(
         let now = words.now[Role::Respond.index()].load(Relaxed) as usize;
         opened.get(now).and_then(|one| u32::try_from(one.place).ok())
     };
-    let home = match home? {
-        Home::Ended(Report::Hung { last_seen, .. }) => return Ok(Report::Hung { last_seen, at: at() }),
-        Home::Ended(Report::Failed { cause, .. }) => return Ok(Report::Failed { cause, at: at() }),
-        Home::Ended(other) => return Ok(other),
+    let (texts, interrupted) = match home? {
+        Home::Ended(report) => return Ok(report.at(at())),
         Home::Came { texts, interrupted, .. } => (texts, interrupted),
     };
-    let (texts, interrupted) = home;
     let mut sides: [Told; 2] = [parsed(&texts[0])?, parsed(&texts[1])?];
     let [first, second] = &mut sides;
     let pairs = opened.iter().zip(first.sides.drain(..).zip(second.sides.drain(..)));

@@ -17,7 +17,6 @@ pub struct Span {
     pub longest: Ticks,
     /// Rounds that it is to have, if there is time for them.
     pub fewest: u32,
-    /// The most rounds that are recorded.
     pub most: u64,
 }
 

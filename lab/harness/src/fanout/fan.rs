@@ -13,11 +13,9 @@ use crate::mechanism::{Notifier, Unavailable, Waiter};
 use crate::side::SideError;
 use crate::site::{Host, OpenError, Site};
 
-/// What a way of fanning out is opened for.
 #[derive(Debug, Clone, Copy)]
 pub struct FanOutContext {
     pub receivers: u32,
-    /// The clock of the run.
     pub clock: Clock,
 }
 
@@ -73,22 +71,14 @@ pub trait Fan: Send + Sync + 'static {
 
 /// An open fan-out without its type; the loops inside are compiled once for each.
 pub trait OpenFan: Send + Sync {
-    /// Plays receiver `number` to the end.
     fn receive(&self, number: u32, table: &Table) -> Result<(), SideError>;
-    /// Plays a receiver of one object that all share, to the end.
-    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError>;
-    /// Plays the notifier to the end.
     fn notify(&self, table: &Table) -> Result<Notified, SideError>;
 }
 
-/// A way of fanning out, by name.
 pub trait FanEntry: Sync {
-    /// The name on the command line and in result files.
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
-    /// Whether this machine has it.
     fn available(&self, host: &Host) -> Result<(), Unavailable>;
-    /// What it needs for so many receivers.
     fn needs(&self, receivers: u64) -> Needs;
     /// What each receiver is notified by.
     fn notification(&self) -> Notification;
@@ -96,7 +86,6 @@ pub trait FanEntry: Sync {
     fn shared(&self) -> bool {
         false
     }
-    /// Opens it in the trial's host.
     fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
 }
 
@@ -108,10 +97,12 @@ impl dyn FanEntry {
 
 impl<F: Fan> OpenFan for F {
     fn receive(&self, number: u32, table: &Table) -> Result<(), SideError> {
-        receive::own(self.waiter(number)?, number, table)
-    }
-    fn receive_shared(&self, number: u32, table: &Table) -> Result<(), SideError> {
-        receive::shared(self.waiter(number)?, number, table)
+        let waiter = self.waiter(number)?;
+        if table.part.shared {
+            receive::shared(waiter, number, table)
+        } else {
+            receive::own(waiter, number, table)
+        }
     }
     fn notify(&self, table: &Table) -> Result<Notified, SideError> {
         notify::notify(self, table)

@@ -2,7 +2,7 @@
 //! Makes series and figures of the readings that a fan-out left in its table.
 
 use super::notify::{Notified, Round};
-use super::table::{Part, Table};
+use super::table::Table;
 use crate::side::SideReport;
 use doorbell_results::figure::fanout::{BY_CHANCE, LATENCY_BY_NUMBER, ORDER_BY_NUMBER, ORDER_BY_POST};
 use doorbell_results::machine::clock::Ticks;
@@ -10,10 +10,11 @@ use doorbell_results::record::fanout::{FanOut, Receivers, Rounds};
 use doorbell_results::record::series::Quantity;
 use doorbell_results::record::{Figure, Histogram, Series, SideCounters, Tally};
 use std::collections::BTreeMap;
-/// The reports of the notifier and of all receivers together.
+
 pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     let part = &table.part;
-    let rounds = recorded(&notified.rounds, part);
+    let rounds = notified.rounds.iter().enumerate().skip(part.warmup as usize);
+    let rounds = &rounds.collect::<Vec<(usize, &Round)>>()[..];
     let mut tally = Tally { warmup: part.warmup.min(notified.rounds.len() as u64), ..Tally::default() };
     for row in table.rows() {
         tally.timeouts += row.timeouts();
@@ -30,46 +31,19 @@ pub fn reports(notified: &Notified, table: &Table) -> Vec<SideReport> {
     };
     keep(&mut series, Quantity::Notify, &notified.posts);
     let mut whole = Histogram::new();
-    for (_, round) in rounds.iter() {
+    for (_, round) in rounds {
         whole.record(part.clock.ps(round.ended.saturating_sub(round.began)));
     }
     keep(&mut series, Quantity::NotifyRound, &whole);
-    let side = |series, tally, counters, figures, fanout| SideReport {
-        series,
-        tally,
-        counters,
-        figures,
-        fanout,
-        slices: Vec::new(),
-        io: None,
-        error: None,
-    };
+    let counters = notified.counters.clone();
     vec![
-        side(series, tally, notified.counters.clone(), figures, Some(fanout)),
-        side(BTreeMap::new(), Tally::default(), together(table), Vec::new(), None),
+        SideReport { series, tally, counters, figures, fanout: Some(fanout), ..SideReport::default() },
+        SideReport { counters: together(table), ..SideReport::default() },
     ]
 }
 
 /// Rounds after the warm-up, each with its place in the table.
-#[derive(Clone, Copy)]
-struct Recorded<'rounds> {
-    first: usize,
-    rounds: &'rounds [Round],
-}
-
-fn recorded<'rounds>(rounds: &'rounds [Round], part: &Part) -> Recorded<'rounds> {
-    let first = (part.warmup as usize).min(rounds.len());
-    Recorded { first, rounds: &rounds[first..] }
-}
-
-impl Recorded<'_> {
-    fn iter(&self) -> impl Iterator<Item = (usize, &Round)> {
-        self.rounds.iter().enumerate().map(|(index, round)| (index + self.first, round))
-    }
-    fn len(&self) -> usize {
-        self.rounds.len()
-    }
-}
+type Recorded<'rounds> = [(usize, &'rounds Round)];
 
 fn keep(series: &mut BTreeMap<Quantity, Series>, quantity: Quantity, histogram: &Histogram) {
     if histogram.count() > 0 {
@@ -79,7 +53,7 @@ fn keep(series: &mut BTreeMap<Quantity, Series>, quantity: Quantity, histogram: 
 
 /// Each receiver has its own object: every wake belongs to a post.
 fn own(
-    rounds: Recorded,
+    rounds: &Recorded,
     table: &Table,
     tally: &mut Tally,
     series: &mut BTreeMap<Quantity, Series>,
@@ -93,7 +67,7 @@ fn own(
     let mut latencies: Vec<Vec<u64>> = vec![Vec::with_capacity(rounds.len()); count];
     let mut places = vec![0.0; count];
     let mut by_post = Vec::new();
-    for (index, round) in rounds.iter() {
+    for &(index, round) in rounds {
         // Receiver, moment, latency.
         let mut woken: Vec<(u32, Ticks, u64)> = Vec::with_capacity(count);
         for (number, row) in (0..).zip(table.rows()).filter(|(_, row)| row.seen() > index as u64) {
@@ -135,33 +109,31 @@ fn own(
         keep(series, quantity, histogram);
     }
     let receivers = receivers(latencies, &places, rounds.len());
-    let mut add = |name: &str, value: Option<f64>, formula: &str| {
-        figures.extend(value.map(|value| Figure {
-            name: name.to_owned(),
-            value,
-            unit: "rank correlation".to_owned(),
-            formula: formula.to_owned(),
-        }));
-    };
-    let mean = (!by_post.is_empty()).then(|| by_post.iter().sum::<f64>() / by_post.len() as f64);
-    let of_number = |values: &[f64]| rank_correlation(&ranks(values));
-    add(
-        ORDER_BY_POST,
-        mean,
-        "Spearman's rho of place in the order of posts and of wake-ups, mean of the rounds",
-    );
-    // One value a receiver: rounds are no independent witnesses of what a receiver is like.
-    let seen = rounds.len() > 0;
-    let by_number = of_number(&receivers.mean_place).filter(|_| seen);
-    add(ORDER_BY_NUMBER, by_number, "Spearman's rho of number and mean place in the order of wake-ups");
-    let latency_by_number = of_number(&receivers.p50_ns).filter(|_| seen);
-    add(LATENCY_BY_NUMBER, latency_by_number, "Spearman's rho of number and median latency");
-    let chance = (count > 1 && seen).then(|| 1.96 / (count as f64 - 1.0).sqrt());
-    add(
-        BY_CHANCE,
-        chance,
-        "1.96 / sqrt(receivers - 1): exceeded one time in twenty where the number says nothing",
-    );
+    let seen = !rounds.is_empty();
+    let of_number = |values: &[f64]| rank_correlation(&ranks(values)).filter(|_| seen);
+    let told = [
+        (
+            ORDER_BY_POST,
+            (!by_post.is_empty()).then(|| by_post.iter().sum::<f64>() / by_post.len() as f64),
+            "Spearman's rho of place in the order of posts and of wake-ups, mean of the rounds",
+        ),
+        // One value a receiver: rounds are no independent witnesses of what a receiver is like.
+        (
+            ORDER_BY_NUMBER,
+            of_number(&receivers.mean_place),
+            "Spearman's rho of number and mean place in the order of wake-ups",
+        ),
+        (LATENCY_BY_NUMBER, of_number(&receivers.p50_ns), "Spearman's rho of number and median latency"),
+        (
+            BY_CHANCE,
+            (count > 1 && seen).then(|| 1.96 / (count as f64 - 1.0).sqrt()),
+            "1.96 / sqrt(receivers - 1): exceeded one time in twenty where the number says nothing",
+        ),
+    ];
+    figures.extend(told.into_iter().filter_map(|(name, value, formula)| {
+        let (name, unit, formula) = (name.to_owned(), "rank correlation".to_owned(), formula.to_owned());
+        Some(Figure { name, value: value?, unit, formula })
+    }));
     FanOut { rounds: kept, receivers, ..FanOut::default() }
 }
 
@@ -179,7 +151,7 @@ fn receivers(latencies: Vec<Vec<u64>>, places: &[f64], rounds: usize) -> Receive
 
 /// All wait on one object: what a receiver takes is nobody's in particular.
 fn shared(
-    rounds: Recorded,
+    rounds: &Recorded,
     table: &Table,
     tally: &mut Tally,
     series: &mut BTreeMap<Quantity, Series>,
@@ -187,7 +159,7 @@ fn shared(
     let clock = table.part.clock;
     let (mut firsts, mut lasts) = (Histogram::new(), Histogram::new());
     let mut kept = Rounds::default();
-    for (index, round) in rounds.iter() {
+    for &(index, round) in rounds {
         let (mut duplicates, mut misses) = (0, 0);
         let mut awake = Vec::new();
         for row in table.rows() {
@@ -271,24 +243,7 @@ fn rank_correlation(places: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Arena;
-    use doorbell_results::configuration::WaitPolicy;
-    use doorbell_results::machine::clock::Clock;
     use std::sync::atomic::Ordering::Relaxed;
-
-    fn table(receivers: u32, rounds: u64, shared: bool) -> Table {
-        let part = Part {
-            clock: Clock::MONOTONIC,
-            wait: WaitPolicy::Block,
-            receivers,
-            warmup: 1,
-            rounds,
-            interval_ns: 0,
-            seed: 1,
-            shared,
-        };
-        Table::place(Arena::map(Table::bytes(&part, 0)).unwrap(), part, 0).unwrap()
-    }
 
     fn notified(rounds: Vec<Round>) -> Notified {
         Notified { rounds, posts: Histogram::new(), counters: SideCounters::default() }
@@ -300,7 +255,7 @@ mod tests {
 
     /// Posts in `order` at 1000, 1100, …; receivers awake in the order of `wakes`, 5000 apart.
     fn played(order: &[u32], wakes: &[u32]) -> Vec<SideReport> {
-        let table = table(order.len() as u32, 1, false);
+        let table = Table::sample(order.len() as u32, 1, false);
         for round in 0..2 {
             for (place, number) in order.iter().enumerate() {
                 table.sent(round, *number).store(1000 + 100 * place as u64, Relaxed);
@@ -338,6 +293,7 @@ mod tests {
         assert!((figure(&by_number, ORDER_BY_NUMBER) - 1.0).abs() < 1e-9);
         let against = played(&[0, 1, 2, 3, 4], &[4, 3, 2, 1, 0]);
         assert!((figure(&against, ORDER_BY_POST) + 1.0).abs() < 1e-9);
+        assert!(played(&[0], &[0])[0].figures.is_empty(), "one receiver has no order");
     }
 
     #[test]
@@ -346,10 +302,9 @@ mod tests {
         assert_eq!((reports[0].tally.seen, reports[0].tally.lost), (2, 1));
         assert_eq!(reports[0].series[&Quantity::Wake].count, 2);
     }
-
     #[test]
     fn on_a_shared_object_second_wakes_are_duplicates_and_none_is_a_miss() {
-        let table = table(3, 1, true);
+        let table = Table::sample(3, 1, true);
         for number in [0, 0, 1] {
             table.row(number).woke(1, 5000);
         }
@@ -358,11 +313,5 @@ mod tests {
         let tally = reports[0].tally;
         assert_eq!((tally.sent, tally.seen, tally.duplicate, tally.lost), (3, 3, 1, 1));
         assert_eq!(reports[0].fanout.as_ref().unwrap().rounds.misses, [1]);
-    }
-
-    #[test]
-    fn one_receiver_has_no_order() {
-        let reports = played(&[0], &[0]);
-        assert!(reports[0].figures.is_empty());
     }
 }

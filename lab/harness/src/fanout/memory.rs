@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ReceiversMemory of the receivers, as the kernel counts it.
+//! The memory of the receivers, as the kernel counts it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,6 @@ pub fn of_kernel(root: &Root) -> u64 {
     ["KernelStack", "PageTables", "SUnreclaim"].into_iter().filter_map(kib).sum::<u64>() * 1024
 }
 
-/// The number of KiB in the line that begins with `key`.
 fn kib(text: &str, key: &str) -> Option<u64> {
     field(text, key)?.strip_suffix("kB")?.trim_end().parse().ok()
 }
@@ -37,24 +36,18 @@ pub fn of(root: &Root, pids: &BTreeSet<i32>, before: u64) -> ReceiversMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_machine::recorded::Recorded;
 
     #[test]
     fn shares_are_added_up_and_who_has_gone_is_not_counted() {
-        let folder = tempfile::tempdir().unwrap();
+        let meminfo = "MemTotal: 9 kB\nKernelStack: 400 kB\nPageTables: 200 kB\nSUnreclaim: 100 kB\n";
+        let machine = Recorded::of(&[("proc/meminfo", meminfo)]);
         for (pid, pss) in [(10, 100), (11, 50)] {
-            let path = folder.path().join(format!("proc/{pid}"));
-            std::fs::create_dir_all(&path).unwrap();
             let text =
                 format!("7f00-7f10 ---p 0 00:00 0 [rollup]\nRss:  400 kB\nPss:  {pss} kB\nPss_Dirty: 9 kB\n");
-            std::fs::write(path.join("smaps_rollup"), text).unwrap();
+            machine.write(&format!("proc/{pid}/smaps_rollup"), &text);
         }
-        std::fs::write(
-            folder.path().join("proc/meminfo"),
-            "MemTotal: 9 kB\nKernelStack: 400 kB\nPageTables: 200 kB\nSUnreclaim: 100 kB\n",
-        )
-        .unwrap();
-        let root = Root::at(folder.path());
-        let memory = of(&root, &BTreeSet::from([10, 11, 12]), 300 * 1024);
+        let memory = of(&machine.root(), &BTreeSet::from([10, 11, 12]), 300 * 1024);
         let expected = ReceiversMemory {
             pss_bytes: 150 * 1024,
             rss_bytes: 800 * 1024,

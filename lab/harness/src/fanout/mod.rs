@@ -8,12 +8,10 @@ use std::time::Duration;
 use self::fan::FanEntry;
 use self::table::{Part, Table};
 use super::control::Step;
-use super::side::SideReport;
 use doorbell_machine::clock::Now;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::configuration::Pattern;
 use doorbell_results::machine::clock::Clock;
-use doorbell_results::machine::pinning::Spread;
 use doorbell_results::record::LastSeen;
 
 pub mod fan;
@@ -74,19 +72,6 @@ pub(super) fn part(
         shared: entry.shared(),
     };
     Ok(part)
-}
-
-/// Adds to the reports what only the host knows.
-pub(super) fn complete(
-    sides: &mut [SideReport],
-    spread: Option<&Spread>,
-    memory: Option<doorbell_results::record::fanout::ReceiversMemory>,
-) {
-    if let Some(fanout) = sides.iter_mut().find_map(|side| side.fanout.as_mut()) {
-        fanout.notifier_cpu = spread.map(|spread| spread.notifier);
-        fanout.receiver_cpus = spread.map(Spread::receiver_cpus);
-        fanout.memory = memory;
-    }
 }
 
 /// The notifier's step and round, and how far all receivers have come.

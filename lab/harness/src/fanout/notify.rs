@@ -21,14 +21,11 @@ use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Ticks;
 use doorbell_results::record::{Histogram, SideCounters};
 
-/// What the notifier has when all is over.
 #[derive(Debug)]
 pub struct Notified {
-    /// Every round, the warm-up among them.
     pub rounds: Vec<Round>,
     /// Cost of each post after the warm-up.
     pub posts: Histogram,
-    /// What the kernel counted for the notifier.
     pub counters: SideCounters,
 }
 
@@ -156,7 +153,6 @@ fn await_taken(table: &Table, rounds: u64) {
     }
 }
 
-/// Says what it does now, for the watchdog.
 fn step(table: &Table, step: Step, round: u64) {
     table.control.progress.sequence.store(round, Relaxed);
     table.control.progress.step.store(step as u32, Relaxed);

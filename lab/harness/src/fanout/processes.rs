@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
@@ -26,8 +26,7 @@ use rustix::process::{
 use super::fan::{FanEntry, FanOutContext, OpenFan};
 use super::table::Table;
 use super::{
-    EACH, LOOK_EVERY, PATIENCE, READY_EVERY, REPORT_EACH, STACK, complete, gather, last_seen, memory, part,
-    progress,
+    EACH, LOOK_EVERY, PATIENCE, READY_EVERY, REPORT_EACH, STACK, gather, last_seen, memory, part, progress,
 };
 use crate::arena::Arena;
 use crate::control::Step;
@@ -44,23 +43,19 @@ use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::pinning::{Pinning, Spread};
 use doorbell_results::record::subject::Contexts;
 
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error("{0}")]
-    Said(String),
-    #[error("{call} failed: {cause}")]
-    System { call: &'static str, cause: io::Error },
-    #[error("receiver {number} of {all} could not be started: {cause}; {cure}")]
-    Start { number: u32, all: u32, cause: io::Error, cure: &'static str },
+/// What is said of a call that failed.
+fn failed<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> String {
+    move |cause| format!("{call} failed: {}", cause.into())
 }
 
-impl Failure {
-    fn of<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> Self {
-        move |cause| Self::System { call, cause: cause.into() }
-    }
+/// The same of a receiver for whom there is no process or thread.
+fn not_started(number: u32, all: u32, cause: &io::Error) -> String {
+    format!(
+        "receiver {number} of {all} could not be started: {cause}; raise `ulimit -u` and the pids \
+         limit of the control group, or use fewer receivers"
+    )
 }
 
-/// Runs the fan-out that `configuration` asks for.
 pub(crate) fn run(
     clock: Clock,
     configuration: &Configuration,
@@ -68,36 +63,22 @@ pub(crate) fn run(
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, String> {
-    let report = with_processes(clock, configuration, entry, run_dir, load);
-    run_dir.clear_notes();
-    report.map_err(|failure| failure.to_string())
-}
-
-fn with_processes(
-    clock: Clock,
-    configuration: &Configuration,
-    entry: &dyn FanEntry,
-    run_dir: &RunDir,
-    load: Option<&mut Session>,
-) -> Result<Report, Failure> {
-    let said = |text: &dyn ToString| Failure::Said(text.to_string());
-    let part = part(clock, configuration, entry).map_err(|text| said(&text))?;
+    let part = part(clock, configuration, entry)?;
     let topology = doorbell_machine::topology::read(&Root::live(), None);
-    let pinning = Pinning::named(&configuration.placement.relation).ok_or_else(|| {
-        said(&format!("no way of pinning is called '{}'", configuration.placement.relation))
-    })?;
-    let spread = pinning.spread(part.receivers, &topology).map_err(|lack| said(&lack))?;
+    let pinning = Pinning::named(&configuration.placement.relation)
+        .ok_or_else(|| format!("no way of pinning is called '{}'", configuration.placement.relation))?;
+    let spread = pinning.spread(part.receivers, &topology)?;
     allow_descriptors(entry.needs(part.receivers.into()).descriptors)
-        .map_err(Failure::of("setrlimit(RLIMIT_NOFILE)"))?;
+        .map_err(failed("setrlimit(RLIMIT_NOFILE)"))?;
 
     // The table, and a few pairs of cache lines for each receiver's object.
     let size = Table::bytes(&part, configuration.size) + part.receivers as usize * 1024 + (1 << 20);
-    let arena = Arena::map(size).map_err(|error| said(&error))?;
-    let table = Table::place(arena, part, configuration.size).map_err(|error| said(&error))?;
+    let arena = Arena::map(size).map_err(|error| error.to_string())?;
+    let table = Table::place(arena, part, configuration.size).map_err(|error| error.to_string())?;
     let site = Site::new(configuration.contexts, arena, run_dir);
     let fan = entry
         .open(&site, &FanOutContext { receivers: part.receivers, clock })
-        .map_err(|error| said(&error))?;
+        .map_err(|error| error.to_string())?;
     let before = memory::of_kernel(&Root::live());
     let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;
     let outcome = running.watch(&table, before, spread.as_ref(), load);
@@ -117,29 +98,20 @@ pub fn allow_descriptors(needed: u64) -> io::Result<()> {
 
 /// One receiver's whole life; what goes wrong is said through `complaints`.
 fn receive(number: u32, cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl AsFd) {
-    let done = cpu.map_or(Ok(()), pin).and_then(|()| {
-        if table.part.shared { fan.receive_shared(number, table) } else { fan.receive(number, table) }
-    });
-    if let Err(error) = done {
+    if let Err(error) = cpu.map_or(Ok(()), pin).and_then(|()| fan.receive(number, table)) {
         // One short write is whole (pipe(7), PIPE_BUF); if it fails, the early exit tells the host.
         let _ = rustix::io::write(complaints, format!("receiver {number}: {error}\n").as_bytes());
     }
 }
 
 /// The notifier's whole life; it brings home the reports of all.
-fn notify(cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl AsFd, home: impl AsFd) {
+fn notify(cpu: Option<u32>, table: &Table, fan: &dyn OpenFan, complaints: impl AsFd, mut home: &File) {
     match cpu.map_or(Ok(()), pin).and_then(|()| fan.notify(table)) {
         Ok(notified) => {
             table.control.progress.step.store(Step::Reports as u32, Relaxed);
             let text = serde_json::to_vec(&gather::reports(&notified, table)).unwrap_or_default();
-            let mut rest = text.as_slice();
-            while !rest.is_empty() {
-                match rustix::io::write(&home, rest) {
-                    Ok(written) => rest = &rest[written..],
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(_) => return,
-                }
-            }
+            // Of a host that is gone nobody hears.
+            let _ = home.write_all(&text);
         }
         Err(error) => {
             let _ = rustix::io::write(complaints, format!("the notifier: {error}\n").as_bytes());
@@ -163,10 +135,11 @@ impl RunningReceivers {
         table: &Table,
         fan: &dyn OpenFan,
         spread: Option<&Spread>,
-    ) -> Result<Self, Failure> {
-        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(Failure::of("pipe2"));
+    ) -> Result<Self, String> {
+        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(failed("pipe2"));
         let ((home, homeward), (complaints, complain)) = (pipe()?, pipe()?);
-        let deaths = deaths().map_err(Failure::of("signalfd"))?;
+        let homeward = File::from(homeward);
+        let deaths = deaths().map_err(failed("signalfd"))?;
         let mut running = Self {
             processes: BTreeMap::new(),
             home: File::from(home),
@@ -182,16 +155,16 @@ impl RunningReceivers {
                     let child = fork(|| receive(number, cpu(number), table, fan, &complain));
                     let child = child.map_err(|cause| {
                         running.end();
-                        Failure::Start { number, all, cause, cure: MORE_PROCESSES }
+                        not_started(number, all, &cause)
                     })?;
                     running.add(child, format!("receiver {number}"));
                 }
                 let child = fork(|| notify(notifier_cpu, table, fan, &complain, &homeward));
-                running.add(child.map_err(Failure::of("fork"))?, "the notifier".to_owned());
+                running.add(child.map_err(failed("fork"))?, "the notifier".to_owned());
             }
             Contexts::Threads => {
                 let child = fork(|| threads(table, fan, &cpu, notifier_cpu, &complain, &homeward));
-                running.add(child.map_err(Failure::of("fork"))?, "the process of all threads".to_owned());
+                running.add(child.map_err(failed("fork"))?, "the process of all threads".to_owned());
             }
         }
         // The writing ends end here with their names: from now on the
@@ -212,7 +185,7 @@ impl RunningReceivers {
         kernel_before: u64,
         spread: Option<&Spread>,
         mut load: Option<&mut Session>,
-    ) -> Result<Report, Failure> {
+    ) -> Result<Report, String> {
         let all = table.part.receivers;
         let patience = PATIENCE + EACH * all + 4 * Duration::from_nanos(table.part.interval_ns);
         let rounds = u32::try_from(table.part.all_rounds()).unwrap_or(u32::MAX);
@@ -241,7 +214,7 @@ impl RunningReceivers {
             if !interrupted {
                 watched.push(PollFd::new(&stdin, PollFlags::IN));
             }
-            let number = poll(&mut watched, Some(&timeout)).map_err(Failure::of("poll"))?;
+            let number = poll(&mut watched, Some(&timeout)).map_err(failed("poll"))?;
             let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
             if let (0, Some(load)) = (number, load.as_deref_mut()) {
                 load.look();
@@ -253,7 +226,7 @@ impl RunningReceivers {
             }
             if ready[0] {
                 let mut buffer = [0; 1 << 16];
-                let length = self.home.read(&mut buffer).map_err(Failure::of("read"))?;
+                let length = self.home.read(&mut buffer).map_err(failed("read"))?;
                 text.extend_from_slice(&buffer[..length]);
                 watchdog.calm(Instant::now());
                 if length > 0 {
@@ -261,7 +234,11 @@ impl RunningReceivers {
                 }
                 return Ok(match serde_json::from_slice::<Vec<SideReport>>(&text) {
                     Ok(mut sides) => {
-                        complete(&mut sides, spread, memory);
+                        if let Some(fanout) = sides.iter_mut().find_map(|side| side.fanout.as_mut()) {
+                            fanout.notifier_cpu = spread.map(|spread| spread.notifier);
+                            fanout.receiver_cpus = spread.map(Spread::receiver_cpus);
+                            fanout.memory = memory;
+                        }
                         Report::Done { sides, interrupted, load: None, anatomy: None }
                     }
                     Err(error) => {
@@ -292,9 +269,9 @@ impl RunningReceivers {
     }
 
     /// What somebody says who cannot go on; none when all writers have gone.
-    fn complaint(&mut self) -> Result<Option<String>, Failure> {
+    fn complaint(&mut self) -> Result<Option<String>, String> {
         let mut buffer = [0; 4096];
-        let length = self.complaints.read(&mut buffer).map_err(Failure::of("read"))?;
+        let length = self.complaints.read(&mut buffer).map_err(failed("read"))?;
         if length == 0 {
             return Ok(None);
         }
@@ -303,12 +280,12 @@ impl RunningReceivers {
     }
 
     /// Buries the dead; the cause of the first death that nobody asked for.
-    fn first_death(&mut self, table: &Table) -> Result<Option<String>, Failure> {
+    fn first_death(&mut self, table: &Table) -> Result<Option<String>, String> {
         // What is told of many deaths may be merged into one: the signals only say that it is time to look.
         let mut signals = [0; 128 * size_of::<libc::signalfd_siginfo>()];
         match rustix::io::read(&self.deaths, &mut signals) {
             Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
-            Err(error) => return Err(Failure::of("read")(error)),
+            Err(error) => return Err(failed("read")(error)),
         }
         let mut cause = None;
         while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
@@ -327,10 +304,10 @@ impl RunningReceivers {
     /// Why all have closed the pipe of the reports without one; none if all deaths were asked for.
     ///
     /// Everybody holds the pipe until it dies, so all are dying, however long that takes.
-    fn cause_of_end(&mut self, table: &Table) -> Result<Option<String>, Failure> {
+    fn cause_of_end(&mut self, table: &Table) -> Result<Option<String>, String> {
         let mut cause = None;
         for pid in self.processes.keys().copied().collect::<Vec<i32>>() {
-            let dead = waitpid(Pid::from_raw(pid), WaitOptions::empty()).map_err(Failure::of("waitpid"))?;
+            let dead = waitpid(Pid::from_raw(pid), WaitOptions::empty()).map_err(failed("waitpid"))?;
             let unexpected = dead.and_then(|(pid, status)| self.bury(pid, status, table));
             cause = cause.or(unexpected);
         }
@@ -349,14 +326,13 @@ impl RunningReceivers {
     }
 
     /// A complaint that is there already.
-    fn last_words(&mut self) -> Result<Option<String>, Failure> {
+    fn last_words(&mut self) -> Result<Option<String>, String> {
         let mut watched = [PollFd::new(&self.complaints, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let there = poll(&mut watched, Some(&now)).map_err(Failure::of("poll"))? > 0;
+        let there = poll(&mut watched, Some(&now)).map_err(failed("poll"))? > 0;
         if there { self.complaint() } else { Ok(None) }
     }
 
-    /// Kills whoever is left and waits for all.
     fn end(&mut self) {
         for pid in self.processes.keys().filter_map(|pid| Pid::from_raw(*pid)) {
             // An error means that it is gone already.
@@ -373,10 +349,6 @@ fn no_report(length: usize, error: &serde_json::Error) -> String {
     format!("the notifier ended without a whole report: {length} bytes came home, {error}")
 }
 
-/// What to do when the system gives no more processes.
-const MORE_PROCESSES: &str =
-    "raise `ulimit -u` and the pids limit of the control group, or use fewer receivers";
-
 /// All receivers and the notifier as threads of this process.
 fn threads(
     table: &Table,
@@ -384,7 +356,7 @@ fn threads(
     cpu: &(dyn Fn(u32) -> Option<u32> + Sync),
     notifier_cpu: Option<u32>,
     complaints: &OwnedFd,
-    home: &OwnedFd,
+    home: &File,
 ) {
     std::thread::scope(|scope| {
         for number in 0..table.part.receivers {
@@ -392,9 +364,8 @@ fn threads(
             let started =
                 thread.spawn_scoped(scope, move || receive(number, cpu(number), table, fan, complaints));
             if let Err(cause) = started {
-                let all = table.part.receivers;
-                let failure = Failure::Start { number, all, cause, cure: MORE_PROCESSES };
-                let _ = rustix::io::write(complaints, format!("{failure}\n").as_bytes());
+                let told = not_started(number, table.part.receivers, &cause);
+                let _ = rustix::io::write(complaints, format!("{told}\n").as_bytes());
                 // Those who run already wait for a notifier that will not come: the host ends them.
                 return;
             }
@@ -423,26 +394,13 @@ fn deaths() -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fanout::WARMUP;
-    use crate::fanout::table::Part;
-    use doorbell_results::configuration::WaitPolicy;
 
     /// Such a fan-out would have gone on for ever: the death was one
     /// that had been asked for, and no report could come.
     #[test]
     fn a_notifier_that_ends_as_asked_without_a_whole_report_fails_its_trial() {
         for said in ["", "[{\"series\":"] {
-            let part = Part {
-                clock: Clock::MONOTONIC,
-                wait: WaitPolicy::Block,
-                receivers: 1,
-                warmup: WARMUP,
-                rounds: 1,
-                interval_ns: 0,
-                seed: 1,
-                shared: false,
-            };
-            let table = Table::place(Arena::map(Table::bytes(&part, 0)).unwrap(), part, 0).unwrap();
+            let table = Table::sample(1, 1, false);
             let [(home, homeward), (complaints, _none), (deaths, _no_signal)] =
                 [(); 3].map(|()| rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap());
             // One short write is whole (pipe(7), PIPE_BUF), and the child does nothing else.

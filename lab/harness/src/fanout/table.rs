@@ -14,10 +14,8 @@ use doorbell_results::configuration::WaitPolicy;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::record::SideCounters;
 
-/// What everybody in a fan-out is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// The clock of the run.
     pub clock: Clock,
     pub wait: WaitPolicy,
     pub receivers: u32,
@@ -27,7 +25,6 @@ pub struct Part {
     pub interval_ns: u64,
     /// Seed of the orders in which receivers are posted to.
     pub seed: u64,
-    /// Whether all receivers wait on one object.
     pub shared: bool,
 }
 
@@ -42,7 +39,6 @@ pub struct Table {
     rows: &'static [AtomicU64],
 }
 
-/// Words of no receiver in particular.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Control {
@@ -70,13 +66,8 @@ mod field {
     pub(super) const SPURIOUS: usize = 4;
     pub(super) const DONE: usize = 5;
     pub(super) const TASK: usize = 6;
-    pub(super) const VOLUNTARY: usize = 7;
-    pub(super) const INVOLUNTARY: usize = 8;
-    pub(super) const MINOR: usize = 9;
-    pub(super) const MAJOR: usize = 10;
-    pub(super) const USER: usize = 11;
-    pub(super) const SYSTEM: usize = 12;
-    pub(super) const WINDOW: usize = 13;
+    /// The first of the seven that [`ReceiverRow::leave`](super::ReceiverRow::leave) writes.
+    pub(super) const COUNTED: usize = 7;
     /// One more than the number of moves; 0 where the kernel does not tell.
     pub(super) const MIGRATIONS: usize = 14;
     /// The CPU at the start in the upper half, at the end in the lower.
@@ -92,7 +83,6 @@ impl Table {
         size_of::<Control>() + words * 8 + payload as usize + 4096
     }
 
-    /// Places a table in `arena`.
     pub fn place(arena: &'static Arena, part: Part, payload: u32) -> Result<Self, OpenError> {
         let receivers = part.receivers as usize;
         Ok(Self {
@@ -105,7 +95,6 @@ impl Table {
         })
     }
 
-    /// The row of receiver `number`.
     #[inline]
     pub fn row(&self, number: u32) -> ReceiverRow<'_> {
         let words = row_words(&self.part);
@@ -117,6 +106,22 @@ impl Table {
         (0..self.part.receivers).map(|number| self.row(number))
     }
 
+    /// One for tests, with one round of warm-up.
+    #[cfg(test)]
+    pub(super) fn sample(receivers: u32, rounds: u64, shared: bool) -> Self {
+        let part = Part {
+            clock: Clock::MONOTONIC,
+            wait: WaitPolicy::Block,
+            receivers,
+            warmup: 1,
+            rounds,
+            interval_ns: 0,
+            seed: 1,
+            shared,
+        };
+        Self::place(Arena::map(Self::bytes(&part, 0)).unwrap(), part, 0).unwrap()
+    }
+
     /// When receiver `number` was posted to in `round` (from 0, one
     /// more than there are allowed); zero before that.
     #[inline(always)]
@@ -126,7 +131,6 @@ impl Table {
 }
 
 impl Part {
-    /// Rounds of the warm-up and recorded ones.
     pub fn all_rounds(&self) -> usize {
         (self.warmup + self.rounds) as usize
     }
@@ -164,7 +168,6 @@ impl ReceiverRow<'_> {
         // Pairs with the Release store in `saw`: whoever sees the count sees the readings.
         self.words[field::SEEN].load(Acquire)
     }
-    /// It woke in `round` at `awake`.
     #[inline(always)]
     pub fn saw(&self, round: u64, awake: Ticks) {
         self.words[field::HEAD + round as usize].store(awake, Relaxed);
@@ -185,12 +188,10 @@ impl ReceiverRow<'_> {
         // Pairs with the Acquire load in `all_wakes`.
         self.words[field::WAKES].store(self.get(field::WAKES) + 1, Release);
     }
-    /// How often it woke in `round`.
     #[inline]
     pub fn wakes(&self, round: usize) -> u64 {
         self.get(field::HEAD + self.rounds + round)
     }
-    /// How often it woke in all rounds.
     pub fn all_wakes(&self) -> u64 {
         self.words[field::WAKES].load(Acquire)
     }
@@ -210,7 +211,7 @@ impl ReceiverRow<'_> {
     pub fn was_late(&self) {
         self.add(field::LATE);
     }
-    /// Wakes with nothing behind them.
+    /// Wakes for nothing.
     pub fn spurious(&self) -> u64 {
         self.get(field::SPURIOUS)
     }
@@ -222,11 +223,9 @@ impl ReceiverRow<'_> {
     pub fn forget(&self) {
         [field::TIMEOUTS, field::LATE, field::SPURIOUS].into_iter().for_each(|field| self.set(field, 0));
     }
-    /// Its task number, once it stands ready.
     pub fn task(&self) -> u64 {
         self.get(field::TASK)
     }
-    /// It stands ready under this task number.
     pub fn stands_ready(&self, task: u32) {
         self.set(field::TASK, task.into());
     }
@@ -235,37 +234,45 @@ impl ReceiverRow<'_> {
         // Pairs with the Release store in `leave`.
         self.words[field::DONE].load(Acquire) != 0
     }
-    /// It leaves its loop; `counters` are those of its window.
     pub fn leave(&self, counters: &SideCounters) {
-        self.set(field::VOLUNTARY, counters.voluntary_switches);
-        self.set(field::INVOLUNTARY, counters.involuntary_switches);
-        self.set(field::MINOR, counters.minor_faults);
-        self.set(field::MAJOR, counters.major_faults);
-        self.set(field::USER, counters.user_ns);
-        self.set(field::SYSTEM, counters.system_ns);
-        self.set(field::WINDOW, counters.window_ns);
+        let counted = [
+            counters.voluntary_switches,
+            counters.involuntary_switches,
+            counters.minor_faults,
+            counters.major_faults,
+            counters.user_ns,
+            counters.system_ns,
+            counters.window_ns,
+        ];
+        (field::COUNTED..).zip(counted).for_each(|(field, count)| self.set(field, count));
         self.set(field::MIGRATIONS, counters.migrations.map_or(0, |moves| moves + 1));
         let cpu = |index: usize| u64::from(counters.cpus.get(index).copied().unwrap_or_default());
         self.set(field::CPUS, cpu(0) << 32 | cpu(1));
         self.words[field::DONE].store(1, Release);
     }
-    /// What the kernel counted for it.
     pub fn counters(&self) -> SideCounters {
         let cpus = self.get(field::CPUS);
+        let [
+            voluntary_switches,
+            involuntary_switches,
+            minor_faults,
+            major_faults,
+            user_ns,
+            system_ns,
+            window_ns,
+        ] = std::array::from_fn(|place| self.get(field::COUNTED + place));
         SideCounters {
             side: "receiver".to_owned(),
             cpus: vec![(cpus >> 32) as u32, cpus as u32],
             migrations: self.get(field::MIGRATIONS).checked_sub(1),
-            voluntary_switches: self.get(field::VOLUNTARY),
-            involuntary_switches: self.get(field::INVOLUNTARY),
-            minor_faults: self.get(field::MINOR),
-            major_faults: self.get(field::MAJOR),
-            user_ns: self.get(field::USER),
-            system_ns: self.get(field::SYSTEM),
-            window_ns: self.get(field::WINDOW),
-            call_ns: None,
-            held_up_ns: None,
-            uncounted: false,
+            voluntary_switches,
+            involuntary_switches,
+            minor_faults,
+            major_faults,
+            user_ns,
+            system_ns,
+            window_ns,
+            ..SideCounters::default()
         }
     }
 }
@@ -274,24 +281,9 @@ impl ReceiverRow<'_> {
 mod tests {
     use super::*;
 
-    fn table(receivers: u32, rounds: u64) -> Table {
-        let part = Part {
-            clock: Clock::MONOTONIC,
-            wait: WaitPolicy::Block,
-            receivers,
-            warmup: 1,
-            rounds,
-            interval_ns: 0,
-            seed: 1,
-            shared: false,
-        };
-        let arena = Arena::map(Table::bytes(&part, 10)).unwrap();
-        Table::place(arena, part, 10).unwrap()
-    }
-
     #[test]
     fn what_each_receiver_writes_is_read_back_and_touches_no_other_row() {
-        let table = table(17, 3);
+        let table = Table::sample(17, 3, false);
         for number in 0..17 {
             for round in 0..4 {
                 table.row(number).saw(round, u64::from(number) * 100 + round);
@@ -307,7 +299,7 @@ mod tests {
 
     #[test]
     fn counters_come_back_as_they_were_left() {
-        let table = table(2, 1);
+        let table = Table::sample(2, 1, false);
         let counters = SideCounters {
             side: "receiver".to_owned(),
             cpus: vec![3, 4],
@@ -319,9 +311,7 @@ mod tests {
             user_ns: 9,
             system_ns: 10,
             window_ns: 11,
-            call_ns: None,
-            held_up_ns: None,
-            uncounted: false,
+            ..SideCounters::default()
         };
         assert!(!table.row(1).done());
         table.row(1).leave(&counters);
@@ -334,7 +324,7 @@ mod tests {
 
     #[test]
     fn wakes_through_a_shared_object_are_counted_by_round_and_the_first_is_stamped() {
-        let table = table(1, 2);
+        let table = Table::sample(1, 2, false);
         let row = table.row(0);
         row.woke(1, 50);
         row.woke(1, 60);

@@ -3,13 +3,8 @@
 //! holds: evicts what a woken task would have found there.
 
 use std::hint::black_box;
-use std::io;
 
-use super::{LoadKind, Work};
-
-/// A walk through a cache.
-#[derive(Debug)]
-pub(super) struct Cache;
+use super::LoadKind;
 
 /// Lines of 64 bytes: 2 MiB, a large second-level cache of today.
 const LINES: usize = 32_768;
@@ -23,19 +18,10 @@ struct Line {
     visits: u32,
 }
 
-struct Walk {
-    lines: Vec<Line>,
-    at: usize,
-}
-
-impl LoadKind for Cache {
-    fn name(&self) -> &'static str {
-        "cache"
-    }
-    fn about(&self) -> &'static str {
-        "a random walk that writes 2 MiB of cache lines"
-    }
-    fn begin(&self) -> io::Result<Box<dyn Work>> {
+pub(super) const CACHE: LoadKind = LoadKind {
+    name: "cache",
+    about: "a random walk that writes 2 MiB of cache lines",
+    begin: || {
         // One cycle through all lines (Sattolo's shuffle), so that the walk meets every line.
         let mut lines: Vec<Line> = (0..LINES as u32).map(|next| Line { next, visits: 0 }).collect();
         let mut random = fastrand::Rng::with_seed(1);
@@ -45,18 +31,15 @@ impl LoadKind for Cache {
             lines[index].next = lines[other].next;
             lines[other].next = next;
         }
-        Ok(Box::new(Walk { lines, at: 0 }))
-    }
-}
-
-impl Work for Walk {
-    fn slice(&mut self) -> io::Result<()> {
-        for _ in 0..STEPS {
-            let line = &mut self.lines[self.at];
-            line.visits = line.visits.wrapping_add(1);
-            self.at = line.next as usize;
-        }
-        black_box(self.at);
-        Ok(())
-    }
-}
+        let mut at = 0;
+        Ok(Box::new(move || {
+            for _ in 0..STEPS {
+                let line = &mut lines[at];
+                line.visits = line.visits.wrapping_add(1);
+                at = line.next as usize;
+            }
+            black_box(at);
+            Ok(())
+        }))
+    },
+};

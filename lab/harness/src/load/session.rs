@@ -18,6 +18,7 @@ use crate::fork::fork;
 use doorbell_machine::cpu_time::{CpuTimes, TICK_NS};
 use doorbell_machine::pressure;
 use doorbell_machine::root::Root;
+use doorbell_machine::system;
 use doorbell_results::machine::cpu_list::CpuList;
 use doorbell_results::machine::topology::Topology;
 use doorbell_results::record::load::LoadProof;
@@ -36,12 +37,10 @@ pub struct Session {
     cpus: CpuList,
     workers: Vec<Pid>,
     slices: &'static [AtomicU64],
-    /// When all were seen at work.
     started: Instant,
     before: Option<Before>,
 }
 
-/// The counts when the trial began.
 #[derive(Debug)]
 struct Before {
     at: Instant,
@@ -53,7 +52,6 @@ struct Before {
 }
 
 impl Session {
-    /// Starts the workers and waits until every one of them works.
     pub fn start(load: &Load, topology: &Topology) -> io::Result<Self> {
         let kind = find(&load.kind).map_err(io::Error::other)?;
         let count = load.workers as usize;
@@ -71,10 +69,10 @@ impl Session {
         for (worker, own) in slices.chunks(APART).map(|chunk| &chunk[0]).enumerate() {
             let cpu = if load.pinned { usable.get(worker % usable.len().max(1)).copied() } else { None };
             let child = fork(|| {
-                if cpu.is_none_or(pin)
-                    && let Ok(mut work) = kind.begin()
+                if cpu.is_none_or(|cpu| system::pin(cpu).is_ok())
+                    && let Ok(mut work) = (kind.begin)()
                 {
-                    while work.slice().is_ok() {
+                    while work().is_ok() {
                         // Pairs with the Acquire load in `counts`.
                         own.fetch_add(1, Release);
                     }
@@ -99,7 +97,6 @@ impl Session {
         });
     }
 
-    /// A look while the trial runs.
     pub fn look(&mut self) {
         let running = running(&self.root);
         if let Some(before) = &mut self.before {
@@ -146,7 +143,6 @@ impl Session {
         self.slices.chunks(APART).map(|chunk| chunk[0].load(Acquire)).collect()
     }
 
-    /// Waits until each worker has done more slices than `counts` says.
     fn wait_for_more(&self, counts: &[u64]) -> io::Result<()> {
         let start = Instant::now();
         while self.counts().iter().zip(counts).any(|(now, then)| now <= then) {
@@ -164,8 +160,7 @@ impl Session {
         Ok(())
     }
 
-    /// CPU time of all workers, nanoseconds: from `/proc/PID/schedstat`, else in ticks from
-    /// `/proc/PID/stat` (proc(5)).
+    /// CPU time of all workers, nanoseconds in whole ticks (proc_pid_stat(5)).
     fn cpu_ns(&self) -> u64 {
         let of = |worker: &Pid| {
             let pid = worker.as_raw_nonzero();
@@ -198,12 +193,6 @@ fn has_ended(child: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(child), look), Ok(None))
 }
 
-fn pin(cpu: u32) -> bool {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu as usize);
-    rustix::thread::sched_setaffinity(None, &set).is_ok()
-}
-
 /// Tasks that run or want to: `procs_running` of `/proc/stat`
 /// (proc_stat(5)), the looking task among them.
 fn running(root: &Root) -> Option<u64> {
@@ -214,12 +203,13 @@ fn running(root: &Root) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doorbell_machine::recorded::Recorded;
 
     #[test]
     fn a_load_of_every_kind_is_proven_to_have_covered_its_window_and_leaves_no_process() {
         let topology = doorbell_machine::topology::read(&Root::live(), None);
         for kind in super::super::all() {
-            let load = Load { kind: kind.name().to_owned(), workers: 2, pinned: kind.name() == "cpu" };
+            let load = Load { kind: kind.name.to_owned(), workers: 2, pinned: kind.name == "cpu" };
             let mut session = Session::start(&load, &topology).unwrap();
             let workers = session.workers.clone();
             session.begin();
@@ -227,10 +217,10 @@ mod tests {
             let counts = session.counts();
             session.wait_for_more(&counts).unwrap();
             let proof = session.end().unwrap();
-            assert!(proof.fewest_slices > 0, "{}: {proof:?}", kind.name());
+            assert!(proof.fewest_slices > 0, "{}: {proof:?}", kind.name);
             assert!(proof.run_queue.len() >= 2, "{proof:?}");
             assert_eq!(proof.busy.len(), topology.usable.len());
-            assert!(workers.iter().all(|worker| has_ended(*worker)), "{}", kind.name());
+            assert!(workers.iter().all(|worker| has_ended(*worker)), "{}", kind.name);
         }
     }
 
@@ -247,10 +237,7 @@ mod tests {
 
     #[test]
     fn the_run_queue_is_read_from_a_recorded_machine() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
         let text = "cpu0 1 2 3 4\nprocesses 99\nprocs_running 23\nprocs_blocked 0\n";
-        std::fs::write(folder.path().join("proc/stat"), text).unwrap();
-        assert_eq!(running(&Root::at(folder.path())), Some(23));
+        assert_eq!(running(&Recorded::of(&[("proc/stat", text)]).root()), Some(23));
     }
 }

@@ -14,7 +14,6 @@ use doorbell_results::record::result::Primitive;
 const BATCH: u64 = 50;
 const BATCHES: usize = 200;
 
-/// The primitive costs, by rising cost.
 pub(super) fn all(clock: Clock) -> Vec<Primitive> {
     let word = Word::default();
     let reading = || {

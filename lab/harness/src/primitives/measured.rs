@@ -18,7 +18,6 @@ use doorbell_results::record::result::{Primitive, Primitives};
 /// The hidden verb under which this program measures primitive costs.
 pub const PRIMITIVES_VERB: &str = "primitive-costs-host";
 
-/// What the process is told, as JSON in its only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {
     clock: Clock,

@@ -21,7 +21,6 @@ const LONGEST_FOR_FEW: Duration = Duration::from_millis(60);
 /// all: where the kernel counts no switches, for example.
 const LONGEST_FOR_NONE: Duration = Duration::from_millis(500);
 
-/// Times taken so far, picoseconds.
 #[derive(Debug)]
 pub(super) struct Samples {
     clock: Clock,

@@ -47,7 +47,6 @@ impl CallCost {
         Self { every, reading_ns, spent_ns: 0, calls: 0 }
     }
 
-    /// Forgets the calls of the warm-up.
     pub(super) fn clear(&mut self) {
         (self.spent_ns, self.calls) = (0, 0);
     }

@@ -7,7 +7,6 @@ use doorbell_results::configuration::Configuration;
 use doorbell_results::machine::clock::{Clock, Ticks};
 use doorbell_results::schedule::Schedule;
 
-/// One gap after another.
 pub(super) struct Gaps {
     kind: Kind,
     /// Every trial has the same gaps, so that what is compared was asked for the same.

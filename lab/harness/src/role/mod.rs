@@ -3,7 +3,7 @@
 
 use super::side::{Side, SideError};
 use crate::mechanism::{Fault, Mechanism, Waiter, Woken};
-pub use crate::part::Role;
+pub use crate::roles::Role;
 use doorbell_machine::clock::Now;
 use doorbell_results::configuration::{Configuration, WaitPolicy};
 use doorbell_results::machine::clock::{Clock, Ticks};

@@ -261,7 +261,7 @@ fn absorb_with<M: Mechanism, W: Waiter>(mut waiter: W, side: &mut Side) -> Resul
             }
             if woken == Woken::TimedOut && rung <= arrivals.seen {
                 // The wait gave up while the notifier was about to ring: the next one hears it, or ends
-                // behind the ring, and then it is late.
+                // after the ring, and then it is late.
                 side.tally.timeouts += 1;
                 continue;
             }

@@ -8,7 +8,6 @@ use doorbell_results::event::{CALL_FUNCTION, Event, RESCHEDULE, What};
 
 use super::format::Format;
 
-/// Which of an event's occurrences are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// Those in which a field names one of the sides.
@@ -21,39 +20,33 @@ pub enum Of {
 pub struct EventKind {
     pub system: &'static str,
     pub name: &'static str,
-    stages: Option<Of>,
-    causes: Of,
+    /// What is recorded for the stages of a wake, and what for the causes of slow ones.
+    pub stages: Option<Of>,
+    pub causes: Of,
     read: fn(&Fields) -> Option<What>,
-}
-
-impl EventKind {
-    /// What is recorded for the stages of a wake.
-    pub fn for_stages(&self) -> Option<Of> {
-        self.stages
-    }
-    /// What is recorded for the causes of slow ones.
-    pub fn for_causes(&self) -> Option<Of> {
-        Some(self.causes)
-    }
 }
 
 /// Every kind. The one list to extend.
 pub const KINDS: &[EventKind] = &[
     kind("raw_syscalls", "sys_enter", Some(BY), BY, |f| Some(What::CallEnters { number: f.number("id")? })),
     kind("raw_syscalls", "sys_exit", Some(BY), BY, |f| Some(What::CallReturns { number: f.number("id")? })),
-    kind("sched", "sched_waking", Some(PID), PID, |f| Some(What::Waking { task: f.task("pid")? })),
+    kind("sched", "sched_waking", Some(PID), PID, |f| Some(What::Waking { task: f.number("pid")? })),
     kind("sched", "sched_wakeup", Some(PID), PID, |f| {
-        Some(What::Runnable { task: f.task("pid")?, on: f.cpu("target_cpu")? })
+        Some(What::Runnable { task: f.number("pid")?, on: f.number("target_cpu")? })
     }),
     kind("sched", "sched_switch", Some(Of::Sides(&["prev_pid", "next_pid"])), Of::Cpus, switch),
     kind("sched", "sched_migrate_task", Some(PID), PID, |f| {
-        Some(What::Migrates { task: f.task("pid")?, from: f.cpu("orig_cpu")?, to: f.cpu("dest_cpu")? })
+        Some(What::Migrates {
+            task: f.number("pid")?,
+            from: f.number("orig_cpu")?,
+            to: f.number("dest_cpu")?,
+        })
     }),
     kind("sched", "sched_wake_idle_without_ipi", Some(Of::Cpus), Of::Cpus, |f| {
-        Some(What::IdleTold { cpu: f.cpu("cpu")? })
+        Some(What::IdleTold { cpu: f.number("cpu")? })
     }),
     kind("ipi", "ipi_send_cpu", Some(Of::Cpus), Of::Cpus, |f| {
-        Some(What::InterruptSent { to: f.cpu("cpu")? })
+        Some(What::InterruptSent { to: f.number("cpu")? })
     }),
     kind("irq_vectors", "reschedule_entry", Some(Of::Cpus), Of::Cpus, |_| taken(RESCHEDULE)),
     kind("irq_vectors", "reschedule_exit", None, Of::Cpus, |_| done(RESCHEDULE)),
@@ -88,12 +81,12 @@ const fn kind(
 
 fn switch(fields: &Fields) -> Option<What> {
     Some(What::Switch {
-        from: fields.task("prev_pid")?,
+        from: fields.number("prev_pid")?,
         from_name: fields.text("prev_comm")?,
         state: fields.number("prev_state")?,
-        to: fields.task("next_pid")?,
+        to: fields.number("next_pid")?,
         to_name: fields.text("next_comm")?,
-        to_priority: fields.task("next_prio")?,
+        to_priority: fields.number("next_prio")?,
     })
 }
 
@@ -101,7 +94,7 @@ fn idle(fields: &Fields) -> Option<What> {
     // PWR_EVENT_EXIT, -1 as 32 bits, is the leaving of whatever state it was (kernel
     // include/trace/events/power.h).
     const LEFT: i64 = 0xffff_ffff;
-    Some(match fields.number("state")? {
+    Some(match fields.number::<i64>("state")? {
         LEFT => What::Wakes,
         state => What::Idles { state },
     })
@@ -115,7 +108,6 @@ fn done(name: &str) -> Option<What> {
     Some(What::InterruptDone { name: name.to_owned() })
 }
 
-/// The fields of one record.
 #[derive(Debug)]
 pub struct Fields<'record> {
     format: &'record Format,
@@ -123,17 +115,11 @@ pub struct Fields<'record> {
 }
 
 impl Fields<'_> {
-    fn number(&self, name: &str) -> Option<i64> {
-        self.format.number(self.record, name)
-    }
-    fn task(&self, name: &str) -> Option<i32> {
-        self.number(name)?.try_into().ok()
-    }
-    fn cpu(&self, name: &str) -> Option<u32> {
-        self.number(name)?.try_into().ok()
+    fn number<T: TryFrom<i64>>(&self, name: &str) -> Option<T> {
+        self.format.place(name)?.number(self.record)?.try_into().ok()
     }
     fn text(&self, name: &str) -> Option<String> {
-        self.format.text(self.record, name)
+        self.format.place(name)?.text(self.record)
     }
 }
 
@@ -159,7 +145,7 @@ impl Decoder {
         Some(Event {
             at: time.cast_signed(),
             cpu,
-            task: fields.task("common_pid")?,
+            task: fields.number("common_pid")?,
             what: (kind.read)(&fields)?,
         })
     }

@@ -3,18 +3,11 @@
 
 use std::ops::Range;
 
-/// Where an event's fields lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
     /// The number by which the buffer names the event.
     pub id: u16,
-    fields: Vec<Field>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Field {
-    name: String,
-    place: Place,
+    fields: Vec<(String, Place)>,
 }
 
 /// Where one field lies, for whoever reads it of a million records.
@@ -46,7 +39,7 @@ impl Place {
         let bytes = record.get(self.at.clone())?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         let text = String::from_utf8_lossy(&bytes[..end]);
-        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+        Some(text.replace(char::is_control, "?"))
     }
 }
 
@@ -58,26 +51,14 @@ impl Format {
         Some(Self { id, fields })
     }
 
-    /// The number in a field of `record`; none if there is no such
-    /// field, or the record is too short for it.
-    pub fn number(&self, record: &[u8], name: &str) -> Option<i64> {
-        self.place(name)?.number(record)
-    }
-
-    /// The text in a field of fixed length.
-    pub fn text(&self, record: &[u8], name: &str) -> Option<String> {
-        self.place(name)?.text(record)
-    }
-
-    /// Where the field called `name` lies.
     pub fn place(&self, name: &str) -> Option<&Place> {
-        self.fields.iter().find(|field| field.name == name).map(|field| &field.place)
+        self.fields.iter().find(|(own, _)| own == name).map(|(_, place)| place)
     }
 }
 
 /// One line of a format: `field:char comm[16]; offset:8; size:16;
 /// signed:0;` with tabs between the parts.
-fn field(line: &str) -> Option<Field> {
+fn field(line: &str) -> Option<(String, Place)> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let (mut offset, mut size, mut signed) = (None, None, false);
@@ -91,7 +72,7 @@ fn field(line: &str) -> Option<Field> {
     }
     let name = declaration.split('[').next()?.rsplit([' ', '*']).next()?.to_owned();
     let start = offset?;
-    Some(Field { name, place: Place { at: start..start.checked_add(size?)?, signed } })
+    Some((name, Place { at: start..start.checked_add(size?)?, signed }))
 }
 
 #[cfg(test)]
@@ -107,11 +88,12 @@ mod tests {
         record[4..8].copy_from_slice(&7_i32.to_le_bytes());
         record[8..13].copy_from_slice(b"a\x1b[2J");
         record[24..28].copy_from_slice(&(-1_i32).to_le_bytes());
-        assert_eq!(format.number(&record, "common_pid"), Some(7));
-        assert_eq!(format.number(&record, "prev_pid"), Some(-1));
-        assert_eq!(format.text(&record, "prev_comm").unwrap(), "a?[2J");
-        assert_eq!(format.number(&record, "no_such_field"), None);
-        assert_eq!(format.number(&record[..20], "prev_pid"), None);
+        let number = |name| format.place(name).and_then(|place| place.number(&record));
+        assert_eq!(number("common_pid"), Some(7));
+        assert_eq!(number("prev_pid"), Some(-1));
+        assert_eq!(format.place("prev_comm").unwrap().text(&record).unwrap(), "a?[2J");
+        assert_eq!(number("no_such_field"), None);
+        assert_eq!(format.place("prev_pid").unwrap().number(&record[..20]), None);
     }
 
     #[test]

@@ -32,7 +32,6 @@ pub struct Instance {
     /// Reads that take out at the least what a full buffer holds.
     most: usize,
     decoder: Decoder,
-    /// Kinds of event this kernel does not have.
     missing: Vec<&'static EventKind>,
 }
 
@@ -46,7 +45,6 @@ struct Buffer {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Harvest {
-    /// Events in the order of their times.
     pub events: Vec<Event>,
     /// Events that were overwritten or dropped.
     pub lost: u64,
@@ -54,28 +52,14 @@ pub struct Harvest {
     pub whole_from: u64,
 }
 
-/// Which events, on which CPUs, of which tasks.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
     /// What of each kind: what it does for stages, or for causes.
     pub of: fn(&'static EventKind) -> Option<Of>,
-    /// The tasks of the sides.
     pub tasks: [u32; 2],
     /// The CPUs; those the sides may run on.
     pub cpus: &'a CpuList,
     pub clock: Source,
-    /// Size of each CPU's buffer, KiB.
-    pub kib: u32,
-}
-
-/// All events of some kinds that some tasks meet, and those that they start from then on.
-#[derive(Debug, Clone)]
-pub struct Following<'a> {
-    /// The kinds: system and name.
-    pub events: &'a [(&'static str, &'static str)],
-    pub cpus: &'a CpuList,
-    pub clock: Source,
-    /// Size of each CPU's buffer, KiB.
     pub kib: u32,
 }
 
@@ -83,28 +67,52 @@ impl Instance {
     /// Makes one that records nothing yet; clears those that dead runs left.
     pub fn create(tracefs: &Tracefs, wanted: &Wanted) -> Result<Self, TraceError> {
         let mut instance = Self::bare(tracefs)?;
-        instance.set_up(tracefs, wanted)?;
+        instance.lay_out(tracefs, wanted.clock, wanted.cpus, wanted.kib)?;
+        instance.write("options/overwrite", "1")?;
+        for kind in KINDS {
+            let Some(of) = (wanted.of)(kind) else { continue };
+            let event = format!("events/{}/{}", kind.system, kind.name);
+            let format = fs::read_to_string(instance.folder.join(&event).join("format"));
+            let Some(()) = format.ok().and_then(|text| instance.decoder.add(kind, &text)) else {
+                instance.missing.push(kind);
+                continue;
+            };
+            if let Of::Sides(fields) = of {
+                let [a, b] = wanted.tasks;
+                let either: Vec<String> =
+                    fields.iter().map(|field| format!("{field}=={a}||{field}=={b}")).collect();
+                instance.write(&format!("{event}/filter"), &either.join("||"))?;
+            }
+            instance.write(&format!("{event}/enable"), "1")?;
+        }
+        instance.open_buffers(wanted.cpus)?;
         Ok(instance)
     }
 
     /// Makes one that records nothing yet, and then follows the tasks that [`Instance::follow`]
     /// names; with the formats of its kinds, in their order. A full buffer drops what comes.
-    pub fn following(tracefs: &Tracefs, following: &Following) -> Result<(Self, Vec<Format>), TraceError> {
+    pub fn following(
+        tracefs: &Tracefs,
+        events: &[(&'static str, &'static str, &[&str])],
+        clock: Source,
+        cpus: &CpuList,
+        kib: u32,
+    ) -> Result<(Self, Vec<Format>), TraceError> {
         let mut instance = Self::bare(tracefs)?;
-        instance.lay_out(tracefs, following.clock, following.cpus, following.kib)?;
+        instance.lay_out(tracefs, clock, cpus, kib)?;
         instance.write("options/overwrite", "0")?;
         instance.write("options/event-fork", "1")?;
         // Without a task in the list everything of the machine would be recorded.
         instance.unfollow()?;
         let mut formats = Vec::new();
-        for &(system, name) in following.events {
+        for &(system, name, _) in events {
             let event = format!("events/{system}/{name}");
             let format = fs::read_to_string(instance.folder.join(&event).join("format"));
             let format = format.ok().and_then(|text| Format::parse(&text));
             formats.push(format.ok_or(TraceError::NoEvent { system, name })?);
             instance.write(&format!("{event}/enable"), "1")?;
         }
-        instance.open_buffers(following.cpus)?;
+        instance.open_buffers(cpus)?;
         Ok((instance, formats))
     }
 
@@ -132,7 +140,7 @@ impl Instance {
         let switch =
             OpenOptions::new().write(true).open(&path).map_err(|cause| TraceError::file(&path, cause))?;
         instance.switch = Some(switch);
-        instance.stop()?;
+        instance.turn(false)?;
         Ok(instance)
     }
 
@@ -163,28 +171,6 @@ impl Instance {
         Ok(())
     }
 
-    fn set_up(&mut self, tracefs: &Tracefs, wanted: &Wanted) -> Result<(), TraceError> {
-        self.lay_out(tracefs, wanted.clock, wanted.cpus, wanted.kib)?;
-        self.write("options/overwrite", "1")?;
-        for kind in KINDS {
-            let Some(of) = (wanted.of)(kind) else { continue };
-            let event = format!("events/{}/{}", kind.system, kind.name);
-            let format = fs::read_to_string(self.folder.join(&event).join("format"));
-            let Some(()) = format.ok().and_then(|text| self.decoder.add(kind, &text)) else {
-                self.missing.push(kind);
-                continue;
-            };
-            if let Of::Sides(fields) = of {
-                let [a, b] = wanted.tasks;
-                let either: Vec<String> =
-                    fields.iter().map(|field| format!("{field}=={a}||{field}=={b}")).collect();
-                self.write(&format!("{event}/filter"), &either.join("||"))?;
-            }
-            self.write(&format!("{event}/enable"), "1")?;
-        }
-        self.open_buffers(wanted.cpus)
-    }
-
     fn open_buffers(&mut self, cpus: &CpuList) -> Result<(), TraceError> {
         for cpu in cpus.iter() {
             let path = self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
@@ -213,23 +199,14 @@ impl Instance {
         &self.missing
     }
 
-    pub fn start(&self) -> Result<(), TraceError> {
-        self.turn(b"1")
-    }
-
-    /// Stops recording; what was recorded stays.
-    pub fn stop(&self) -> Result<(), TraceError> {
-        self.turn(b"0")
-    }
-
-    fn turn(&self, state: &[u8]) -> Result<(), TraceError> {
+    /// Records, or stops; what was recorded stays.
+    pub fn turn(&self, on: bool) -> Result<(), TraceError> {
         let Some(switch) = &self.switch else { return Ok(()) };
-        rustix::io::write(switch, state)
+        rustix::io::write(switch, if on { b"1" } else { b"0" })
             .map(drop)
             .map_err(|cause| TraceError::file(&self.folder.join("tracing_on"), cause.into()))
     }
 
-    /// Adds `tasks` to those that are followed.
     pub fn follow(&self, tasks: &[i32]) -> Result<(), TraceError> {
         let path = self.folder.join("set_event_pid");
         let mut file =
@@ -251,7 +228,7 @@ impl Instance {
     pub fn lost(&mut self) -> u64 {
         let mut all = 0;
         for Buffer { cpu, lost, .. } in &mut self.buffers {
-            let now = stats(&self.folder, *cpu).lost;
+            let (now, _) = stats(&self.folder, *cpu);
             all += now.saturating_sub(*lost);
             *lost = now;
         }
@@ -275,11 +252,11 @@ impl Instance {
         let mut harvest = Harvest::default();
         let mut page = vec![0; self.page];
         for Buffer { cpu, file, lost } in &mut self.buffers {
-            let stats = stats(&self.folder, *cpu);
-            if stats.lost > *lost {
-                harvest.lost += stats.lost - *lost;
-                harvest.whole_from = harvest.whole_from.max(stats.oldest);
-                *lost = stats.lost;
+            let (now, oldest) = stats(&self.folder, *cpu);
+            if now > *lost {
+                harvest.lost += now - *lost;
+                harvest.whole_from = harvest.whole_from.max(oldest);
+                *lost = now;
             }
             take(file, &mut page, usize::MAX, |time, record| {
                 harvest.events.extend(self.decoder.event(*cpu, time, record))
@@ -300,7 +277,7 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // An instance that cannot be stopped is removed all the same.
-        let _ = self.stop();
+        let _ = self.turn(false);
         self.buffers.clear();
         self.switch = None;
         // A reader of its files, such as a curious `cat`, holds it for a moment.
@@ -353,33 +330,25 @@ fn at_once(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
-fn stats(folder: &Path, cpu: u32) -> Stats {
-    Stats::parse(&fs::read_to_string(folder.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default())
+/// What `per_cpu/cpuN/stats` tells: events that were lost, and when the oldest was that is there.
+fn stats(folder: &Path, cpu: u32) -> (u64, u64) {
+    read_stats(&fs::read_to_string(folder.join(format!("per_cpu/cpu{cpu}/stats"))).unwrap_or_default())
 }
 
-/// What `per_cpu/cpuN/stats` tells.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Stats {
-    lost: u64,
-    oldest: u64,
-}
-
-impl Stats {
-    fn parse(text: &str) -> Self {
-        let number = |key: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-            // The monotonic clock is told in seconds with a point, counters as whole numbers.
-            match line.trim().split_once('.') {
-                Some((seconds, rest)) => {
-                    let micros: u64 = format!("{rest:0<6}").get(..6)?.parse().ok()?;
-                    Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + (micros + 1) * 1000)
-                }
-                None => line.trim().parse().ok(),
+fn read_stats(text: &str) -> (u64, u64) {
+    let number = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        // The monotonic clock is told in seconds with a point, counters as whole numbers.
+        match line.trim().split_once('.') {
+            Some((seconds, rest)) => {
+                let micros: u64 = format!("{rest:0<6}").get(..6)?.parse().ok()?;
+                Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + (micros + 1) * 1000)
             }
-        };
-        let lost = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum();
-        Self { lost, oldest: number("oldest event ts").unwrap_or(u64::MAX) }
-    }
+            None => line.trim().parse().ok(),
+        }
+    };
+    let lost = ["overrun", "commit overrun", "dropped events"].into_iter().filter_map(number).sum();
+    (lost, number("oldest event ts").unwrap_or(u64::MAX))
 }
 
 /// The trace clock whose ticks are those of `source`.
@@ -456,9 +425,8 @@ mod tests {
     fn losses_are_read_in_either_clock() {
         let text =
             "entries: 7\noverrun: 3\ncommit overrun: 1\noldest event ts: 73772714369134\ndropped events: 2\n";
-        assert_eq!(Stats::parse(text), Stats { lost: 6, oldest: 73_772_714_369_134 });
-        let mono = Stats::parse("overrun: 0\noldest event ts:   123.000450\n");
-        assert_eq!(mono, Stats { lost: 0, oldest: 123_000_451_000 });
+        assert_eq!(read_stats(text), (6, 73_772_714_369_134));
+        assert_eq!(read_stats("overrun: 0\noldest event ts:   123.000450\n"), (0, 123_000_451_000));
     }
 
     #[test]

@@ -12,10 +12,8 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 /// Documentation/trace/ftrace.rst).
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Why the kernel's events cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// There is no tracefs to mount.
     #[error("this kernel has no tracefs; it needs CONFIG_FTRACE and CONFIG_EVENT_TRACING")]
     NoTracefs,
     /// It may not be mounted, or what is mounted may not be used.
@@ -53,7 +51,6 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// The error of a file.
     pub(super) fn file(path: &Path, cause: io::Error) -> Self {
         Self::File { path: path.display().to_string(), cause }
     }
@@ -78,7 +75,6 @@ impl Tracefs {
         }
     }
 
-    /// Finds it where it is mounted.
     pub fn find() -> Result<Self, TraceError> {
         let mut forbidden = None;
         for place in PLACES {

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Virtual machine, emulator, container.
 
-use super::Verdict;
+use super::{Family, Verdict};
+use doorbell_results::about::About;
 use doorbell_results::machine::Machine;
 
-pub(super) const SOURCE: &str =
-    "Intel SDM vol. 3C, VM exits on HLT and interrupts; kernel Documentation/virt/guest-halt-polling.rst";
+pub(super) const VIRTUALISATION: Family = Family {
+    about: About {
+        name: "virtualisation",
+        what: "Whether this is a virtual machine, an emulator or a container.",
+        taken: "CPUID, the firmware's names, /proc and well-known files.",
+        misleads: "A hypervisor may hide itself.",
+    },
+    source: "Intel SDM vol. 3C, VM exits on HLT and interrupts; kernel Documentation/virt/guest-halt-polling.rst",
+    examine: virtualisation,
+};
 
-pub(super) fn examine(machine: &Machine) -> Verdict {
+fn virtualisation(machine: &Machine) -> Verdict {
     let virtualisation = &machine.virtualisation;
     let hypervisor = virtualisation.hypervisor.as_deref();
     let mut parts = Vec::new();

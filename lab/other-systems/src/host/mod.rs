@@ -29,7 +29,6 @@ pub(crate) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as u64)
 }
 
-/// This machine.
 pub(crate) fn machine() -> Machine {
     let usable: CpuList = system::usable();
     Machine {

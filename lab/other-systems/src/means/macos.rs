@@ -8,26 +8,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use doorbell_results::record::subject::Carries;
-
-use super::{Kind, Means};
+use super::{Kind, Means, USUAL};
 
 pub(super) const ALL: &[Kind] = &[
     Kind {
         name: "sem-posix-named",
         what: "sem_open, sem_post, sem_wait; there is no unnamed one, and no timed wait",
-        coalesces: false,
         timed: false,
-        carries: Carries::Nothing,
         open: || Ok(Arc::new(Named::new()?)),
+        ..USUAL
     },
     Kind {
         name: "mach-semaphore",
         what: "semaphore_signal, semaphore_wait",
-        coalesces: false,
-        timed: true,
-        carries: Carries::Nothing,
         open: || Ok(Arc::new(Mach::new()?)),
+        ..USUAL
     },
 ];
 

@@ -40,8 +40,17 @@ pub(crate) struct Kind {
     pub(crate) open: fn() -> io::Result<Arc<dyn Means>>,
 }
 
+/// What most have.
+const USUAL: Kind = Kind {
+    name: "",
+    what: "",
+    coalesces: false,
+    timed: true,
+    carries: Carries::Nothing,
+    open: || Err(io::ErrorKind::Unsupported.into()),
+};
+
 impl Kind {
-    /// What a result says of it.
     pub(crate) fn notification(&self) -> Notification {
         Notification {
             waits: Waits::Blocks,

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use doorbell_results::record::subject::Carries;
 
-use super::{Kind, Means};
+use super::{Kind, Means, USUAL};
 
 pub(super) static PIPE: Kind = Kind {
     name: "pipe",
     what: "a pipe without a name: one byte a notification",
-    coalesces: false,
     timed: false,
     carries: Carries::Message,
     open: || {
         let (read, write) = io::pipe()?;
         Ok(Arc::new(Pipe { read, write }))
     },
+    ..USUAL
 };
 
 struct Pipe {

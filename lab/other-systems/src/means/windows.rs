@@ -22,15 +22,12 @@ use windows_sys::Win32::System::Threading::{
     WakeConditionVariable,
 };
 
-use super::{Kind, Means};
+use super::{Kind, Means, USUAL};
 
 pub(super) const ALL: &[Kind] = &[
     Kind {
         name: "win-semaphore",
         what: "CreateSemaphore, ReleaseSemaphore, WaitForSingleObject",
-        coalesces: false,
-        timed: true,
-        carries: Carries::Nothing,
         open: || {
             // SAFETY: no attributes and no name; both counts are numbers.
             let made = unsafe { CreateSemaphoreW(ptr::null(), 0, i32::MAX, ptr::null()) };
@@ -39,13 +36,12 @@ pub(super) const ALL: &[Kind] = &[
                 unsafe { ReleaseSemaphore(handle, 1, ptr::null_mut()) }
             })
         },
+        ..USUAL
     },
     Kind {
         name: "win-event",
         what: "an event that resets itself: SetEvent, WaitForSingleObject",
         coalesces: true,
-        timed: true,
-        carries: Carries::Nothing,
         open: || {
             // SAFETY: no attributes and no name; the rest are flags.
             let made = unsafe { CreateEventW(ptr::null(), 0, 0, ptr::null()) };
@@ -54,21 +50,18 @@ pub(super) const ALL: &[Kind] = &[
                 unsafe { SetEvent(handle) }
             })
         },
+        ..USUAL
     },
     Kind {
         name: "wait-on-address",
         what: "WaitOnAddress, WakeByAddressSingle: what the futex is to Linux, for threads of one process",
         coalesces: true,
-        timed: true,
-        carries: Carries::Nothing,
         open: || Ok(Arc::new(Word::default())),
+        ..USUAL
     },
     Kind {
         name: "srw-condvar",
         what: "a condition variable with a slim lock",
-        coalesces: false,
-        timed: true,
-        carries: Carries::Nothing,
         open: || {
             Ok(Arc::new(Condition {
                 lock: UnsafeCell::new(SRWLOCK_INIT),
@@ -76,18 +69,18 @@ pub(super) const ALL: &[Kind] = &[
                 posted: UnsafeCell::new(0),
             }))
         },
+        ..USUAL
     },
     Kind {
         name: "iocp-post",
         what: "a completion posted to an I/O completion port",
-        coalesces: false,
-        timed: true,
         carries: Carries::Word,
         open: || {
             // SAFETY: no file and no port that exists: a new port, for one thread at a time.
             let made = unsafe { CreateIoCompletionPort(INVALID_HANDLE_VALUE, ptr::null_mut(), 0, 1) };
             Ok(Arc::new(Port(owned(made)?)))
         },
+        ..USUAL
     },
 ];
 
@@ -97,6 +90,27 @@ fn milliseconds(timeout: Option<Duration>) -> u32 {
     timeout.map_or(INFINITE, |timeout| {
         u32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(INFINITE - 1).min(INFINITE - 1)
     })
+}
+
+/// Looks whether there is something to take, and sleeps as long as there is not, until the time is
+/// over; `sleep` answers with zero when it fails or its time ran out.
+fn awaited(
+    timeout: Option<Duration>,
+    mut taken: impl FnMut() -> bool,
+    mut sleep: impl FnMut(u32) -> i32,
+) -> io::Result<bool> {
+    let ends = timeout.map(|timeout| Instant::now() + timeout);
+    while !taken() {
+        let rest = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
+        if rest == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        // SAFETY: takes nothing.
+        if sleep(milliseconds(rest)) == 0 && unsafe { GetLastError() } != ERROR_TIMEOUT {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(true)
 }
 
 /// What a call has made; null is its refusal.
@@ -156,30 +170,19 @@ impl Means for Word {
         Ok(())
     }
     fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
-        let ends = timeout.map(|timeout| Instant::now() + timeout);
-        loop {
-            let seen = self.seen.load(Relaxed);
+        let seen = self.seen.load(Relaxed);
+        let taken = || {
             // Pairs with the Release increment in `post`.
             let posted = self.posted.load(Acquire);
-            if posted != seen {
-                self.seen.store(posted, Relaxed);
-                return Ok(true);
-            }
-            let rest = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
-            if rest == Some(Duration::ZERO) {
-                return Ok(false);
-            }
+            self.seen.store(posted, Relaxed);
+            posted != seen
+        };
+        awaited(timeout, taken, |rest| {
             let word = self.posted.as_ptr().cast();
             // SAFETY: both are four bytes that live through the call;
             // the word is an atomic, read as one by the system.
-            let woken = unsafe {
-                WaitOnAddress(word, (&raw const seen).cast(), size_of::<u32>(), milliseconds(rest))
-            };
-            // SAFETY: takes nothing.
-            if woken == 0 && unsafe { GetLastError() } != ERROR_TIMEOUT {
-                return Err(io::Error::last_os_error());
-            }
-        }
+            unsafe { WaitOnAddress(word, (&raw const seen).cast(), size_of::<u32>(), rest) }
+        })
     }
 }
 
@@ -218,29 +221,19 @@ impl Means for Condition {
         Ok(())
     }
     fn wait(&self, timeout: Option<Duration>) -> io::Result<bool> {
-        let ends = timeout.map(|timeout| Instant::now() + timeout);
         self.locked(|posted| {
-            loop {
-                // SAFETY: as in `post`; through the pointer each
-                // time, for the count changes during the sleep.
-                if unsafe { posted.read() } > 0 {
-                    // SAFETY: as above.
-                    unsafe { *posted -= 1 };
-                    return Ok(true);
-                }
-                let rest = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
-                if rest == Some(Duration::ZERO) {
-                    return Ok(false);
-                }
+            let taken = || {
+                // SAFETY: as in `post`; through the pointer each time, for the count changes during
+                // the sleep.
+                let there = unsafe { posted.read() } > 0;
+                // SAFETY: as above.
+                unsafe { *posted -= u64::from(there) };
+                there
+            };
+            awaited(timeout, taken, |rest| {
                 // SAFETY: both are initialised, and this thread holds the lock.
-                let woken = unsafe {
-                    SleepConditionVariableSRW(self.condition.get(), self.lock.get(), milliseconds(rest), 0)
-                };
-                // SAFETY: takes nothing.
-                if woken == 0 && unsafe { GetLastError() } != ERROR_TIMEOUT {
-                    return Err(io::Error::last_os_error());
-                }
-            }
+                unsafe { SleepConditionVariableSRW(self.condition.get(), self.lock.get(), rest, 0) }
+            })
         })
     }
 }

@@ -85,7 +85,7 @@ impl WordWaiter for FutexRingWaiter {
         &mut self.word
     }
     #[inline]
-    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
+    fn between_looks(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
         if !self.waiting {
             let word = self.word.word.as_ptr();
             let wait = opcode::FutexWait::new(word, self.word.seen.into(), ANY, FUTEX2_SIZE_U32).build();

@@ -122,7 +122,7 @@ impl WordWaiter for FencingWaiter {
         &mut self.word
     }
     #[inline]
-    fn pause(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
+    fn between_looks(&mut self, timeout: Option<Duration>) -> Result<(), Fault> {
         self.asleep.store(1, Relaxed);
         // A full fence here too. Pairs with the notifier's store and look, in whose midst it is run there.
         membarrier(MembarrierCommand::GlobalExpedited)

@@ -117,7 +117,7 @@ impl AnyWaiter {
     #[inline]
     fn rung(&mut self) -> bool {
         // All are looked at: what is left out would wake the next wait for nothing.
-        self.0.iter_mut().fold(false, |rung, word| word.rung() | rung)
+        self.0.iter_mut().fold(false, |rung, word| word.has_rung() | rung)
     }
 
     fn sleep(&self, until: Option<&rustix::event::Timespec>) -> Result<(), Fault> {

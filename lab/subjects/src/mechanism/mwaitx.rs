@@ -31,7 +31,7 @@ const DOZE_TICKS: u64 = 100_000;
 impl Pause for Mwaitx {
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    fn pause(word: &AtomicU32, seen: u32) {
+    fn between_looks(word: &AtomicU32, seen: u32) {
         use std::sync::atomic::Ordering::Acquire;
         // SAFETY: `word` is a valid address; `available` has found MONITORX on this
         // CPU, and no trial is run without it. The line is armed before the last
@@ -61,7 +61,7 @@ impl Pause for Mwaitx {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn pause(_: &AtomicU32, _: u32) {
+    fn between_looks(_: &AtomicU32, _: u32) {
         unreachable!("`available` refuses other architectures")
     }
 }

@@ -12,7 +12,7 @@ pub struct SchedYield;
 
 impl Pause for SchedYield {
     #[inline]
-    fn pause(_: &AtomicU32, _: u32) {
+    fn between_looks(_: &AtomicU32, _: u32) {
         rustix::thread::sched_yield();
     }
 }

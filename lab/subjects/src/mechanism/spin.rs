@@ -12,7 +12,7 @@ pub struct Spin;
 
 impl Pause for Spin {
     #[inline(always)]
-    fn pause(_: &AtomicU32, _: u32) {
+    fn between_looks(_: &AtomicU32, _: u32) {
         std::hint::spin_loop();
     }
 }

@@ -28,7 +28,7 @@ fn has_event_stream() -> bool {
 impl Pause for Wfe {
     #[cfg(target_arch = "aarch64")]
     #[inline]
-    fn pause(word: &AtomicU32, seen: u32) {
+    fn between_looks(word: &AtomicU32, seen: u32) {
         // SAFETY: `word` is a valid, aligned address. The load arms the monitor
         // before the value is compared: a store after it takes the mark away,
         // which is an event (Arm ARM, D1.7.1), one before it is seen. Dozing
@@ -49,7 +49,7 @@ impl Pause for Wfe {
     }
 
     #[cfg(not(target_arch = "aarch64"))]
-    fn pause(_: &AtomicU32, _: u32) {
+    fn between_looks(_: &AtomicU32, _: u32) {
         unreachable!("`available` refuses other architectures")
     }
 }

@@ -38,7 +38,7 @@ fn has_zawrs() -> Result<bool, rustix::io::Errno> {
 impl Pause for Wrs {
     #[cfg(target_arch = "riscv64")]
     #[inline]
-    fn pause(word: &AtomicU32, seen: u32) {
+    fn between_looks(word: &AtomicU32, seen: u32) {
         // SAFETY: `word` is a valid, aligned address; `available` has found Zawrs, and no trial is run
         // without it. The load reserves the line before the value is compared: a store after it
         // takes the reservation away, which ends the stall, one before it is seen. WRS.STO by its
@@ -59,7 +59,7 @@ impl Pause for Wrs {
     }
 
     #[cfg(not(target_arch = "riscv64"))]
-    fn pause(_: &AtomicU32, _: u32) {
+    fn between_looks(_: &AtomicU32, _: u32) {
         unreachable!("`available` refuses other architectures")
     }
 }

@@ -2,7 +2,7 @@
 //! One way in slices: a notifier that notifies after each gap, a waiter that takes what comes.
 //!
 //! HOW: at most one notification is under way, for the notifier waits until its message was taken.
-//! It says by a word, written before a notification and read behind the wake-up it makes, from
+//! It says by a word, written before a notification and read after the wake-up it makes, from
 //! which message on wake-ups are recorded, and which is the slice's last. The message that says so
 //! first comes without a gap and is not recorded: by it the waiter comes here. The last one is
 //! recorded like others, so that a slice of one long gap is one wake-up.
@@ -26,7 +26,6 @@ use doorbell_results::record::subject::Waits;
 
 const THERE: usize = 0;
 
-/// One side's end of a way.
 pub(super) struct OneWay<'links, M: Mechanism> {
     there: &'links M::Link,
     waiter: Option<<M::Link as Link>::Waiter>,
@@ -110,7 +109,7 @@ impl<'links, M: Mechanism> OneWay<'links, M> {
 }
 
 /// Whether a slice that has `recorded` messages may have one more
-/// behind the one that is due after `now`.
+/// after the one that is due after `now`.
 fn has_room(now: Ticks, gap: Ticks, over: Ticks, recorded: u64, most: u64) -> bool {
     recorded < most && now.saturating_add(gap.saturating_mul(2)) <= over
 }

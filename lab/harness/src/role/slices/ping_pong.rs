@@ -3,7 +3,7 @@
 //! back to them whenever it is their turn.
 //!
 //! HOW: the side that notifies first tells the other by a word that is written before a
-//! notification and read behind the wake-up it makes: from this round on it is recorded, or this
+//! notification and read after the wake-up it makes: from this round on it is recorded, or this
 //! round is the slice's last. Neither of these two rounds is timed. The counters of both sides
 //! cover the same rounds, the last one included: each reads them right after a wake-up.
 
@@ -222,7 +222,7 @@ impl<M: Mechanism> Resident for PingPong<'_, M> {
             sequence += 1;
             let told = Told::heard(side.control, began, sequence);
             if let Some(Told::Last(_)) = told {
-                // Before the answer, behind which the other side may write down what comes after that.
+                // Before the answer, after which the other side may write down what comes after that.
                 let next = next.load(Acquire);
                 if let Some(opened_at) = opened_at {
                     side.close_slice(u32::try_from(sequence - opened_at).unwrap_or(u32::MAX), || 0.0);

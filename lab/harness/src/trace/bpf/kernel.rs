@@ -162,7 +162,6 @@ pub fn attach(program: &OwnedFd) -> Result<OwnedFd, BpfError> {
         .map_err(|cause| BpfError::refused("to run a program at an event", cause))
 }
 
-/// Runs a program over all tasks, once.
 pub fn over_tasks(program: &OwnedFd) -> Result<(), BpfError> {
     let refused = |cause| BpfError::refused("to run a program over all tasks", cause);
     let link = opened(LINK_CREATE, &[two(number(program), 0), two(OVER_TASKS, 0)]).map_err(refused)?;

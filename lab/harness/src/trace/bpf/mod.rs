@@ -29,14 +29,11 @@ use self::types::{Kind, Types};
 /// What the kernel is to run; made of the source beside it.
 const OBJECT: &[u8] = include_bytes!("wake.bpf.o");
 
-/// Why the kernel cannot be had to put wake-ups together.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
-    /// The kernel does not say where the fields of its structures lie.
     #[error("this kernel publishes no type information (BTF; {path}: {0}); it needs \
         CONFIG_DEBUG_INFO_BTF", path = types::PATH)]
     NoTypes(io::Error),
-    /// What it says there is not in the form that is known.
     #[error("the kernel's type information ({path}) is not in a form that this program knows", path = types::PATH)]
     Types,
     /// This kernel lacks something.
@@ -82,7 +79,6 @@ impl BpfError {
 /// The programs, loaded, of which those run that are attached.
 #[derive(Debug)]
 pub struct Bpf {
-    /// Those that run at an event, by its name.
     programs: Vec<(String, OwnedFd)>,
     seed: OwnedFd,
     /// What is attached; closing it takes it off.
@@ -101,12 +97,9 @@ const FIRST: [&str; 3] = ["task_newtask", "sched_wakeup_new", "task_rename"];
 /// Addresses that are kept of a stack of the kernel's, as `numbered` in the program's source has it.
 const DEEPEST: usize = 64;
 
-/// Whom to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
-    /// All threads of a process.
     Process(i32),
-    /// One thread.
     Thread(i32),
     /// Not the thread, but whatever it makes.
     ChildrenOf(i32),
@@ -123,7 +116,6 @@ impl Whom {
     }
 }
 
-/// What the programs counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BpfCounts {
     /// Records for which there was no room.
@@ -212,7 +204,6 @@ impl Bpf {
         whom.iter().try_for_each(|one| kernel::take_out(&self.wanted, one.key()))
     }
 
-    /// Begins to put wake-ups together.
     pub fn start(&mut self) -> Result<(), BpfError> {
         self.attach(|event| !FIRST.contains(&event))
     }
@@ -238,7 +229,6 @@ impl Bpf {
         }
     }
 
-    /// What was counted since the programs were loaded.
     pub fn counts(&self) -> Result<BpfCounts, BpfError> {
         let [lost, incomplete, stacks_lost] = kernel::get(&self.counts, 0)?;
         Ok(BpfCounts { lost, incomplete, stacks_lost })

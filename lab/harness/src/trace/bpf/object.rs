@@ -23,7 +23,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// One value of so many bytes.
     pub fn one_of(bytes: u32) -> Self {
         /// `BPF_MAP_TYPE_ARRAY` (kernel include/uapi/linux/bpf.h).
         const ARRAY: u32 = 2;
@@ -31,10 +30,8 @@ impl Shape {
     }
 }
 
-/// What an instruction means by a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meant {
-    /// A map, by its place.
     Map(usize),
     /// Constants, and what is counted, from an offset on.
     Constant(u32),
@@ -72,16 +69,15 @@ impl Program {
 pub struct Object {
     pub programs: Vec<Program>,
     pub maps: Vec<(String, Shape)>,
-    /// Bytes of what is counted.
     pub bss: u32,
 }
 
-/// A section's head.
 #[derive(Debug, Clone, Copy)]
 struct Section<'a> {
     name: &'a str,
     kind: u32,
-    /// Of relocations, the section that they are of.
+    /// Of symbols, the section that their names are in; of relocations, the one that they are of.
+    names: usize,
     of: usize,
     size: usize,
     bytes: &'a [u8],
@@ -125,21 +121,19 @@ fn read(file: &[u8]) -> Option<Object> {
     let bytes = |head: &[u8]| {
         let (at, size) = (place(word(head, 24)?)?, place(word(head, 32)?)?);
         // What is all zeroes has no bytes in the file.
-        Some((size, file.get(at..at + size).unwrap_or_default()))
+        Some((size, file.get(at..at.checked_add(size)?).unwrap_or_default()))
     };
-    let names = bytes_of(file, head(names)?)?;
+    let (_, names) = bytes(head(names)?)?;
     let section = |number: usize| {
         let head = head(number)?;
         let (size, bytes) = bytes(head)?;
-        let of = place(u64::from(half(head, 44)?))?;
+        let [names_in, of] = [half(head, 40)?, half(head, 44)?].map(|number| number as usize);
         let name = text(names, half(head, 0)? as usize)?;
-        Some(Section { name, kind: half(head, 4)?, of, size, bytes })
+        Some(Section { name, kind: half(head, 4)?, names: names_in, of, size, bytes })
     };
     let sections: Vec<Section> = (0..count).map(section).collect::<Option<_>>()?;
-    let symbols = sections.iter().position(|section| section.kind == SYMBOLS)?;
-    // The section that a symbol's names are in is told in the same place as what relocations use.
-    let symbol_names = bytes_of(file, head(half(head(symbols)?, 40)? as usize)?)?;
-    let symbols = sections[symbols].bytes;
+    let symbols = sections.iter().find(|section| section.kind == SYMBOLS)?;
+    let (symbols, symbol_names) = (symbols.bytes, sections.get(symbols.names)?.bytes);
     // A symbol: its name, the section it is in, and where.
     let symbol = |number: usize| {
         let symbol = symbols.get(number * SYMBOL..(number + 1) * SYMBOL)?;
@@ -192,11 +186,6 @@ fn read(file: &[u8]) -> Option<Object> {
     }
     let maps = maps.into_iter().map(|(_, map)| map).collect();
     Some(Object { programs, maps, bss: u32::try_from(sections[in_bss].size).ok()? })
-}
-
-fn bytes_of<'a>(file: &'a [u8], head: &[u8]) -> Option<&'a [u8]> {
-    let (at, size) = (place(word(head, 24)?)?, place(word(head, 32)?)?);
-    file.get(at..at + size)
 }
 
 #[cfg(test)]

@@ -75,6 +75,21 @@ fn doing(types: &Types) -> Option<[u64; 4]> {
     Some([NOWHERE, queue, cpu, count.wrapping_sub(types.of_cpu("runqueues")?)])
 }
 
+/// Members of a task, and what each is.
+const TASK: [(&str, &str); 11] = [
+    ("pid", "number of a task"),
+    ("tgid", "number of a process"),
+    ("flags", "flags of a task"),
+    ("mm", "memory of a task"),
+    ("comm", "name of a task"),
+    ("__state", "state of a task (before Linux 5.14)"),
+    ("nvcsw", "count of a task's switches"),
+    ("nivcsw", "count of a task's switches"),
+    ("se.sum_exec_runtime", "CPU time of a task"),
+    ("se.prev_sum_exec_runtime", "CPU time of a task when it came"),
+    ("prio", "priority of a task"),
+];
+
 /// All places, in their order; of `one_in` sleeps one is recorded with its stacks, of 0 none.
 pub fn places(types: &Types, children: bool, one_in: u32) -> Result<Vec<u64>, BpfError> {
     let registers = REGISTERS.ok_or(BpfError::Architecture)?;
@@ -91,39 +106,18 @@ pub fn places(types: &Types, children: bool, one_in: u32) -> Result<Vec<u64>, Bp
     let (reads, writes) = done.unwrap_or((NOWHERE, NOWHERE));
     let sleeper =
         |structure| types.member(structure, "task").ok_or(BpfError::Absent("timer that wakes a task"));
-    Ok(vec![
-        task("pid", "number of a task")?,
-        task("tgid", "number of a process")?,
-        task("flags", "flags of a task")?,
-        task("mm", "memory of a task")?,
-        task("comm", "name of a task")?,
-        task("__state", "state of a task (before Linux 5.14)")?,
-        task("nvcsw", "count of a task's switches")?,
-        task("nivcsw", "count of a task's switches")?,
-        task("se.sum_exec_runtime", "CPU time of a task")?,
-        task("se.prev_sum_exec_runtime", "CPU time of a task when it came")?,
-        task("prio", "priority of a task")?,
-        reads,
-        writes,
-        doing[0],
-        doing[1],
-        doing[2],
-        doing[3],
-        register((registers.call, 0))?,
-        register(registers.args[0])?,
-        register(registers.args[1])?,
-        register(registers.args[2])?,
-        register(registers.at[0])?,
-        register(registers.at[1])?,
-        register(registers.at[2])?,
-        registers.back.map_or(Ok(NOWHERE), register)?,
-        sleeper("hrtimer_sleeper")?,
-        sleeper("process_timer")?,
-        // Since Linux 5.18.
-        u64::from(
-            types.words("btf_trace_sched_switch").ok_or(BpfError::Absent("trace event sched_switch"))? > 3,
-        ),
-        u64::from(children),
-        u64::from(one_in),
-    ])
+    let mut places =
+        TASK.map(|(path, what)| task(path, what)).into_iter().collect::<Result<Vec<u64>, _>>()?;
+    places.extend([reads, writes]);
+    places.extend(doing);
+    let Registers { call, args, at, back } = registers;
+    for one in [(call, 0)].into_iter().chain(args).chain(at) {
+        places.push(register(one)?);
+    }
+    places.push(back.map_or(Ok(NOWHERE), register)?);
+    places.extend([sleeper("hrtimer_sleeper")?, sleeper("process_timer")?]);
+    let words = types.words("btf_trace_sched_switch").ok_or(BpfError::Absent("trace event sched_switch"))?;
+    // Since Linux 5.18 it has one more.
+    places.extend([u64::from(words > 3), u64::from(children), u64::from(one_in)]);
+    Ok(places)
 }

@@ -45,9 +45,7 @@ pub struct Woken {
 /// What a stack is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Of {
-    /// Who sleeps.
     Sleeper,
-    /// Who wakes it.
     Waker,
     /// Who wakes it by what it sent, or whom a packet from elsewhere interrupted.
     WakerOrBystander,
@@ -107,7 +105,7 @@ pub fn read(bytes: &[u8]) -> Option<Told> {
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         let text = String::from_utf8_lossy(&name[..end]);
         // Names are chosen by their programs.
-        Some(text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+        Some(text.replace(char::is_control, "?"))
     };
     Some(match half(0)? {
         1 => Told::Woken(Woken {

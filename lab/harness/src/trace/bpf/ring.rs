@@ -18,7 +18,7 @@ const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEAD: usize = 8;
 
-/// How far we have read and, behind it, how far the kernel has written, then the records, twice in
+/// How far we have read and, after it, how far the kernel has written, then the records, twice in
 /// a row, so that each is in one piece.
 #[derive(Debug)]
 pub struct Ring {

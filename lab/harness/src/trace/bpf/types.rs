@@ -10,7 +10,6 @@ use super::BpfError;
 /// Where they are.
 pub const PATH: &str = "/sys/kernel/btf/vmlinux";
 
-/// Kinds of type that are looked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Structure = 4,
@@ -37,7 +36,6 @@ pub struct Types {
     names: usize,
 }
 
-/// A type's head.
 #[derive(Debug, Clone, Copy)]
 struct Head {
     kind: u32,

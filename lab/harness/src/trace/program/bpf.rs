@@ -14,10 +14,11 @@ use super::graph::{Ended, Graph, Pending, Weaver, Woken as Waking};
 use super::seen::Context;
 use super::slowest::{Chosen, Telling};
 use super::stacks::ByStacks;
-use super::{Known, name, ns};
+use super::{Engine, Found, Known, RecordError, name, ns};
 use crate::trace::bpf::record::{BY_TIMER, IN_INTERRUPT, IN_SOFTIRQ, RAN_OUT, Told, UNTOLD, Woken, read};
 use crate::trace::bpf::{Bpf, BpfCounts, BpfError, Whom};
 use doorbell_results::anatomy::Wake;
+use doorbell_results::anatomy::program::Engine as Engines;
 
 /// Wake-ups that are kept: with them and what is made of them the recorder takes some 900 MB.
 const MOST: usize = 4_000_000;
@@ -28,7 +29,7 @@ const LOOKS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct ByBpf {
-    bpf: Bpf,
+    pub(super) bpf: Bpf,
     /// What had been counted when recording began, and of incomplete sleeps when it ended.
     before: BpfCounts,
     incomplete: u64,
@@ -36,13 +37,12 @@ pub(super) struct ByBpf {
     cut: u64,
     records: Records,
     /// Who names stacks, where they are recorded.
-    pub(super) stacks: Option<ByStacks>,
+    stacks: Option<ByStacks>,
     /// Descriptors that were looked for, and wakers.
     sought: HashSet<(i32, i32)>,
     outside: HashSet<i32>,
 }
 
-/// What was recorded.
 #[derive(Debug, Default)]
 struct Records {
     woken: Vec<Woken>,
@@ -91,16 +91,6 @@ impl ByBpf {
         })
     }
 
-    pub(super) fn follow(&mut self, whom: &[Whom]) -> Result<(), BpfError> {
-        self.bpf.follow(whom)
-    }
-
-    /// That a thread was there when it was followed.
-    pub(super) fn there(&mut self, task: i32, process: i32) {
-        let ran = cpu_time_of(process, task).unwrap_or(0);
-        self.records.threads.insert(task, (process, ran, ran));
-    }
-
     pub(super) fn start(&mut self) -> Result<(), BpfError> {
         self.bpf.start()?;
         self.records.slices.push(Slice { first: self.records.woken.len(), since: now(), end: u64::MAX });
@@ -130,8 +120,27 @@ impl ByBpf {
         self.records.slices.clear();
         Ok(woken)
     }
+}
 
-    pub(super) fn take(&mut self, known: &mut Known) {
+impl Engine for ByBpf {
+    fn follow(&mut self, process: i32, tasks: &[i32]) -> Result<(), RecordError> {
+        for task in tasks {
+            let ran = cpu_time_of(process, *task).unwrap_or(0);
+            self.records.threads.insert(*task, (process, ran, ran));
+        }
+        Ok(self.bpf.follow(&[Whom::Process(process)])?)
+    }
+
+    fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError> {
+        Ok(self.bpf.follow(&[Whom::ChildrenOf(parent)])?)
+    }
+
+    fn turn(&mut self, on: bool) -> Result<(), RecordError> {
+        let turned = if on { self.start() } else { self.stop() };
+        Ok(turned?)
+    }
+
+    fn take(&mut self, known: &mut Known) -> Result<(), RecordError> {
         let Self { bpf, records, sought, outside, cut, stacks, .. } = self;
         let slice = records.slices.last().copied();
         let mut look = HashSet::new();
@@ -196,53 +205,43 @@ impl ByBpf {
         for process in look.into_iter().take(LOOKS) {
             known.files.look(process);
         }
+        Ok(())
     }
 
-    /// Looks at how long the threads have run that are there still, and what they are called.
-    pub(super) fn look(&mut self, names: &mut HashMap<i32, String>) {
+    fn full(&self) -> Option<String> {
+        (self.records.woken.len() >= MOST).then(|| format!("{MOST} wake-ups"))
+    }
+
+    fn found(&mut self, first: &[(i32, i32)], known: &mut Known, share: f64) -> Result<Found, RecordError> {
+        // How long the threads have run that are there still, and what they are called.
         for (task, (process, _, last)) in &mut self.records.threads {
             if let Some(ran) = cpu_time_of(*process, *task) {
                 *last = ran.max(*last);
-                names.extend(name(*task).map(|name| (*task, name)));
+                known.names.extend(name(*task).map(|name| (*task, name)));
             }
         }
+        let (now, before) = (self.bpf.counts()?, self.before);
+        let incomplete = self.incomplete.saturating_sub(before.incomplete) + self.cut;
+        Ok(Found {
+            graph: self.records.graph(first, &known.files, incomplete, share),
+            events: (self.records.woken.len() + self.records.left.len()) as u64,
+            lost: now.lost.saturating_sub(before.lost),
+            stacks_lost: now.stacks_lost.saturating_sub(before.stacks_lost),
+            engine: Engines::Bpf,
+        })
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.records.woken.len() >= MOST
-    }
-
-    pub(super) fn most() -> String {
-        format!("{MOST} wake-ups are as many as one recording keeps")
-    }
-
-    pub(super) fn records(&self) -> u64 {
-        (self.records.woken.len() + self.records.left.len()) as u64
-    }
-
-    /// How long it recorded, nanoseconds.
-    pub(super) fn recorded(&self) -> u64 {
-        let lengths = self.records.slices.iter().map(|slice| slice.end.saturating_sub(slice.since));
-        lengths.fold(0, u64::saturating_add)
-    }
-
-    pub(super) fn lost(&self) -> Result<u64, BpfError> {
-        Ok(self.bpf.counts()?.lost.saturating_sub(self.before.lost))
-    }
-
-    pub(super) fn stacks_lost(&self) -> Result<u64, BpfError> {
-        Ok(self.bpf.counts()?.stacks_lost.saturating_sub(self.before.stacks_lost))
-    }
-
-    /// Who woke whom.
-    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files, share: f64) -> Graph {
-        let incomplete = self.incomplete.saturating_sub(self.before.incomplete) + self.cut;
-        self.records.graph(first, files, incomplete, share)
-    }
-
-    /// The wake-ups that were chosen, with the places of their edges.
-    pub(super) fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+    fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
         self.records.whole(chosen, telling)
+    }
+
+    fn recorded(&self) -> Option<u64> {
+        let lengths = self.records.slices.iter().map(|slice| slice.end.saturating_sub(slice.since));
+        Some(lengths.fold(0, u64::saturating_add))
+    }
+
+    fn stacks(&self) -> Option<&ByStacks> {
+        self.stacks.as_ref()
     }
 }
 
@@ -359,7 +358,6 @@ impl Records {
         found.into_iter().map(|(place, wake)| (chosen[place].edge, wake)).collect()
     }
 
-    /// When each thread left its CPU, in order.
     fn leavings(&self) -> HashMap<i32, Vec<u64>> {
         let mut all: HashMap<i32, Vec<u64>> = HashMap::new();
         let slept = self.woken.iter().map(|one| (one.task, one.slept));
@@ -460,21 +458,25 @@ fn cpu_time_of(process: i32, task: i32) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A wait of task 10 whose time ran out, and what was told after it.
-    fn rescued(after: Vec<Told>) -> u64 {
-        let one = Woken {
+    /// A wait of task 10 whose time ran out.
+    fn ran_out(at: u64, word: u64) -> Woken {
+        Woken {
             how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
             task: 10,
             process: 10,
             waker_call: -1,
-            slept: 1000,
-            waking: 2000,
-            came: 3000,
-            ..waits(FUTEX, 0x70, 5)
-        };
+            slept: at,
+            waking: at + 1000,
+            came: at + 2000,
+            ..waits(FUTEX, word, 5)
+        }
+    }
+
+    /// Such a wait, and what was told after it.
+    fn rescued(after: Vec<Told>) -> u64 {
         let threads = HashMap::from([(10, (10, 0, 0)), (11, (10, 0, 0))]);
         let mut records = Records { threads, ..Records::default() };
-        std::iter::once(Told::Woken(one)).chain(after).for_each(|told| records.enter(told));
+        std::iter::once(Told::Woken(ran_out(1000, 0x70))).chain(after).for_each(|told| records.enter(told));
         let graph = records.graph(&[(10, 10), (11, 10)], &Files::default(), 0, 1.0);
         graph.edges.iter().map(|(_, times)| times.rescued).sum()
     }
@@ -497,20 +499,10 @@ mod tests {
     #[test]
     fn a_thread_is_not_taken_to_have_gone_on_between_two_slices() {
         let rescued = |slices: Vec<Slice>| {
-            let ran_out = |at: u64, call, word| Woken {
-                how: IN_INTERRUPT | BY_TIMER | RAN_OUT,
-                task: 10,
-                process: 10,
-                waker_call: -1,
-                slept: at,
-                waking: at + 1000,
-                came: at + 2000,
-                ..waits(call, word, 5)
-            };
             let threads = HashMap::from([(10, (10, 0, 8000))]);
             let mut records = Records { threads, slices, ..Records::default() };
-            records.enter(Told::Woken(ran_out(1000, FUTEX, 0x70)));
-            records.enter(Told::Woken(ran_out(9000, FUTEX, 0x80)));
+            records.enter(Told::Woken(ran_out(1000, 0x70)));
+            records.enter(Told::Woken(ran_out(9000, 0x80)));
             let graph = records.graph(&[(10, 10)], &Files::default(), 0, 0.5);
             let rescued: u64 = graph.edges.iter().map(|(_, times)| times.rescued).sum();
             (rescued, graph.threads[&10].passed.iter().map(|one| one.slice).collect::<HashSet<_>>().len())

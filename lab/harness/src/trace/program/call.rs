@@ -3,12 +3,10 @@
 
 use doorbell_results::anatomy::program::{File, Wait};
 
-/// A system call that a task is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     pub number: i64,
     pub args: [u64; 3],
-    /// When it was entered.
     pub at: u64,
 }
 
@@ -20,15 +18,12 @@ pub enum Does {
     Epoll,
     Poll,
     Select,
-    /// Reads or receives from the descriptor.
     Reads(i32),
-    /// Writes or sends to the descriptor.
     Writes(i32),
     /// Accepts or makes a connection.
     Connects(i32),
     Sleeps,
     WaitsForSignal,
-    /// Sends the signal.
     Signals(i64),
     WaitsForChild,
     IoUring,
@@ -43,7 +38,6 @@ pub enum Does {
     Else,
 }
 
-/// What a call that returns a descriptor opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     Eventfd,

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use doorbell_results::anatomy::program::File;
 
-/// The open files that were seen: process and descriptor.
 #[derive(Debug, Default)]
 pub struct Files {
     open: HashMap<(i32, i32), Seen>,
@@ -45,14 +44,18 @@ impl Files {
             let link = link.to_string_lossy();
             match inode(&link, "socket:[") {
                 Some(inode) => {
-                    if self.is_known((process, fd), inode) {
+                    // One that is not connected yet is in no table, nor is that of a process that is
+                    // just ending.
+                    let seen = self.open.get(&(process, fd));
+                    if seen.is_some_and(|seen| seen.inode == Some(inode) && seen.file != unknown()) {
                         continue;
                     }
                     if !is_read && !self.sockets.contains_key(&inode) {
                         self.sockets = sockets_of(process);
                         is_read = true;
                     }
-                    self.socket((process, fd), inode, self.sockets.get(&inode).cloned());
+                    let file = self.sockets.get(&inode).cloned().unwrap_or_else(unknown);
+                    self.open.insert((process, fd), Seen { file, inode: Some(inode) });
                 }
                 None => {
                     let file = named(&link, &entry.path());
@@ -61,17 +64,6 @@ impl Files {
             }
         }
         true
-    }
-
-    /// Whether a socket has been found in the tables of its network. One that is not connected yet
-    /// is in none, nor is that of a process that is just ending.
-    fn is_known(&self, place: (i32, i32), inode: u64) -> bool {
-        let seen = self.open.get(&place);
-        seen.is_some_and(|seen| seen.inode == Some(inode) && seen.file != unknown())
-    }
-
-    fn socket(&mut self, place: (i32, i32), inode: u64, found: Option<File>) {
-        self.open.insert(place, Seen { file: found.unwrap_or_else(unknown), inode: Some(inode) });
     }
 
     #[cfg(test)]
@@ -107,7 +99,6 @@ fn named(link: &str, path: &Path) -> File {
     }
 }
 
-/// The sockets in the network namespace of `process`, by inode.
 fn sockets_of(process: i32) -> HashMap<u64, File> {
     let text = |name: &str| doorbell_files::kernel(format!("/proc/{process}/net/{name}")).unwrap_or_default();
     let mut all = HashMap::new();
@@ -159,7 +150,6 @@ fn endpoint(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip, port))
 }
 
-/// The lines of `/proc/net/unix`.
 fn unix(text: &str) -> Vec<(u64, File)> {
     let socket = |line: &str| {
         let mut words = line.split_whitespace();
@@ -210,17 +200,6 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_was_found_is_known_and_one_that_was_not_is_looked_for_again() {
-        let mut files = Files::default();
-        files.socket((1, 3), 77, Some(File::Socket { family: "unix".to_owned(), address: None }));
-        assert!(files.is_known((1, 3), 77));
-        assert!(!files.is_known((1, 3), 78), "another has its number");
-        files.socket((1, 3), 78, None);
-        assert!(!files.is_known((1, 3), 78));
-        assert_eq!(files.of(1, 3), Some(&unknown()));
-    }
-
-    #[test]
     fn a_socket_has_its_address_once_it_listens() {
         use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
         let end = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -244,15 +223,12 @@ mod tests {
     fn the_descriptors_of_this_process_are_known_by_their_links() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let event = rustix::event::eventfd(0, rustix::event::EventfdFlags::empty()).unwrap();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut files = Files::default();
         let process = i32::try_from(std::process::id()).unwrap();
         assert!(files.look(process));
         let of = |fd: &dyn std::os::fd::AsRawFd| files.of(process, fd.as_raw_fd()).cloned().unwrap();
         assert_eq!([of(&reader), of(&writer)], [File::Pipe, File::Pipe]);
         assert_eq!(of(&event), File::Eventfd);
-        let address = listener.local_addr().unwrap().to_string();
-        assert_eq!(of(&listener), File::Socket { family: "tcp".to_owned(), address: Some(address) });
         assert!(!files.look(i32::MAX), "no process has such a number");
     }
 }

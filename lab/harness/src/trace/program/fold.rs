@@ -46,7 +46,6 @@ impl Folded {
 pub struct Fold {
     /// Its threads, edges, herds and sequences; the rest is the recorder's to say.
     pub program: Program,
-    /// The wake-ups that are to be kept whole.
     pub chosen: Vec<Chosen>,
     /// The place of each wake-up's edge, by its thread and when that went to sleep, in ticks; of
     /// further edges it is none.
@@ -214,27 +213,24 @@ fn sequence(task: i32, name: String, passed: &[Passed], place_of: &[usize], cloc
 }
 
 fn threads(graph: &Graph, name: impl Fn(i32) -> String, clock: Clock) -> Vec<Threads> {
-    let mut by_name: BTreeMap<String, Threads> = BTreeMap::new();
-    let mut ready: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    // With how long they were ready, picoseconds, over so many wake-ups.
+    let mut by_name: BTreeMap<String, (Threads, Option<[u64; 2]>)> = BTreeMap::new();
     for (task, Lived { ran, passed, asked_in_vain, ready: waited }) in &graph.threads {
-        let name = name(*task);
+        let (all, ready) = by_name.entry(name(*task)).or_default();
         if let Some(Ready { waited, wakes }) = waited {
-            let all = ready.entry(name.clone()).or_default();
-            *all = [all[0] + clock.ps(*waited), all[1] + wakes];
+            let [ps, before] = ready.unwrap_or_default();
+            *ready = Some([ps + clock.ps(*waited), before + wakes]);
         }
-        let none = || Threads { name: name.clone(), ..Threads::default() };
-        let all = by_name.entry(name.clone()).or_insert_with(none);
         all.count += 1;
         all.ran_ns += clock.ps(*ran) / 1000;
         all.wakes += passed.len() as u64;
         all.asked_in_vain += asked_in_vain;
     }
-    for (name, [ps, wakes]) in ready {
-        if let Some(threads) = by_name.get_mut(&name) {
-            threads.ready_mean_ns = Some(ps as f64 / 1e3 / wakes.max(1) as f64);
-        }
-    }
-    let mut all: Vec<Threads> = by_name.into_values().collect();
+    let threads = |(name, (threads, ready)): (String, (Threads, Option<[u64; 2]>))| {
+        let ready_mean_ns = ready.map(|[ps, wakes]| ps as f64 / 1e3 / wakes.max(1) as f64);
+        Threads { name, ready_mean_ns, ..threads }
+    };
+    let mut all: Vec<Threads> = by_name.into_iter().map(threads).collect();
     all.sort_by_key(|threads| std::cmp::Reverse(threads.wakes));
     all
 }

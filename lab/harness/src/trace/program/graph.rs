@@ -66,9 +66,7 @@ pub struct Passed {
 /// What a thread did while it was recorded.
 #[derive(Debug, Clone, Default)]
 pub struct Lived {
-    /// How long it ran, in ticks.
     pub ran: u64,
-    /// Its wake-ups.
     pub passed: Vec<Passed>,
     /// Calls that asked whether there was something to do and came back with nothing at once, as
     /// the call before them had.
@@ -88,7 +86,6 @@ pub struct Ready {
 #[derive(Debug, Default)]
 pub struct Graph {
     pub edges: Vec<(Key, Times)>,
-    /// Every thread of the program.
     pub threads: HashMap<i32, Lived>,
     pub wakes: u64,
     pub ended_by_action: u64,
@@ -99,8 +96,7 @@ pub struct Graph {
     pub herds: HashMap<(i32, i32), (u64, u64)>,
 }
 
-/// A wake-up under way.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Woken {
     pub(super) at: u64,
     pub(super) who: i32,
@@ -133,7 +129,6 @@ pub(super) struct Pending {
 pub(super) enum Ended {
     /// Nobody looked.
     Unseen,
-    /// Its time ran out.
     RanOut,
     Returned(i64),
 }
@@ -148,9 +143,7 @@ struct Thread {
     woken: Option<Woken>,
     pending: Option<Pending>,
     on_since: Option<u64>,
-    ran: u64,
-    passed: Vec<Passed>,
-    asked_in_vain: u64,
+    lived: Lived,
     /// Whether its last call was such a one.
     last_in_vain: bool,
     /// Whether it left its CPU since it entered the call that it is in.
@@ -214,7 +207,7 @@ impl<'a> Weaver<'a> {
     /// That a thread is the program's, and ran for so long.
     pub(super) fn ran(&mut self, task: i32, process: i32, ran: u64) {
         let thread = self.threads.entry(task).or_default();
-        (thread.process, thread.ran) = (process, ran);
+        (thread.process, thread.lived.ran) = (process, ran);
     }
 
     /// That one call of a waker woke so many, `first` before the others.
@@ -229,7 +222,6 @@ impl<'a> Weaver<'a> {
         self.graph.incomplete += incomplete;
     }
 
-    /// What was found, once no event is left.
     pub fn end(mut self) -> Graph {
         let tasks: Vec<i32> = self.threads.keys().copied().collect();
         for task in tasks {
@@ -240,10 +232,7 @@ impl<'a> Weaver<'a> {
                 herd(&mut self.graph, task, first, count);
             }
         }
-        let threads = self.threads.into_iter();
-        let lived =
-            |Thread { ran, passed, asked_in_vain, .. }| Lived { ran, passed, asked_in_vain, ready: None };
-        self.graph.threads = threads.map(|(task, thread)| (task, lived(thread))).collect();
+        self.graph.threads = self.threads.into_iter().map(|(task, thread)| (task, thread.lived)).collect();
         self.graph
     }
 
@@ -254,7 +243,7 @@ impl<'a> Weaver<'a> {
         }
         // A number that is given again: what was found of its last holder stays.
         self.settle(task, None);
-        let Thread { ran, passed, asked_in_vain, .. } = self.threads.remove(&task).unwrap_or_default();
+        let lived = self.threads.remove(&task).unwrap_or_default().lived;
         let process = if thread {
             process
         } else {
@@ -262,8 +251,7 @@ impl<'a> Weaver<'a> {
             task
         };
         // Its whole life is recorded.
-        let thread = Thread { process, known: true, ran, passed, asked_in_vain, ..Thread::default() };
-        self.threads.insert(task, thread);
+        self.threads.insert(task, Thread { process, known: true, lived, ..Thread::default() });
     }
 
     fn enters(&mut self, event: &Seen, call: Call) {
@@ -297,7 +285,7 @@ impl<'a> Weaver<'a> {
         }
         // Whoever drains a file is told once that there is no more, and does not ask again.
         let in_vain = !thread.left_in_call && call.is_some_and(|call| call.asks(value));
-        thread.asked_in_vain += u64::from(in_vain && thread.last_in_vain);
+        thread.lived.asked_in_vain += u64::from(in_vain && thread.last_in_vain);
         thread.last_in_vain = in_vain;
         let process = thread.process;
         match (call.map(|call| call.does()), i32::try_from(value)) {
@@ -353,11 +341,10 @@ impl<'a> Weaver<'a> {
             who: event.task,
             process,
             context: event.context,
-            by_timer: false,
             call,
             early,
             told: event.at,
-            waker_ran: None,
+            ..Woken::default()
         });
         if let Some(waker) = self.threads.get_mut(&event.task) {
             if waker.woken_by_it.len() == WOKEN_AT_ONCE {
@@ -395,7 +382,7 @@ impl<'a> Weaver<'a> {
         self.waker_leaves(task, at);
         let Some(thread) = self.threads.get_mut(&task) else { return };
         if let Some(since) = thread.on_since.take() {
-            thread.ran += at.saturating_sub(since);
+            thread.lived.ran += at.saturating_sub(since);
         }
         if sleeps {
             thread.left_in_call = true;
@@ -422,7 +409,7 @@ impl<'a> Weaver<'a> {
                 woken.waker_ran = ran;
                 continue;
             }
-            let passed = waiter.passed.iter_mut().rev().take(WOKEN_AT_ONCE);
+            let passed = waiter.lived.passed.iter_mut().rev().take(WOKEN_AT_ONCE);
             if let Some(passed) = passed.into_iter().find(|passed| passed.told == told) {
                 passed.waker_ran = ran;
             }
@@ -488,7 +475,7 @@ impl<'a> Weaver<'a> {
         times.rescued += u64::from(ended && went_on);
         if let Some(thread) = self.threads.get_mut(&task) {
             let Woken { at: waking, told, waker_ran, .. } = woken;
-            thread.passed.push(Passed { edge, slept, waking, came, told, waker_ran, slice });
+            thread.lived.passed.push(Passed { edge, slept, waking, came, told, waker_ran, slice });
         }
     }
 

@@ -35,12 +35,18 @@ impl Told {
     fn wakes(self, task: i32, context: Context, waiter: i32) -> Self {
         self.act(task, context, Act::Waking { task: waiter })
     }
+    /// The worker falls asleep in a call.
+    fn asleep(self, call: i64, args: [u64; 3]) -> Self {
+        self.enters(WORKER, call, args).sleeps(WORKER)
+    }
+    /// The other thread wakes it by a call.
+    fn woken_by(self, call: i64, args: [u64; 3]) -> Self {
+        self.enters(MAIN, call, args).wakes(MAIN, Context::Task, WORKER)
+    }
     /// A thread that waits on a futex and is woken by another's call.
     fn futex_round(self) -> Self {
-        self.enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-            .sleeps(WORKER)
-            .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
-            .wakes(MAIN, Context::Task, WORKER)
+        self.asleep(libc::SYS_futex, [ADDRESS, 0, 0])
+            .woken_by(libc::SYS_futex, [ADDRESS, 1, 1])
             .comes(WORKER)
             .returns(MAIN, libc::SYS_futex, 1)
             .returns(WORKER, libc::SYS_futex, 0)
@@ -94,8 +100,7 @@ fn a_waking_that_met_a_thread_before_it_slept_wakes_nobody() {
         .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
         .wakes(MAIN, Context::Task, WORKER)
         .returns(WORKER, libc::SYS_futex, 0)
-        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-        .sleeps(WORKER);
+        .asleep(libc::SYS_futex, [ADDRESS, 0, 0]);
     assert_eq!(told.graph(&Files::default()).wakes, 0);
 }
 
@@ -105,8 +110,7 @@ fn a_waking_that_met_a_thread_before_it_slept_wakes_nobody() {
 fn a_waking_that_is_told_of_before_the_leaving_wakes_the_sleeper() {
     let told = Told::default()
         .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-        .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
-        .wakes(MAIN, Context::Task, WORKER)
+        .woken_by(libc::SYS_futex, [ADDRESS, 1, 1])
         .sleeps(WORKER)
         .comes(WORKER);
     assert_eq!(told.edge(&Files::default()).1.wakes, [[0, 1000]]);
@@ -124,10 +128,8 @@ fn an_eventfd_behind_an_epoll_set_is_known_by_the_call_that_opened_it() {
     let told = Told::default()
         .enters(MAIN, libc::SYS_eventfd2, [0; 3])
         .returns(MAIN, libc::SYS_eventfd2, 7)
-        .enters(WORKER, libc::SYS_epoll_pwait, [4, 0, 0])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_write, [7, 0, 8])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_epoll_pwait, [4, 0, 0])
+        .woken_by(libc::SYS_write, [7, 0, 8])
         .comes(WORKER)
         .returns(WORKER, libc::SYS_epoll_pwait, 1);
     assert_eq!(told.edge(&Files::default()).0.mechanism, made(Wait::Epoll, file(File::Eventfd, 7), By::Call));
@@ -137,8 +139,7 @@ fn an_eventfd_behind_an_epoll_set_is_known_by_the_call_that_opened_it() {
         .returns(MAIN, libc::SYS_eventfd2, 7)
         .enters(MAIN, libc::SYS_close, [7, 0, 0])
         .returns(MAIN, libc::SYS_close, 0)
-        .enters(WORKER, libc::SYS_read, [7, 0, 0])
-        .sleeps(WORKER)
+        .asleep(libc::SYS_read, [7, 0, 0])
         .wakes(MAIN, Context::Task, WORKER)
         .comes(WORKER);
     let files = Files::default().with(MAIN, 7, File::Pipe);
@@ -148,10 +149,8 @@ fn an_eventfd_behind_an_epoll_set_is_known_by_the_call_that_opened_it() {
 #[test]
 fn a_completion_of_an_io_uring_is_by_what_the_waker_wrote_to() {
     let told = Told::default()
-        .enters(WORKER, libc::SYS_io_uring_enter, [4, 1, 1])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_write, [7, 0, 8])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_io_uring_enter, [4, 1, 1])
+        .woken_by(libc::SYS_write, [7, 0, 8])
         .comes(WORKER)
         .returns(WORKER, libc::SYS_io_uring_enter, 1);
     let files = Files::default().with(MAIN, 7, File::Pipe);
@@ -184,8 +183,7 @@ fn what_is_sent_to_this_machine_is_its_senders_and_what_is_sent_elsewhere_is_not
         let files =
             Files::default().with(MAIN, 5, socket(Some(address))).with(MAIN, 6, socket(Some(address)));
         let told = Told::default()
-            .enters(WORKER, libc::SYS_recvfrom, [6, 0, 0])
-            .sleeps(WORKER)
+            .asleep(libc::SYS_recvfrom, [6, 0, 0])
             .enters(MAIN, libc::SYS_sendto, [5, 0, 0])
             .wakes(MAIN, Context::Softirq, WORKER)
             .comes(WORKER);
@@ -199,8 +197,7 @@ fn what_is_sent_to_this_machine_is_its_senders_and_what_is_sent_elsewhere_is_not
 #[test]
 fn a_time_out_after_which_the_thread_does_something_else_may_have_rescued_it() {
     let waits = |told: Told| {
-        told.enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-            .sleeps(WORKER)
+        told.asleep(libc::SYS_futex, [ADDRESS, 0, 0])
             .wakes(0, Context::Interrupt, WORKER)
             .comes(WORKER)
             .returns(WORKER, libc::SYS_futex, -i64::from(libc::ETIMEDOUT))
@@ -214,17 +211,13 @@ fn a_time_out_after_which_the_thread_does_something_else_may_have_rescued_it() {
 #[test]
 fn signals_have_their_number_and_ends_are_ends() {
     let signal = Told::default()
-        .enters(WORKER, libc::SYS_rt_sigtimedwait, [0; 3])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_tgkill, [10, 11, 12])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_rt_sigtimedwait, [0; 3])
+        .woken_by(libc::SYS_tgkill, [10, 11, 12])
         .comes(WORKER);
     assert_eq!(signal.edge(&Files::default()).0.mechanism.by, By::Signal { number: 12 });
     let end = Told::default()
-        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_exit, [0; 3])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_futex, [ADDRESS, 0, 0])
+        .woken_by(libc::SYS_exit, [0; 3])
         .comes(WORKER);
     assert_eq!(end.edge(&Files::default()).0.mechanism.by, By::End);
 }
@@ -286,15 +279,12 @@ proptest::proptest! {
 #[test]
 fn a_call_that_goes_on_after_a_stop_keeps_its_name() {
     let told = Told::default()
-        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-        .sleeps(WORKER)
+        .asleep(libc::SYS_futex, [ADDRESS, 0, 0])
         .wakes(MAIN, Context::Interrupt, WORKER)
         .comes(WORKER)
         .returns(WORKER, libc::SYS_futex, CUT_OFF)
-        .enters(WORKER, libc::SYS_restart_syscall, [ADDRESS, 0, 0])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_restart_syscall, [ADDRESS, 0, 0])
+        .woken_by(libc::SYS_futex, [ADDRESS, 1, 1])
         .comes(WORKER)
         .returns(WORKER, libc::SYS_restart_syscall, 0);
     let graph = told.graph(&Files::default());
@@ -310,10 +300,8 @@ fn how_long_the_waker_stays_is_known_whether_it_leaves_before_or_after_the_waite
     // Waking, coming, two returns, leaving.
     assert_eq!(passed(&after).waker_ran, Some(4000));
     let before = Told::default()
-        .enters(WORKER, libc::SYS_futex, [ADDRESS, 0, 0])
-        .sleeps(WORKER)
-        .enters(MAIN, libc::SYS_futex, [ADDRESS, 1, 1])
-        .wakes(MAIN, Context::Task, WORKER)
+        .asleep(libc::SYS_futex, [ADDRESS, 0, 0])
+        .woken_by(libc::SYS_futex, [ADDRESS, 1, 1])
         .sleeps(MAIN)
         .comes(WORKER);
     assert_eq!(passed(&before).waker_ran, Some(1000));
@@ -327,8 +315,7 @@ fn calls_that_ask_one_after_another_and_find_nothing_are_counted_and_those_that_
     };
     let told = (0..5).fold(Told::default(), |told, _| asks(told)).futex_round();
     let slept = told
-        .enters(WORKER, libc::SYS_epoll_pwait, [7, 0, 0])
-        .sleeps(WORKER)
+        .asleep(libc::SYS_epoll_pwait, [7, 0, 0])
         .wakes(MAIN, Context::Interrupt, WORKER)
         .comes(WORKER)
         .returns(WORKER, libc::SYS_epoll_pwait, 0);

@@ -26,6 +26,7 @@ pub mod stacks;
 mod tracefs;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::fs;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
@@ -39,14 +40,14 @@ use self::graph::{Graph, Who};
 use self::own::ByOwn;
 use self::price::{Pair, Price};
 use self::slices::Slices;
-use self::slowest::Telling;
+use self::slowest::{Chosen, Telling};
 use self::stacks::{ByStacks, Unwind};
 use self::tracefs::ByTracefs;
 use super::bpf::{BpfError, Whom};
 use super::instance::sweep;
 use super::{TraceError, Tracefs};
-use doorbell_results::anatomy::program::{Cost, Engine, LONGEST_NS, Program};
-use doorbell_results::anatomy::{Anatomy, Counts};
+use doorbell_results::anatomy::program::{Cost, Engine as Engines, LONGEST_NS, Program};
+use doorbell_results::anatomy::{Anatomy, Counts, Wake};
 use doorbell_results::machine::clock::Clock;
 use doorbell_results::machine::cpu_list::CpuList;
 
@@ -65,10 +66,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(20);
 /// But so often at least.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Why a program could not be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The kernel's events cannot be had.
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// Programs of ours cannot run in the kernel, which alone were asked for.
@@ -94,10 +93,8 @@ pub enum RecordError {
          --pid=host; or, without who wakes whom: doorbell trace --engine own"
     )]
     Namespace,
-    /// There is no such process.
     #[error("there is no process {0}")]
     NoProcess(i32),
-    /// An event lacks a field.
     #[error("this kernel's trace events lack a field that is needed; please report its version (uname -r)")]
     Fields,
     /// What recording costs could not be tried out.
@@ -118,11 +115,38 @@ struct Known {
 }
 
 /// By what is recorded.
-#[derive(Debug)]
-enum By {
-    Bpf(Box<ByBpf>),
-    Tracefs(Box<ByTracefs>),
-    Own(Box<ByOwn>),
+trait Engine: Debug {
+    /// Follows threads of a process, all of the program's, and what they start from then on.
+    fn follow(&mut self, process: i32, tasks: &[i32]) -> Result<(), RecordError>;
+    fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError>;
+    /// Begins to record, or stops.
+    fn turn(&mut self, on: bool) -> Result<(), RecordError>;
+    /// Takes out what lies in the buffers.
+    fn take(&mut self, known: &mut Known) -> Result<(), RecordError>;
+    /// What is as much as one recording keeps, once it has that.
+    fn full(&self) -> Option<String>;
+    /// Who woke whom in a program of the threads `first`, of which `share` of the time was recorded.
+    fn found(&mut self, first: &[(i32, i32)], known: &mut Known, share: f64) -> Result<Found, RecordError>;
+    /// The wake-ups that were chosen, with the places of their edges.
+    fn whole(&self, _chosen: &[Chosen], _telling: Telling<'_>) -> Vec<(usize, Wake)> {
+        Vec::new()
+    }
+    /// How long it recorded, nanoseconds; of one that records in slices.
+    fn recorded(&self) -> Option<u64> {
+        None
+    }
+    fn stacks(&self) -> Option<&ByStacks> {
+        None
+    }
+}
+
+/// What an engine found, and how many records that was made of.
+struct Found {
+    graph: Graph,
+    events: u64,
+    lost: u64,
+    stacks_lost: u64,
+    engine: Engines,
 }
 
 impl RecordError {
@@ -133,10 +157,9 @@ impl RecordError {
     }
 }
 
-/// A recorder that is set up, and records nothing yet.
 #[derive(Debug)]
 pub struct Recorder {
-    by: By,
+    by: Box<dyn Engine>,
     /// Why it is not the cheapest engine.
     not_bpf: Option<String>,
     clock: Clock,
@@ -146,7 +169,6 @@ pub struct Recorder {
     slices: Option<Slices>,
 }
 
-/// How a recording went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     pub anatomy: Anatomy,
@@ -159,12 +181,12 @@ impl Recorder {
     /// or where none is named by the cheapest that can be had. With `children` the processes that
     /// the program makes belong to it.
     pub fn new(
-        engine: Option<Engine>,
+        engine: Option<Engines>,
         clock: Clock,
         cpus: &CpuList,
         children: bool,
     ) -> Result<Self, RecordError> {
-        if engine == Some(Engine::Own) {
+        if engine == Some(Engines::Own) {
             return Self::by_own(cpus, children);
         }
         if !in_first_namespace() {
@@ -172,7 +194,7 @@ impl Recorder {
         }
         let pair = Pair::new().map_err(RecordError::Price)?;
         let by_bpf = match engine {
-            Some(Engine::Tracefs) => None,
+            Some(Engines::Tracefs) => None,
             _ => Some(Self::by_bpf(&pair, children, None)),
         };
         let not_bpf = match by_bpf {
@@ -183,7 +205,7 @@ impl Recorder {
                 }
                 return Ok(recorder);
             }
-            Some(Err(error)) if engine == Some(Engine::Bpf) => return Err(error.into()),
+            Some(Err(error)) if engine == Some(Engines::Bpf) => return Err(error.into()),
             Some(Err(error)) => Some(error.to_string()),
             None => None,
         };
@@ -195,32 +217,22 @@ impl Recorder {
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         by.instance.follow(&[&pair.tasks()[..], &[own]].concat())?;
         let instance = &by.instance;
-        let price = price::price(&pair, |on| if on { instance.start() } else { instance.stop() })?;
+        let price = price::price(&pair, |on| instance.turn(on))?;
         by.forget()?;
-        Ok(Self {
-            by: By::Tracefs(Box::new(by)),
-            not_bpf,
-            clock,
-            price,
-            known: Known::default(),
-            slices: None,
-        })
+        Ok(Self { not_bpf, ..Self::of(by, clock, price) })
+    }
+
+    fn of(by: impl Engine + 'static, clock: Clock, price: Price) -> Self {
+        Self { by: Box::new(by), not_bpf: None, clock, price, known: Known::default(), slices: None }
     }
 
     fn by_own(cpus: &CpuList, children: bool) -> Result<Self, RecordError> {
         let pair = Pair::new().map_err(RecordError::Price)?;
         let mut by = ByOwn::new(cpus, children)?;
-        pair.tasks().into_iter().try_for_each(|task| by.follow(task))?;
+        pair.tasks().into_iter().try_for_each(|task| by.follow_task(task))?;
         let price = price::price(&pair, |on| by.turn(on))?;
-        by.forget();
-        Ok(Self {
-            by: By::Own(Box::new(by)),
-            not_bpf: None,
-            clock: Clock::MONOTONIC,
-            price: Price { call_ns: 0.0, ..price },
-            known: Known::default(),
-            slices: None,
-        })
+        by.forget()?;
+        Ok(Self::of(by, Clock::MONOTONIC, Price { call_ns: 0.0, ..price }))
     }
 
     /// As [`Recorder::new`] by BPF, which also records the stacks of one in so many sleeps, and
@@ -239,7 +251,7 @@ impl Recorder {
 
     fn by_bpf(pair: &Pair, children: bool, stacks: Option<ByStacks>) -> Result<Self, BpfError> {
         let mut by = ByBpf::new(children, stacks)?;
-        by.follow(&pair.tasks().map(Whom::Thread))?;
+        by.bpf.follow(&pair.tasks().map(Whom::Thread))?;
         let price = price::price(pair, |on| if on { by.start() } else { by.stop() })?;
         let woken = by.forget()?;
         let [one, other] = pair.tasks();
@@ -254,21 +266,13 @@ impl Recorder {
         if !right(one, other) || !right(other, one) {
             return Err(BpfError::Wrong);
         }
-        let price = Price { call_ns: 0.0, ..price };
-        Ok(Self {
-            by: By::Bpf(Box::new(by)),
-            not_bpf: None,
-            clock: Clock::MONOTONIC,
-            price,
-            known: Known::default(),
-            slices: None,
-        })
+        Ok(Self::of(by, Clock::MONOTONIC, Price { call_ns: 0.0, ..price }))
     }
 
     /// Records the share `share` of the time, in slices; `time` is
     /// how long all lasts, if that is known.
     pub fn in_slices(&mut self, share: f64, time: Option<Duration>) -> Result<(), RecordError> {
-        if !matches!(self.by, By::Bpf(_)) {
+        if self.by.recorded().is_none() {
             let why = self.not_bpf.as_ref().map(|why| format!(": {why}"));
             return Err(RecordError::Slices(why.unwrap_or_default()));
         }
@@ -286,9 +290,6 @@ impl Recorder {
         let mut followed: Vec<(i32, i32)> = Vec::new();
         for process in processes {
             self.known.processes.insert(*process);
-            if let By::Bpf(bpf) = &mut self.by {
-                bpf.follow(&[Whom::Process(*process)])?;
-            }
             // One that a thread makes while they are listed is followed only if the thread was:
             // until none is new.
             loop {
@@ -298,14 +299,7 @@ impl Recorder {
                 if new.is_empty() {
                     break;
                 }
-                match &mut self.by {
-                    By::Tracefs(tracefs) => tracefs.instance.follow(&new)?,
-                    By::Bpf(bpf) => new.iter().for_each(|task| bpf.there(*task, *process)),
-                    By::Own(own) => new.iter().try_for_each(|task| {
-                        own.there(*task, *process);
-                        own.follow(*task)
-                    })?,
-                }
+                self.by.follow(*process, &new)?;
                 followed.extend(new.iter().map(|task| (*task, *process)));
             }
         }
@@ -321,28 +315,12 @@ impl Recorder {
     /// Follows whatever the thread `parent` starts from then on. What itself does may be recorded
     /// too, and is not the program's.
     pub fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError> {
-        match &mut self.by {
-            By::Tracefs(tracefs) => tracefs.instance.follow(&[parent])?,
-            By::Bpf(bpf) => bpf.follow(&[Whom::ChildrenOf(parent)])?,
-            By::Own(own) => own.follow(parent)?,
-        }
-        Ok(())
+        self.by.follow_children_of(parent)
     }
 
     /// Begins; where it records in slices the first comes later.
     pub fn start(&mut self) -> Result<(), RecordError> {
-        if self.slices.is_some() { Ok(()) } else { self.turn(true) }
-    }
-
-    fn turn(&mut self, on: bool) -> Result<(), RecordError> {
-        match &mut self.by {
-            By::Tracefs(tracefs) if on => tracefs.instance.start()?,
-            By::Tracefs(tracefs) => tracefs.instance.stop()?,
-            By::Bpf(bpf) if on => bpf.start()?,
-            By::Bpf(bpf) => bpf.stop()?,
-            By::Own(own) => own.turn(on)?,
-        }
-        Ok(())
+        if self.slices.is_some() { Ok(()) } else { self.by.turn(true) }
     }
 
     /// Records until `time` is over, `ended` says that the program has ended, or `stop` that it is
@@ -358,9 +336,8 @@ impl Recorder {
         let (begun, spent) = (Instant::now(), cpu_time());
         self.known.processes.extend(first.iter().map(|(_, process)| *process));
         let (mut look_at, mut step) = (FIRST_LOOK, FIRST_LOOK);
-        let mut cut_short = None;
         let mut on = self.slices.is_none();
-        let ended = loop {
+        let (ended, cut_short) = loop {
             let next = self.slices.map(|slices| slices.at(begun.elapsed()));
             let until = next.map_or(EVERY, |(_, until)| until.saturating_sub(begun.elapsed()));
             std::thread::sleep(EVERY.min(until));
@@ -368,47 +345,37 @@ impl Recorder {
                 && slices.at(begun.elapsed()).0 != on
             {
                 on = !on;
-                self.turn(on)?;
+                self.by.turn(on)?;
             }
             let over = ended();
             // Before the next slice begins, all of this one is taken out.
-            self.take()?;
+            self.by.take(&mut self.known)?;
             if begun.elapsed() >= look_at {
                 self.known.look();
                 step = (step * 2).min(LOOK_EVERY);
                 look_at = begun.elapsed() + step;
             }
-            cut_short = match &self.by {
-                By::Tracefs(tracefs) if tracefs.is_full() => Some(ByTracefs::most()),
-                By::Bpf(bpf) if bpf.is_full() => Some(ByBpf::most()),
-                By::Own(own) if own.is_full() => Some(ByOwn::most()),
-                _ => cut_short,
-            };
-            if begun.elapsed() >= LONGEST {
-                cut_short = Some("a recording lasts 100 days at the most".to_owned());
-            }
+            let full = self.by.full().map(|most| format!("{most} are as many as one recording keeps"));
+            let longest =
+                (begun.elapsed() >= LONGEST).then(|| "a recording lasts 100 days at the most".into());
+            let cut_short = longest.or(full);
             let timed = time.is_some_and(|time| begun.elapsed() >= time);
             if over || timed || stop() || cut_short.is_some() {
-                break over;
+                break (over, cut_short);
             }
         };
         self.known.look();
         if on {
-            self.turn(false)?;
+            self.by.turn(false)?;
         }
         let lasted_ns = ns(begun.elapsed());
-        self.take()?;
-        let recorded_ns = match (&self.by, self.slices) {
-            (By::Bpf(bpf), Some(_)) => bpf.recorded().min(lasted_ns),
-            _ => lasted_ns,
-        };
+        self.by.take(&mut self.known)?;
+        let recorded_ns = self.slices.and_then(|_| self.by.recorded());
+        let recorded_ns = recorded_ns.map_or(lasted_ns, |recorded_ns| recorded_ns.min(lasted_ns));
         let recorder_ns = ns(cpu_time().saturating_sub(spent));
         let share = recorded_ns as f64 / lasted_ns.max(1) as f64;
-        let (graph, events, lost, engine) = self.graph(first, share)?;
-        let stacks_lost = match &self.by {
-            By::Bpf(by) => by.stacks_lost()?,
-            By::Tracefs(_) | By::Own(_) => 0,
-        };
+        let Found { graph, events, lost, stacks_lost, engine } =
+            self.by.found(first, &mut self.known, share)?;
         let calls = graph.calls;
         for (key, _) in &graph.edges {
             // Who woke from outside may be there still.
@@ -419,10 +386,7 @@ impl Recorder {
             }
         }
         let Price { wake_ns, call_ns } = self.price;
-        let stacks = match &self.by {
-            By::Bpf(by) => by.stacks.as_ref(),
-            By::Tracefs(_) | By::Own(_) => None,
-        };
+        let stacks = self.by.stacks();
         let sought = |task, slept| stacks.is_some_and(|stacks| stacks.has(task, slept));
         let Fold { program: mut folded, chosen, edges } =
             fold::fold(graph, &self.known.names, self.clock, sought);
@@ -437,12 +401,7 @@ impl Recorder {
             ..folded
         };
         let telling = Telling { clock: self.clock, names: &self.known.names };
-        let whole = match &self.by {
-            By::Bpf(by) => by.whole(&chosen, telling),
-            By::Tracefs(by) => by.whole(&chosen, telling),
-            By::Own(_) => Vec::new(),
-        };
-        for (edge, wake) in whole {
+        for (edge, wake) in self.by.whole(&chosen, telling) {
             program.edges[edge].slowest.push(wake);
         }
         let counts = Counts {
@@ -453,29 +412,6 @@ impl Recorder {
             ..Counts::default()
         };
         Ok(Recorded { anatomy: Anatomy { counts, program: Some(program), ..Anatomy::default() }, ended })
-    }
-
-    /// Who woke whom, how many records that was made of, how many were lost, and by what; `share`
-    /// of the time was recorded.
-    fn graph(&mut self, first: &[(i32, i32)], share: f64) -> Result<(Graph, u64, u64, Engine), RecordError> {
-        let files = &self.known.files;
-        Ok(match &mut self.by {
-            By::Tracefs(by) => (by.graph(first, files), by.records(), by.instance.lost(), Engine::Tracefs),
-            By::Bpf(by) => {
-                by.look(&mut self.known.names);
-                (by.graph(first, files, share), by.records(), by.lost()?, Engine::Bpf)
-            }
-            By::Own(by) => (by.graph(first, files), by.records(), by.lost(), Engine::Own),
-        })
-    }
-
-    fn take(&mut self) -> Result<(), RecordError> {
-        match &mut self.by {
-            By::Tracefs(tracefs) => tracefs.take(&mut self.known)?,
-            By::Bpf(bpf) => bpf.take(&mut self.known),
-            By::Own(own) => own.take(&mut self.known),
-        }
-        Ok(())
     }
 }
 
@@ -536,7 +472,7 @@ fn threads(process: i32) -> Option<Vec<i32>> {
 
 fn name(task: i32) -> Option<String> {
     let text = doorbell_files::kernel(format!("/proc/{task}/comm")).ok()?;
-    Some(text.trim_end().chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect())
+    Some(text.trim_end().replace(char::is_control, "?"))
 }
 
 fn cpu_time() -> Duration {

@@ -17,7 +17,8 @@ use super::call::Call;
 use super::files::Files;
 use super::graph::{Ended, Graph, Pending, Ready, Weaver, Woken};
 use super::seen::Context;
-use super::{Known, RecordError};
+use super::{Engine, Found, Known, RecordError};
+use doorbell_results::anatomy::program::Engine as Engines;
 use doorbell_results::machine::cpu_list::CpuList;
 
 /// Buffer of a CPU: with its first page as much as every user may have locked
@@ -58,7 +59,6 @@ pub(super) struct ByOwn {
     next_look: usize,
 }
 
-/// What was recorded.
 #[derive(Debug, Default)]
 struct Records {
     lives: HashMap<i32, Life>,
@@ -130,7 +130,7 @@ impl ByOwn {
     }
 
     /// Follows a thread and whatever it makes.
-    pub(super) fn follow(&mut self, task: i32) -> Result<(), RecordError> {
+    pub(super) fn follow_task(&mut self, task: i32) -> Result<(), RecordError> {
         for (cpu, buffer) in self.cpus.iter().zip(&self.buffers) {
             let mut event = Builder::new(Software::DUMMY);
             event
@@ -164,38 +164,16 @@ impl ByOwn {
         Ok(())
     }
 
-    /// That a thread of the program was there when it was followed.
-    pub(super) fn there(&mut self, task: i32, process: i32) {
-        let counted = counted(process, task).map(|first| [first; 2]);
-        self.records.lives.insert(task, Life { process, counted, ..Life::default() });
-    }
-
-    pub(super) fn turn(&mut self, on: bool) -> Result<(), RecordError> {
-        let turn = |event: &mut Counter| if on { event.enable() } else { event.disable() };
-        self.events.iter_mut().try_for_each(turn).map_err(RecordError::own)?;
-        *if on { &mut self.records.since } else { &mut self.records.until } = now();
+    /// Forgets what was recorded so far, and whom it followed.
+    pub(super) fn forget(&mut self) -> Result<(), RecordError> {
+        self.events.clear();
+        self.take(&mut Known::default())?;
+        self.records = Records::default();
         Ok(())
     }
 
-    /// Forgets what was recorded so far, and whom it followed.
-    pub(super) fn forget(&mut self) {
-        self.events.clear();
-        self.take(&mut Known::default());
-        self.records = Records::default();
-    }
-
-    /// Takes out what lies in the buffers, and looks at some threads.
-    pub(super) fn take(&mut self, known: &mut Known) {
-        let Self { buffers, records, children, .. } = self;
-        for buffer in buffers {
-            let next = || buffer.next_record().map(|one| records.enter(&one, *children, known));
-            std::iter::repeat_with(next).take(AT_ONCE).take_while(Option::is_some).for_each(drop);
-        }
-        self.look(LOOKS);
-    }
-
     /// Looks at so many threads that live, those first whose turn it is.
-    pub(super) fn look(&mut self, most: usize) {
+    fn look(&mut self, most: usize) {
         let Self { records, next_look, .. } = self;
         let lives = |life: &Life| life.steps.last().is_none_or(|(_, step)| *step != Step::Ends);
         let mut all: Vec<_> = records.lives.iter_mut().filter(|(_, life)| lives(life)).collect();
@@ -207,26 +185,47 @@ impl ByOwn {
         *next_look += most;
         all.into_iter().take(most).for_each(|(task, life)| life.look(*task));
     }
+}
 
-    pub(super) fn is_full(&self) -> bool {
-        self.records.kept >= MOST
+impl Engine for ByOwn {
+    fn follow(&mut self, process: i32, tasks: &[i32]) -> Result<(), RecordError> {
+        tasks.iter().try_for_each(|task| {
+            let counted = counted(process, *task).map(|first| [first; 2]);
+            self.records.lives.insert(*task, Life { process, counted, ..Life::default() });
+            self.follow_task(*task)
+        })
     }
 
-    pub(super) fn most() -> String {
-        format!("{MOST} switches are as many as one recording keeps")
+    fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError> {
+        self.follow_task(parent)
     }
 
-    pub(super) fn records(&self) -> u64 {
-        self.records.kept as u64
+    fn turn(&mut self, on: bool) -> Result<(), RecordError> {
+        let turn = |event: &mut Counter| if on { event.enable() } else { event.disable() };
+        self.events.iter_mut().try_for_each(turn).map_err(RecordError::own)?;
+        *if on { &mut self.records.since } else { &mut self.records.until } = now();
+        Ok(())
     }
 
-    pub(super) fn lost(&self) -> u64 {
-        self.records.lost
+    /// And looks at some threads.
+    fn take(&mut self, known: &mut Known) -> Result<(), RecordError> {
+        let Self { buffers, records, children, .. } = self;
+        for buffer in buffers {
+            let next = || buffer.next_record().map(|one| records.enter(&one, *children, known));
+            std::iter::repeat_with(next).take(AT_ONCE).take_while(Option::is_some).for_each(drop);
+        }
+        self.look(LOOKS);
+        Ok(())
     }
 
-    /// Who slept.
-    pub(super) fn graph(&mut self, first: &[(i32, i32)], files: &Files) -> Graph {
-        self.records.graph(first, self.children, files)
+    fn full(&self) -> Option<String> {
+        (self.records.kept >= MOST).then(|| format!("{MOST} switches"))
+    }
+
+    fn found(&mut self, first: &[(i32, i32)], known: &mut Known, _: f64) -> Result<Found, RecordError> {
+        let graph = self.records.graph(first, self.children, &known.files);
+        let (events, lost) = (self.records.kept as u64, self.records.lost);
+        Ok(Found { graph, events, lost, stacks_lost: 0, engine: Engines::Own })
     }
 }
 
@@ -264,8 +263,7 @@ impl Records {
             NAMED => {
                 let name = bytes.get(8..end).unwrap_or(&[]).split(|byte| *byte == 0).next();
                 let name = String::from_utf8_lossy(name.unwrap_or(&[]));
-                let shown = |letter: char| if letter.is_control() { '?' } else { letter };
-                known.names.extend(task(4).map(|task| (task, name.chars().map(shown).collect())));
+                known.names.extend(task(4).map(|task| (task, name.replace(char::is_control, "?"))));
             }
             kind @ (BORN | ENDED) => {
                 let (Some(process), Some(parent)) = (task(0), task(4)) else { return };
@@ -346,7 +344,6 @@ impl Records {
     }
 }
 
-/// What a thread did.
 #[derive(Debug, Default, PartialEq)]
 struct Lived {
     ran: u64,
@@ -418,17 +415,7 @@ impl Life {
     fn sleep(&self, slept: u64, came: u64) -> Pending {
         let place = self.looks.partition_point(|look| look.from < slept);
         let look = self.looks.get(place).filter(|look| look.to <= came);
-        let woken = Woken {
-            at: came,
-            who: 0,
-            process: None,
-            context: Context::Unseen,
-            by_timer: false,
-            call: None,
-            early: false,
-            told: came,
-            waker_ran: None,
-        };
+        let woken = Woken { at: came, context: Context::Unseen, told: came, ..Woken::default() };
         let call = look.map(|look| look.call);
         Pending { slept, woken, came, call, ended: Ended::Unseen, slice: 0 }
     }

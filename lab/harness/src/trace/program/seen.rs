@@ -3,17 +3,17 @@
 
 use crate::trace::format::{Format, Place};
 
-/// What is recorded, in the order of a reader's kinds.
-pub const EVENTS: [(&str, &str); 6] = [
-    ("raw_syscalls", "sys_enter"),
-    ("raw_syscalls", "sys_exit"),
-    ("sched", "sched_waking"),
-    ("sched", "sched_switch"),
-    ("task", "task_newtask"),
-    ("task", "task_rename"),
+/// What is recorded, in the order of a reader's kinds: system, name, and the fields in the order in
+/// which they are read.
+pub const EVENTS: [(&str, &str, &[&str]); 6] = [
+    ("raw_syscalls", "sys_enter", &["id", "args"]),
+    ("raw_syscalls", "sys_exit", &["id", "ret"]),
+    ("sched", "sched_waking", &["pid", "comm"]),
+    ("sched", "sched_switch", &["prev_pid", "prev_state", "next_pid", "prev_comm", "next_comm", "next_prio"]),
+    ("task", "task_newtask", &["pid", "clone_flags", "comm"]),
+    ("task", "task_rename", &["newcomm"]),
 ];
 
-/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// When, by the trace clock.
@@ -25,9 +25,10 @@ pub struct Seen {
 }
 
 /// For whom the CPU worked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Context {
     /// For the task that ran there.
+    #[default]
     Task,
     /// It served a softirq, in whatever task ran there.
     Softirq,
@@ -58,7 +59,6 @@ pub enum Act {
         /// The priority of the one that comes.
         priority: i32,
     },
-    /// A task made another.
     Born {
         task: i32,
         /// Whether it is a thread of the same process.
@@ -73,24 +73,9 @@ pub struct Reader {
     pid: Place,
     /// Whom a new name is of, where the kernel says so; else the name is the task's that ran.
     renamed: Option<Place>,
-    kinds: [Kind; 6],
+    /// Of each its number and the places of its fields.
+    kinds: Vec<(u16, Vec<Place>)>,
 }
-
-#[derive(Debug)]
-struct Kind {
-    id: u16,
-    places: Vec<Place>,
-}
-
-/// The fields of each kind, in the order in which they are read.
-const FIELDS: [&[&str]; 6] = [
-    &["id", "args"],
-    &["id", "ret"],
-    &["pid", "comm"],
-    &["prev_pid", "prev_state", "next_pid", "prev_comm", "next_comm", "next_prio"],
-    &["pid", "clone_flags", "comm"],
-    &["newcomm"],
-];
 
 /// Bits of `common_flags` (kernel include/linux/trace_events.h).
 const HARD_IRQ: i64 = 1 << 3;
@@ -105,16 +90,15 @@ impl Reader {
     /// One for the formats of [`EVENTS`], in their order; none where a field is missing.
     pub fn new(formats: &[Format]) -> Option<Self> {
         let first = formats.first()?;
-        let kind = |index: usize| {
-            let format = formats.get(index)?;
-            let places = FIELDS[index].iter().map(|name| format.place(name).cloned());
-            Some(Kind { id: format.id, places: places.collect::<Option<_>>()? })
+        let kind = |(format, (.., fields)): (&Format, &(_, _, &[&str]))| {
+            let places = fields.iter().map(|name| format.place(name).cloned());
+            Some((format.id, places.collect::<Option<_>>()?))
         };
         Some(Self {
             flags: first.place("common_flags")?.clone(),
             pid: first.place("common_pid")?.clone(),
             renamed: formats.get(5)?.place("pid").cloned(),
-            kinds: [kind(0)?, kind(1)?, kind(2)?, kind(3)?, kind(4)?, kind(5)?],
+            kinds: formats.iter().zip(&EVENTS).map(kind).collect::<Option<_>>()?,
         })
     }
 
@@ -122,8 +106,8 @@ impl Reader {
     /// new, and where in the record it stands.
     pub fn read(&self, at: u64, record: &[u8], named: &mut impl FnMut(i32, bool, &Place)) -> Option<Seen> {
         let id = u16::from_le_bytes(record.get(..2)?.try_into().ok()?);
-        let index = self.kinds.iter().position(|kind| kind.id == id)?;
-        let places = &self.kinds[index].places;
+        let index = self.kinds.iter().position(|(kind, _)| *kind == id)?;
+        let places = &self.kinds[index].1;
         let number = |place: usize| places.get(place)?.number(record);
         let task = |place: usize| i32::try_from(number(place)?).ok();
         let mut name = |of: usize, place: usize, anew: bool| {

@@ -40,7 +40,6 @@ pub trait Unwind: std::fmt::Debug {
 /// A stack as it was recorded: the kernel's places, and those of user mode.
 type Met = (Of, Vec<u64>, Vec<Place>);
 
-/// A recorder of stacks.
 #[derive(Debug)]
 pub(super) struct ByStacks {
     pub(super) one_in: NonZero<u32>,

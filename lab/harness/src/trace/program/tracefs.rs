@@ -4,15 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::files::Files;
-use super::graph::{Graph, Weaver};
+use super::graph::Weaver;
 use super::seen::{Act, EVENTS, Reader, Seen};
 use super::slowest::{Chosen, Telling};
-use super::{Known, RecordError};
+use super::{Engine, Found, Known, RecordError};
 use crate::trace::format::Place;
-use crate::trace::instance::Following;
 use crate::trace::{Instance, TraceError, Tracefs};
 use doorbell_results::anatomy::Wake;
+use doorbell_results::anatomy::program::Engine as Engines;
 use doorbell_results::machine::clock::Source;
 use doorbell_results::machine::cpu_list::CpuList;
 
@@ -38,14 +37,13 @@ pub(super) struct ByTracefs {
 impl ByTracefs {
     pub(super) fn new(clock: Source, cpus: &CpuList, children: bool) -> Result<Self, RecordError> {
         let kib = ALL_KIB / u32::try_from(cpus.len()).unwrap_or(u32::MAX).max(1);
-        let following = Following { events: &EVENTS, cpus, clock, kib: kib.clamp(LEAST_KIB, MOST_KIB) };
-        let (instance, formats) = Instance::following(&Tracefs::reach()?, &following)?;
+        let kib = kib.clamp(LEAST_KIB, MOST_KIB);
+        let (instance, formats) = Instance::following(&Tracefs::reach()?, &EVENTS, clock, cpus, kib)?;
         let reader = Reader::new(&formats).ok_or(RecordError::Fields)?;
         let cpus: Vec<u32> = cpus.iter().collect();
         Ok(Self { instance, reader, seen: vec![Vec::new(); cpus.len()], cpus, children })
     }
 
-    /// Forgets what was recorded so far, and whom it followed.
     pub(super) fn forget(&mut self) -> Result<(), TraceError> {
         self.instance.unfollow()?;
         self.instance.drain(|_, _, _| {})?;
@@ -53,10 +51,27 @@ impl ByTracefs {
         Ok(())
     }
 
-    /// Takes out what lies in the buffers.
-    pub(super) fn take(&mut self, known: &mut Known) -> Result<(), TraceError> {
+    fn records(&self) -> usize {
+        self.seen.iter().map(Vec::len).sum()
+    }
+}
+
+impl Engine for ByTracefs {
+    fn follow(&mut self, _: i32, tasks: &[i32]) -> Result<(), RecordError> {
+        Ok(self.instance.follow(tasks)?)
+    }
+
+    fn follow_children_of(&mut self, parent: i32) -> Result<(), RecordError> {
+        Ok(self.instance.follow(&[parent])?)
+    }
+
+    fn turn(&mut self, on: bool) -> Result<(), RecordError> {
+        Ok(self.instance.turn(on)?)
+    }
+
+    fn take(&mut self, known: &mut Known) -> Result<(), RecordError> {
         let Self { instance, reader, seen, children, .. } = self;
-        instance.drain(|place, at, record| {
+        Ok(instance.drain(|place, at, record| {
             let mut named = |task: i32, anew: bool, name: &Place| {
                 // Most names are known, and no text need be made of them.
                 if anew || !known.names.contains_key(&task) {
@@ -72,32 +87,23 @@ impl ByTracefs {
             if let Some(cpu) = seen.get_mut(place) {
                 cpu.push(event);
             }
-        })
+        })?)
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.records() >= MOST_EVENTS as u64
+    fn full(&self) -> Option<String> {
+        (self.records() >= MOST_EVENTS).then(|| format!("{MOST_EVENTS} events"))
     }
 
-    pub(super) fn most() -> String {
-        format!("{MOST_EVENTS} events are as many as one recording keeps")
+    fn found(&mut self, first: &[(i32, i32)], known: &mut Known, _: f64) -> Result<Found, RecordError> {
+        let mut weaver = Weaver::new(first, self.children, &known.files);
+        merged(&self.seen, |event| weaver.see(event));
+        let (graph, lost) = (weaver.end(), self.instance.lost());
+        Ok(Found { graph, events: self.records() as u64, lost, stacks_lost: 0, engine: Engines::Tracefs })
     }
 
-    pub(super) fn records(&self) -> u64 {
-        self.seen.iter().map(Vec::len).sum::<usize>() as u64
-    }
-
-    /// The wake-ups that were chosen, with the places of their edges.
-    pub(super) fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
+    fn whole(&self, chosen: &[Chosen], telling: Telling<'_>) -> Vec<(usize, Wake)> {
         let whole = |one: &Chosen| (one.edge, telling.told_by_events(one, &self.cpus, &self.seen));
         chosen.iter().map(whole).collect()
-    }
-
-    /// Who woke whom.
-    pub(super) fn graph(&self, first: &[(i32, i32)], files: &Files) -> Graph {
-        let mut weaver = Weaver::new(first, self.children, files);
-        merged(&self.seen, |event| weaver.see(event));
-        weaver.end()
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The parts of a trial's sides.
+//! Which of a trial's two sides one is; what each then does is in `role`.
 
-/// A part in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Notifies first, waits for the answer.
@@ -24,7 +23,6 @@ impl Role {
         }
     }
 
-    /// The side's name in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Initiate => "initiator",
