@@ -5,7 +5,7 @@ use crate::bench::resident::Resident;
 use crate::mechanism::{Explanation, Link, Mechanism, Unavailable, Waiter};
 use crate::role::{self, Role};
 use crate::side::{Side, SideError};
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 use doorbell_results::record::subject::Notification;
 
 pub trait Entry: Sync {
@@ -22,7 +22,7 @@ pub trait Entry: Sync {
     /// See [`Mechanism::explanation`].
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
-    fn available(&self, host: &Host) -> Result<(), Unavailable>;
+    fn available(&self) -> Result<(), Unavailable>;
     /// Opens `count` links in the trial's host.
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError>;
     /// Goes through what every mechanism must do.
@@ -61,8 +61,8 @@ impl<M: Mechanism> Entry for M {
     fn explanation(&self) -> Explanation {
         M::explanation()
     }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        M::available(host)
+    fn available(&self) -> Result<(), Unavailable> {
+        M::available()
     }
     fn open(&self, site: &Site, count: usize) -> Result<Box<dyn Links>, OpenError> {
         let links = (0..count).map(|_| M::Link::open(site)).collect::<Result<Vec<_>, _>>()?;

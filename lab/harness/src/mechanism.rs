@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use doorbell_results::record::subject::{Carries, Notification, Notifiers, Waits};
 
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 
 /// Why a mechanism cannot be had on this machine; shown by `doorbell
 /// list` and stored with the skipped trial.
@@ -135,7 +135,7 @@ pub trait Mechanism: Sync + 'static {
     fn explanation() -> Explanation;
     /// Whether this machine has it. Asks the kernel by trying, not by
     /// version, wherever that is possible.
-    fn available(host: &Host) -> Result<(), Unavailable>;
+    fn available() -> Result<(), Unavailable>;
 }
 
 /// One direction of notification, opened before the two sides part, so that both inherit it.

@@ -4,7 +4,7 @@
 use super::control::{Control, STAMPS};
 use super::side::Side;
 use crate::mechanism::{Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken};
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::Clock;
 use std::collections::VecDeque;
@@ -138,7 +138,7 @@ impl Mechanism for Scripted {
     fn explanation() -> Explanation {
         unreachable!("it is no mechanism of the command")
     }
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

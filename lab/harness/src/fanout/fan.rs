@@ -11,7 +11,7 @@ use super::receive;
 use super::table::Table;
 use crate::mechanism::{Notifier, Unavailable, Waiter};
 use crate::side::SideError;
-use crate::site::{Host, OpenError, Site};
+use crate::site::{OpenError, Site};
 
 /// What a way of fanning out is opened for.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ pub trait FanEntry: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     /// Whether this machine has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable>;
+    fn available(&self) -> Result<(), Unavailable>;
     /// What it needs for so many receivers.
     fn needs(&self, receivers: u64) -> Needs;
     /// What each receiver is notified by.

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
-use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
+use crate::mechanism::{Link, Mechanism, Notification, OpenError, Site, Unavailable};
 
 /// A link of `M` for each receiver.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ impl<M: Mechanism> FanEntry for Each<M> {
     fn summary(&self) -> &'static str {
         M::explanation().summary
     }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        M::available(host)
+    fn available(&self) -> Result<(), Unavailable> {
+        M::available()
     }
     fn notification(&self) -> Notification {
         M::NOTIFICATION

@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::fanout::fan::FanEntry;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::subject::Subject;
@@ -28,7 +27,7 @@ impl Family for FanOuts {
                 format!("{} does not join {:?}", configuration.subject, configuration.contexts)
                     .to_lowercase(),
             ),
-            Ok(entry) => match entry.available(&Host::default()) {
+            Ok(entry) => match entry.available() {
                 Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },

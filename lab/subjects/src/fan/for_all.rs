@@ -8,7 +8,7 @@
 use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::posix_semaphore::SemaphoreEnd;
 use crate::mechanism::sem_posix::{SemPosix, SemPosixLink, Shared};
-use crate::mechanism::{Host, Link, Mechanism, Notification, OpenError, Site, Unavailable};
+use crate::mechanism::{Link, Mechanism, Notification, OpenError, Site, Unavailable};
 
 #[derive(Debug)]
 pub(super) struct SemPosixForAll;
@@ -33,8 +33,8 @@ impl FanEntry for SemPosixForAll {
     fn summary(&self) -> &'static str {
         "one unnamed POSIX semaphore for all receivers: counts duplicates and misses"
     }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        SemPosix::available(host)
+    fn available(&self) -> Result<(), Unavailable> {
+        SemPosix::available()
     }
     fn notification(&self) -> Notification {
         SemPosix::NOTIFICATION

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::{
-    self, Fault, Host, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-    Word,
+    self, Fault, Mechanism as _, Notification, Notifier, OpenError, Site, Unavailable, Waiter, Woken, Word,
 };
 use doorbell_machine::clock::Now;
 use doorbell_results::machine::clock::{Clock, Ticks};
@@ -187,7 +186,7 @@ impl FanEntry for Null {
     fn summary(&self) -> &'static str {
         "no post at all: each receiver wakes by a timer of its own at a random moment"
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         Ok(())
     }
     fn notification(&self) -> Notification {

@@ -4,7 +4,7 @@
 use super::{Fan, FanEntry, FanOutContext, Needs, OpenFan};
 use crate::mechanism::c_call::result;
 use crate::mechanism::sem_sysv::{SemSysv, SemSysvEnd};
-use crate::mechanism::{Host, Mechanism, Notification, OpenError, Site, Unavailable};
+use crate::mechanism::{Mechanism, Notification, OpenError, Site, Unavailable};
 use doorbell_harness::run_dir::Note;
 use doorbell_machine::root::Root;
 
@@ -53,8 +53,8 @@ impl FanEntry for SemSysvMany {
     fn summary(&self) -> &'static str {
         "System V semaphores, as many in a set as the kernel takes"
     }
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        SemSysv::available(host)
+    fn available(&self) -> Result<(), Unavailable> {
+        SemSysv::available()
     }
     fn notification(&self) -> Notification {
         SemSysv::NOTIFICATION

@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter spins as long as it pays and then sleeps.
 
 use super::library::BellLink;
-use super::{Explanation, Host, Mechanism, Unavailable, Waits};
+use super::{Explanation, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter spins as long as it pays and then sleeps.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Mechanism for BellAdaptive {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

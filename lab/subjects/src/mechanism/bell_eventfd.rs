@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter sleeps on an eventfd.
 
 use super::library::BellLink;
-use super::{Explanation, Host, Mechanism, Unavailable, Waits};
+use super::{Explanation, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter sleeps on an eventfd.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Mechanism for BellEventfd {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

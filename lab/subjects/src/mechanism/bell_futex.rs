@@ -2,7 +2,7 @@
 //! This project's bell, whose waiter sleeps at once.
 
 use super::library::BellLink;
-use super::{Explanation, Host, Mechanism, Unavailable, Waits};
+use super::{Explanation, Mechanism, Unavailable, Waits};
 
 /// This project's bell, whose waiter sleeps at once.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Mechanism for BellFutex {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

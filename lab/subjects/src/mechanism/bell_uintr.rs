@@ -5,7 +5,7 @@ use doorbell::Tokens;
 
 use super::library::{BellNotifier, BellWaiter, bell_segment};
 use super::user_interrupt::{ByHardware, probe, start};
-use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 
 /// This project's bell, whose waiter sleeps in poll on a vector.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Mechanism for BellUintr {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<ByHardware>()
     }
 }

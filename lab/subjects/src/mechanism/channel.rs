@@ -3,7 +3,7 @@
 //! waiter that spins as long as it pays.
 
 use super::library::ChannelLink;
-use super::{Carries, Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Carries, Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// This project's channel: an eight-byte message, received by a
 /// waiter that spins as long as it pays.
@@ -32,7 +32,7 @@ impl Mechanism for Channel {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

@@ -8,9 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::deadline::monotonic;
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::arena::Zeroed;
 
 /// The notifier counts under the mutex and signals, the waiter waits for the count.
@@ -127,7 +125,7 @@ impl Mechanism for Condvar {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: plain data, valid when zero.
         let shared: Shared = unsafe { std::mem::zeroed() };
         shared.initialise().map_err(|error| Unavailable::because(error.to_string()))

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::EventfdFlags;
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends, LONGEST, again};
-use super::{Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// A counter in the kernel behind a descriptor; the waiter reads it.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Mechanism for EventfdRead {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

@@ -4,7 +4,7 @@
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends, LONGEST, again};
-use super::{Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// A counter in the kernel behind a descriptor, from which a read takes one.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Mechanism for EventfdCount {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         fresh().map(drop).map_err(|error| Unavailable::because(error.to_string()))
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::deadline::{Deadline, relative};
 use super::descriptor::{Writer, again, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Mechanism for EventfdEpoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

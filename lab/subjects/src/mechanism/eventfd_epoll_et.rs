@@ -10,7 +10,7 @@ use rustix::event::epoll::EventFlags;
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::eventfd_epoll::{self, EpollSet};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)` and is done.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Mechanism for EventfdEpollEt {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         eventfd_epoll::probe()
     }
 }

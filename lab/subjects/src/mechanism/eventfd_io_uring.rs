@@ -3,7 +3,7 @@
 
 use super::eventfd::{self, EventfdRead};
 use super::uring_read::{self, ReadByRing, ReadLink};
-use super::{Explanation, Host, Mechanism, Unavailable};
+use super::{Explanation, Mechanism, Unavailable};
 
 /// The waiter has a read under way and waits for its completion.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Mechanism for EventfdIoUring {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         eventfd::probe()?;
         uring_read::probe::<EventfdRead>()
     }

@@ -9,7 +9,7 @@ use io_uring::{opcode, types};
 use super::descriptor::{Writer, again};
 use super::eventfd::{self, EventfdRead};
 use super::uring::{self, Completion, Ring, outcome};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// An eventfd in whose wait queue a ring stays.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Mechanism for EventfdIoUringPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         eventfd::probe()?;
         uring::probe(opcode::PollAdd::CODE, "IORING_OP_POLL_ADD", "5.1")?;
         let ring = Ring::new().map_err(|error| Unavailable::because(error.to_string()))?;

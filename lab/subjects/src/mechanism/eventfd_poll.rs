@@ -9,7 +9,7 @@ use rustix::io::retry_on_intr;
 
 use super::descriptor::{Writer, again, readable, take_token};
 use super::eventfd::{self, EventfdRead};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter polls, then reads.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Mechanism for EventfdPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         eventfd::probe()
     }
 }

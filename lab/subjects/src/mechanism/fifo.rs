@@ -7,7 +7,7 @@ use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open};
 
 use super::descriptor::{Reader, Writer};
 use super::pipe::Pipe;
-use super::{Carries, Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it; each opens the FIFO by its name.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Mechanism for Fifo {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // Every kernel has FIFOs; whether the run folder's file system takes one shows when it is made.
         Ok(())
     }

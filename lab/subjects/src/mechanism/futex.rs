@@ -5,7 +5,7 @@ use rustix::thread::futex::{self, Flags};
 
 pub use doorbell_harness::futex::{FutexLink, FutexNotifier, FutexWaiter};
 
-use super::{Explanation, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+use super::{Explanation, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// A futex keyed by the page behind it, as processes need.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Mechanism for FutexShared {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }
@@ -75,7 +75,7 @@ impl Mechanism for FutexPrivate {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

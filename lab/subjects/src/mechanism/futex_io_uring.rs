@@ -10,7 +10,7 @@ use rustix::thread::futex::Flags;
 use super::futex::FutexNotifier;
 use super::uring::{self, Ring, outcome};
 use super::watched_word::{WordReader, WordWaiter};
-use super::{Explanation, Fault, Host, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
+use super::{Explanation, Fault, Link, Mechanism, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// The waiter has a futex wait under way and waits for its completion.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Mechanism for FutexIoUring {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         uring::probe(opcode::FutexWait::CODE, "IORING_OP_FUTEX_WAIT", "6.7")
     }
 }

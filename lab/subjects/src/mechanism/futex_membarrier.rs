@@ -12,9 +12,7 @@ use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 use super::deadline::relative;
 use super::watched_word::{WordNotifier, WordReader, WordWaiter};
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Word};
 
 /// The notifier stores and looks whether anybody sleeps, with nothing
 /// in between; the waiter pays for both.
@@ -72,7 +70,7 @@ impl Mechanism for FutexMembarrier {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         let known = membarrier_query();
         let both = [MembarrierCommand::GlobalExpedited, MembarrierCommand::RegisterGlobalExpedited];
         if both.into_iter().all(|command| known.contains_command(command)) {

@@ -11,8 +11,8 @@ use super::deadline::{Deadline, monotonic};
 use super::futex::FutexNotifier;
 use super::watched_word::WordReader;
 use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken, Word,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
+    Word,
 };
 
 /// The notifier rings one of several words, another each time; the waiter sleeps on all of them.
@@ -72,7 +72,7 @@ impl Mechanism for FutexWaitv {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // A word that no longer holds the number: the kernel that knows the call says so at once.
         static WORD: std::sync::OnceLock<Word> = std::sync::OnceLock::new();
         let waits = [entry(&WordReader { word: WORD.get_or_init(Word::default), seen: 1 })];

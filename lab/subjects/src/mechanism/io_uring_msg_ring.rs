@@ -9,7 +9,7 @@ use io_uring::{IoUring, Parameters, opcode, squeue, types};
 use super::descriptor::again;
 use super::uring::{self, Ring, outcome};
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The notifier's ring posts into the waiter's.
@@ -63,7 +63,7 @@ impl Mechanism for IoUringMsgRing {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         uring::probe(opcode::MsgRingData::CODE, "IORING_OP_MSG_RING", "5.18")
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     /// A waiter that only looked once hung as soon as a notifier was a ring ahead of it.
     #[test]
     fn a_waiter_that_only_looks_sees_what_found_its_ring_full() {
-        if let Err(lack) = IoUringMsgRing::available(&Host::default()) {
+        if let Err(lack) = IoUringMsgRing::available() {
             return doorbell_skipped::skip(lack);
         }
         let run_dir = RunDir::create().unwrap();

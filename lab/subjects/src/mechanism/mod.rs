@@ -12,7 +12,7 @@ pub use doorbell_harness::entry::{Entry, Links};
 pub use doorbell_harness::mechanism::{
     Explanation, Fault, Link, Mechanism, Notifier, Unavailable, Waiter, Woken,
 };
-pub use doorbell_harness::site::{Host, OpenError, Site, Word};
+pub use doorbell_harness::site::{OpenError, Site, Word};
 pub use doorbell_results::record::subject::{Carries, Contexts, Notification, Notifiers, Waits};
 
 mod alarm;
@@ -185,10 +185,10 @@ mod tests {
         let entries = all().iter().chain(&[&eventfd_count::EventfdCount as _]);
         // Before any is rehearsed: one of them makes a choice for the
         // whole process that another would then give as its reason.
-        let asked: Vec<_> = entries.map(|entry| (entry, entry.available(&Host::default()))).collect();
+        let asked: Vec<_> = entries.map(|entry| (entry, entry.available())).collect();
         for (entry, available) in asked {
             let name = entry.name();
-            let said = match available.and_then(|()| entry.available(&Host::default())) {
+            let said = match available.and_then(|()| entry.available()) {
                 Err(lacking) => format!("not there: {lacking}"),
                 Ok(()) if !entry.notification().joins(Contexts::Threads) => {
                     "joins processes alone".to_owned()
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn what_is_not_available_says_why() {
         for entry in all() {
-            if let Err(lacking) = entry.available(&Host::default()) {
+            if let Err(lacking) = entry.available() {
                 assert!(lacking.reason.len() > 20, "{}: '{}'", entry.name(), lacking.reason);
             }
         }

@@ -13,7 +13,7 @@ use rustix::thread::CapabilitySet;
 use super::c_call::{absent_or_made, c_string, result};
 use super::deadline::realtime;
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
@@ -93,7 +93,7 @@ impl Mechanism for MqPosix {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // A name nobody has: only its absence may be the error.
         absent_or_made("mq_open(3)", open(c"/doorbell-probe", libc::O_RDONLY))?;
         // Making one to see whether it can be made would leave it

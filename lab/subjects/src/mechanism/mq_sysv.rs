@@ -9,7 +9,7 @@ use super::alarm::Alarm;
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::Deadline;
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
 };
 use doorbell_harness::run_dir::Note;
 
@@ -74,7 +74,7 @@ impl Mechanism for MqSysv {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: takes integers only.
         absent_or_made("msgget(2)", result(unsafe { libc::msgget(PROBE_KEY, 0) }))
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Waits, Woken,
 };
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Mechanism for Null {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Mechanism for Pipe {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         fresh().map(drop).map_err(|error| Unavailable::because(error.to_string()))
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter calls `sched_yield` until it changes.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Mechanism for SchedYield {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

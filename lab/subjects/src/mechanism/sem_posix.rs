@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::c_call::result;
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::arena::Zeroed;
 
 /// The notifier posts, the waiter waits.
@@ -63,7 +63,7 @@ impl Mechanism for SemPosix {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         let shared = Shared(UnsafeCell::new(
             // SAFETY: `sem_t` is plain data, valid when zero.
             unsafe { std::mem::zeroed() },

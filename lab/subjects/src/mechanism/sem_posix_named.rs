@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::c_call::{absent_or_made, c_string, errno, result};
 use super::posix_semaphore::{KERNEL, LIMITS, Semaphore, SemaphoreEnd};
-use super::{Explanation, Host, Link, Mechanism, OpenError, Site, Unavailable};
+use super::{Explanation, Link, Mechanism, OpenError, Site, Unavailable};
 use doorbell_harness::run_dir::Note;
 
 /// The notifier posts, the waiter waits.
@@ -90,7 +90,7 @@ impl Mechanism for SemPosixNamed {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         rustix::fs::access(FOLDER, rustix::fs::Access::WRITE_OK).map_err(|error| {
             Unavailable::because(format!("{FOLDER}, where named semaphores live: {error}"))
         })?;

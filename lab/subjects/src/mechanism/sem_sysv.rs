@@ -9,9 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::c_call::{PROBE_KEY, absent_or_made, result};
 use super::deadline::{Deadline, relative};
-use super::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken,
-};
+use super::{Explanation, Fault, Link, Mechanism, Notifier, OpenError, Site, Unavailable, Waiter, Woken};
 use doorbell_harness::run_dir::Note;
 
 /// The notifier adds one, the waiter takes one.
@@ -73,7 +71,7 @@ impl Mechanism for SemSysv {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: takes integers only.
         absent_or_made("semget(2)", result(unsafe { libc::semget(PROBE_KEY, 1, 0) }))
     }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::c_call::{errno, result};
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLink, by_signal, number, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter's wait is interrupted by a handler that counts.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Mechanism for SignalHandler {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::{read, retry_on_intr};
 use super::c_call::result;
 use super::descriptor::readable;
 use super::signal::{Reception, SignalLink, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter reads the signal like data.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Mechanism for SignalSignalfd {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         // SAFETY: a set is plain data, valid when zero: the empty one.
         let none = unsafe { std::mem::zeroed() };
         signalfd(&none).map(drop).map_err(|error| Unavailable::because(error.to_string()))

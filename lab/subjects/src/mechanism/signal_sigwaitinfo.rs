@@ -9,7 +9,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::c_call::result;
 use super::deadline::{Deadline, posix};
 use super::signal::{Reception, SignalLink, by_signal, queued_signals};
-use super::{Carries, Explanation, Fault, Host, Mechanism, OpenError, Unavailable, Waiter, Woken};
+use super::{Carries, Explanation, Fault, Mechanism, OpenError, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in the call and no handler runs.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Mechanism for SignalSigwaitinfo {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter reads it in a loop.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Mechanism for Spin {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, tcp_pair, timed_by_ppoll};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Mechanism for Tcp {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         socket::probe(tcp_pair())
     }
 }

@@ -4,7 +4,7 @@
 use super::busy_poll::{self, KERNEL, LIMITS, SOURCES, polling};
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::tcp_pair;
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// As tcp, with SO_BUSY_POLL on the reading socket.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Mechanism for TcpBusyPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         busy_poll::probe(tcp_pair())
     }
 }

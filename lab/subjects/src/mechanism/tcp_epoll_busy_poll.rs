@@ -12,7 +12,7 @@ use super::descriptor::{Ends, Writer, again, take_token};
 use super::eventfd_epoll::EpollSet;
 use super::socket::tcp_pair;
 use super::tcp::Tcp;
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// As tcp, in an epoll set with busy polling.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Mechanism for TcpEpollBusyPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         busy_poll::probe(tcp_pair())?;
         let because = |error: OpenError| Unavailable::because(error.to_string());
         let ends = tcp_pair().map_err(because)?;

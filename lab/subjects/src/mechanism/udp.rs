@@ -3,7 +3,7 @@
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, udp_pair};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier sends a datagram, the waiter receives it.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Mechanism for Udp {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         socket::probe(udp_pair())
     }
 }

@@ -4,7 +4,7 @@
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll};
 use super::veth;
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier sends a datagram through one end of a pair of
 /// devices, the waiter receives it at the other.
@@ -61,7 +61,7 @@ impl Mechanism for UdpVeth {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         socket::probe(veth::udp_pair())
     }
 }

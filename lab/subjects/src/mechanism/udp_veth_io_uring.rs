@@ -3,7 +3,7 @@
 
 use super::udp_veth::{UdpVeth, of_a_pair};
 use super::uring_read::{self, ReadByRing, ReadLink};
-use super::{Carries, Explanation, Host, Mechanism, Unavailable};
+use super::{Carries, Explanation, Mechanism, Unavailable};
 
 /// As udp-veth; the waiter has a read under way and waits for its completion.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl Mechanism for UdpVethIoUring {
         }
     }
 
-    fn available(host: &Host) -> Result<(), Unavailable> {
-        UdpVeth::available(host)?;
+    fn available() -> Result<(), Unavailable> {
+        UdpVeth::available()?;
         uring_read::probe::<UdpVeth>()
     }
 }

@@ -9,7 +9,7 @@ use super::descriptor::{Descriptors, Ends};
 use super::udp_veth::of_a_pair;
 use super::uring::Ring;
 use super::uring_read::{self, ReadByRing, ReadLink};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable, Waits, veth};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable, Waits, veth};
 
 /// As udp-veth-io-uring, with IORING_REGISTER_NAPI.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Mechanism for UdpVethIoUringNapi {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         uring_read::probe::<Self>()?;
         match veth::udp_pair().and_then(|ends| has_queue(&ends)) {
             Ok(true) => Ok(()),
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn its_waiter_takes_packets_by_polling_and_a_plain_ring_takes_none() {
-        if let Err(lack) = UdpVethIoUringNapi::available(&Host::default()) {
+        if let Err(lack) = UdpVethIoUringNapi::available() {
             return doorbell_skipped::skip(lack);
         }
         let cpus = two_cpus();

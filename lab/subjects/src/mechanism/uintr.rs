@@ -7,7 +7,7 @@ use user_interrupts::Receiver;
 
 use super::deadline::Deadline;
 use super::user_interrupt::{ByHardware, InterruptLink, Interruption, probe};
-use super::{Explanation, Fault, Host, Mechanism, Unavailable, Waiter, Waits, Woken};
+use super::{Explanation, Fault, Mechanism, Unavailable, Waiter, Waits, Woken};
 
 /// The waiter looks at its own memory, which its handler writes.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Mechanism for Uintr {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<ByHardware>()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::uintr::Uintr;
 use super::user_interrupt::{BySignals, InterruptLink, probe};
-use super::{Explanation, Host, Mechanism, Unavailable, Waits};
+use super::{Explanation, Mechanism, Unavailable, Waits};
 
 /// The waiter looks at its own memory, which its handler writes.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Mechanism for UintrBySignals {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<BySignals>()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::uintr_epoll::PolledLink;
 use super::user_interrupt::{BySignals, probe};
-use super::{Explanation, Host, Mechanism, Unavailable};
+use super::{Explanation, Mechanism, Unavailable};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Mechanism for UintrBySignalsEpoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<BySignals>()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::uintr_wait::UintrWait;
 use super::user_interrupt::{BySignals, InterruptLink, probe};
-use super::{Explanation, Host, Mechanism, Unavailable};
+use super::{Explanation, Mechanism, Unavailable};
 
 /// The waiter sleeps in `futex_waitv`, masked, and unmasks behind it, where its handler runs.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Mechanism for UintrBySignalsWait {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<BySignals>()
     }
 }

@@ -12,7 +12,7 @@ use super::descriptor::{again, take_token};
 use super::eventfd::EventfdRead;
 use super::eventfd_epoll::EpollSet;
 use super::user_interrupt::{ByHardware, Interrupter, Means, probe, start};
-use super::{Explanation, Fault, Host, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Link, Mechanism, OpenError, Site, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `epoll_wait(2)`, then reads.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Mechanism for UintrEpoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<ByHardware>()
     }
 }

@@ -8,7 +8,7 @@ use user_interrupts::{Pending, Receiver};
 
 use super::deadline::Deadline;
 use super::user_interrupt::{ByHardware, InterruptLink, Interruption, probe};
-use super::{Explanation, Fault, Host, Mechanism, Unavailable, Waiter, Woken};
+use super::{Explanation, Fault, Mechanism, Unavailable, Waiter, Woken};
 
 /// The waiter sleeps in `UINTR_WAIT`, masked, and unmasks behind it, where its handler runs.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Mechanism for UintrWait {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe::<ByHardware>()
     }
 }

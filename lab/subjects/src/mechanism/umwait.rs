@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's core dozes on its cache line.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Mechanism for Umwait {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         if has_waitpkg() {
             return Ok(());
         }

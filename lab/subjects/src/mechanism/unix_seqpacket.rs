@@ -5,7 +5,7 @@ use rustix::net::SocketType;
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, unix_pair};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier sends a packet, the waiter receives it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Mechanism for UnixSeqpacket {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         socket::probe(unix_pair(SocketType::SEQPACKET))
     }
 }

@@ -5,7 +5,7 @@ use rustix::net::SocketType;
 
 use super::descriptor::{DescriptorLink, Descriptors, Ends};
 use super::socket::{self, timed_by_ppoll, unix_pair};
-use super::{Carries, Explanation, Host, Mechanism, OpenError, Site, Unavailable};
+use super::{Carries, Explanation, Mechanism, OpenError, Site, Unavailable};
 
 /// The notifier writes a byte, the waiter reads it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Mechanism for UnixStream {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         socket::probe(unix_pair(SocketType::STREAM))
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's core dozes until its mark on the word is lost.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Mechanism for Wfe {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         if !cfg!(target_arch = "aarch64") {
             return Err(Unavailable::because("this processor is none of ARM's: it has no wfe"));
         }

@@ -5,7 +5,7 @@
 use std::sync::atomic::AtomicU32;
 
 use super::watched_word::{Pause, WatchedLink};
-use super::{Explanation, Host, Mechanism, Notifiers, Unavailable, Waits};
+use super::{Explanation, Mechanism, Notifiers, Unavailable, Waits};
 
 /// The notifier increments a word, the waiter's hart stalls until its
 /// reservation of the word is lost.
@@ -92,7 +92,7 @@ impl Mechanism for Wrs {
     }
 
     #[cfg(target_arch = "riscv64")]
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         match has_zawrs() {
             Ok(true) => Ok(()),
             Ok(false) => Err(Unavailable::because(
@@ -107,7 +107,7 @@ impl Mechanism for Wrs {
     }
 
     #[cfg(not(target_arch = "riscv64"))]
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         Err(Unavailable::because("this processor is no RISC-V: it has no wrs.sto"))
     }
 }

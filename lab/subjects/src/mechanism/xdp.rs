@@ -15,8 +15,8 @@ use super::redirect::Redirect;
 use super::udp_veth::of_a_pair;
 use super::xsk::{Receiver, Sender, fresh};
 use super::{
-    Carries, Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable,
-    Waiter, Woken, veth,
+    Carries, Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
+    Woken, veth,
 };
 
 /// The notifier puts a frame into its ring and tells the kernel; the waiter finds it in its own.
@@ -107,7 +107,7 @@ impl Mechanism for Xdp {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         let link = XdpLink::fresh();
         // Each step can be refused by itself.
         link.and_then(|link| link.waiter().and(link.notifier()).map(drop))
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn frames_beyond_those_that_may_wait_are_dropped_and_the_numbers_of_the_next_tell_how_many() {
-        if let Err(lack) = Xdp::available(&Host::default()) {
+        if let Err(lack) = Xdp::available() {
             return doorbell_skipped::skip(lack);
         }
         let link = XdpLink::fresh().unwrap();
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_sleeper_misses_no_frame_of_a_notifier_that_waits_for_its_answers() {
         const FRAMES: u32 = 20_000;
-        if let Err(lack) = Xdp::available(&Host::default()) {
+        if let Err(lack) = Xdp::available() {
             return doorbell_skipped::skip(lack);
         }
         let link = XdpLink::fresh().unwrap();
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_link_has_one_notifier() {
-        if let Err(lack) = Xdp::available(&Host::default()) {
+        if let Err(lack) = Xdp::available() {
             return doorbell_skipped::skip(lack);
         }
         let link = XdpLink::fresh().unwrap();

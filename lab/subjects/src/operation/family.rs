@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
 use doorbell_results::record::Record;
@@ -25,7 +24,7 @@ impl Family for Operations {
 
     fn lacks(&self, configuration: &Configuration, _: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(operation) => operation.fits(configuration, &Host::default()).err().map(|lack| lack.reason),
+            Ok(operation) => operation.fits(configuration).err().map(|lack| lack.reason),
             Err(unknown) => Some(unknown.to_string()),
         }
     }

@@ -12,7 +12,7 @@
 //! How many switches a protocol makes is never assumed: [`figures`] divides by the count the kernel
 //! kept. Adding an operation is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Contexts, Explanation, Host, Links, OpenError, Site, Unavailable};
+use crate::mechanism::{Contexts, Explanation, Links, OpenError, Site, Unavailable};
 use doorbell_harness::scheduler::may_enter;
 use doorbell_results::configuration::Configuration;
 use doorbell_results::nearest::{self, Unknown};
@@ -99,8 +99,7 @@ pub trait Operation: Sync {
         true
     }
     /// Whether this machine has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
+    fn available(&self) -> Result<(), Unavailable> {
         Ok(())
     }
     /// Sets it up in the trial's host, before the sides exist.
@@ -133,7 +132,7 @@ impl dyn Operation {
     }
     /// Whether `configuration` can be run here, and what is lacking if not: the operation itself,
     /// its kind of sides, or the right to the scheduling policy.
-    pub fn fits(&self, configuration: &Configuration, host: &Host) -> Result<(), Unavailable> {
+    pub fn fits(&self, configuration: &Configuration) -> Result<(), Unavailable> {
         if !self.joins(configuration.contexts) {
             return Err(Unavailable::because(format!(
                 "{} does not join {:?}",
@@ -143,7 +142,7 @@ impl dyn Operation {
         }
         may_enter(configuration.scheduler, &configuration.placement)
             .map_err(|refused| Unavailable::because(refused.to_string()))?;
-        self.available(host)
+        self.available()
     }
 }
 

@@ -20,7 +20,7 @@ use rustix::time::{
 use user_interrupts::{Backend, Calls, Receiver};
 
 use super::{Form, Operation};
-use crate::mechanism::{Contexts, Explanation, Fault, Host, Links, OpenError, Site, Unavailable};
+use crate::mechanism::{Contexts, Explanation, Fault, Links, OpenError, Site, Unavailable};
 use doorbell_harness::control::Step;
 use doorbell_harness::role::Role;
 use doorbell_harness::side::{Side, SideError};
@@ -125,7 +125,7 @@ impl Operation for Preempt {
             sources: &["timer_create(2), timerfd_create(2)", "uintr/driver/timer.c; uintr(3)"],
         }
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         if *self != Self::UintrTimer {
             return Ok(());
         }

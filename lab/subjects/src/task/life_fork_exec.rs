@@ -5,7 +5,7 @@ use super::generations::Generations;
 use super::life_posix_spawn::{PROGRAM, is_there, wait_for_programs};
 use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Host, Unavailable};
+use crate::mechanism::{Explanation, Unavailable};
 use doorbell_harness::fork::fork;
 use doorbell_harness::side::SideError;
 
@@ -38,7 +38,7 @@ impl TaskKind for LifeForkExec {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 }
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         is_there()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {

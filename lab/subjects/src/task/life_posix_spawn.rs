@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use super::generations::Generations;
 use super::tasks::Children;
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Fault, Host, Unavailable};
+use crate::mechanism::{Explanation, Fault, Unavailable};
 use doorbell_harness::side::SideError;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl TaskKind for LifePosixSpawn {
     fn needs(&self) -> Needs {
         Needs { tasks: 1, descriptors: 0, mappings: 0, bytes: 512 << 10 }
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         is_there()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {

@@ -4,7 +4,7 @@
 use super::generations::Generations;
 use super::stackful::{Coroutines, NEEDS, available};
 use super::{MadeOf, Measured, Needs, TaskContext, TaskKind};
-use crate::mechanism::{Explanation, Host, Unavailable};
+use crate::mechanism::{Explanation, Unavailable};
 use doorbell_harness::side::SideError;
 
 /// A coroutine each, on a pooled stack.
@@ -34,7 +34,7 @@ impl TaskKind for LifeStackful {
     fn needs(&self) -> Needs {
         NEEDS
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         available()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {

@@ -10,7 +10,7 @@
 //!
 //! Adding a kind is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Explanation, Host, Unavailable};
+use crate::mechanism::{Explanation, Unavailable};
 use doorbell_harness::side::SideError;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
@@ -85,8 +85,7 @@ pub trait TaskKind: Sync {
     }
     fn needs(&self) -> Needs;
     /// Whether this machine has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
+    fn available(&self) -> Result<(), Unavailable> {
         Ok(())
     }
     /// Whether its tasks can have so many turns each.

@@ -9,7 +9,7 @@ use corosensei::stack::DefaultStack;
 use super::generations::{Generations, Known};
 use super::stack_switch::{self, Left, lay_out, switch};
 use super::{MadeOf, Needs, TaskContext, TaskKind, stack_pool};
-use crate::mechanism::{Explanation, Fault, Host, Unavailable};
+use crate::mechanism::{Explanation, Fault, Unavailable};
 use doorbell_harness::side::SideError;
 
 /// Coroutines that switch straight to the next on the shared queue.
@@ -46,7 +46,7 @@ impl TaskKind for Stackful {
     fn needs(&self) -> Needs {
         NEEDS
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         available()
     }
     fn generation(&self, task_context: &TaskContext, generations: &mut Generations) -> Result<(), SideError> {

@@ -3,7 +3,6 @@
 
 use doorbell_harness::family::{Family, OpenedSides, TrialContext};
 use doorbell_harness::role::Role;
-use doorbell_harness::site::Host;
 use doorbell_machine::root::Root;
 use doorbell_results::configuration::{Configuration, Pattern};
 use doorbell_results::machine::Machine;
@@ -38,7 +37,7 @@ impl Family for Transfers {
             Ok(engine) => engine,
             Err(unknown) => return Some(unknown.to_string()),
         };
-        if let Err(lack) = engine.available(&Host::default()) {
+        if let Err(lack) = engine.available() {
             return Some(lack.reason);
         }
         if engine.noticed() == Noticed::ByPolling

@@ -8,7 +8,7 @@
 //!
 //! Adding a way is adding a file here and one line in [`all`].
 
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 use doorbell_results::configuration::Direction;
 use doorbell_results::nearest::{self, Unknown};
 use doorbell_results::record::Subject;
@@ -47,8 +47,7 @@ pub trait Engine: Sync {
         false
     }
     /// Whether this kernel has it.
-    fn available(&self, host: &Host) -> Result<(), Unavailable> {
-        let _ = host;
+    fn available(&self) -> Result<(), Unavailable> {
         Ok(())
     }
     /// Sets it up in the thread that transfers.

@@ -3,7 +3,7 @@
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 
 #[derive(Debug)]
 pub(super) struct Uring;
@@ -29,7 +29,7 @@ impl Engine for Uring {
     fn noticed(&self) -> Noticed {
         Noticed::ByInterrupt
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         ring::probe(0, "io_uring", "5.6")
     }
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {

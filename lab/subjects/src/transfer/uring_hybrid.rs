@@ -3,7 +3,7 @@
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 
 /// The ring that sleeps before it polls.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Engine for UringHybrid {
     fn noticed(&self) -> Noticed {
         Noticed::ByPolling
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         ring::probe(ring::IOPOLL | ring::HYBRID_IOPOLL, "IORING_SETUP_HYBRID_IOPOLL", "6.13")
     }
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {

@@ -4,7 +4,7 @@
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 
 #[derive(Debug)]
 pub(super) struct UringIopoll;
@@ -33,7 +33,7 @@ impl Engine for UringIopoll {
     fn noticed(&self) -> Noticed {
         Noticed::ByPolling
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         ring::probe(ring::IOPOLL, "IORING_SETUP_IOPOLL", "5.1")
     }
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {

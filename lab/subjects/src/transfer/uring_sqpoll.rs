@@ -4,7 +4,7 @@
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 
 /// The ring whose submissions are polled.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Engine for UringSqpoll {
     fn kernel_thread(&self) -> bool {
         true
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         ring::probe(ring::SQPOLL, "IORING_SETUP_SQPOLL for this user", "5.11")
     }
     fn open<'buffer>(&self, place: Place<'buffer>) -> Result<Box<dyn Transfer + 'buffer>, OpenError> {

@@ -4,7 +4,7 @@
 
 use super::ring::{self, Ring};
 use super::{Engine, Noticed, Place, Transfer};
-use crate::mechanism::{Explanation, Fault, Host, OpenError, Unavailable};
+use crate::mechanism::{Explanation, Fault, OpenError, Unavailable};
 
 /// The ring in which everything is polled.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Engine for UringSqpollIopoll {
     fn kernel_thread(&self) -> bool {
         true
     }
-    fn available(&self, _: &Host) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), Unavailable> {
         ring::probe(
             ring::SQPOLL | ring::IOPOLL,
             "IORING_SETUP_SQPOLL with IORING_SETUP_IOPOLL for this user",

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The answer never ends: each event is a line of it.
@@ -50,7 +49,7 @@ impl Mechanism for HttpEvents {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

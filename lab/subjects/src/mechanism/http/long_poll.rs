@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::server::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The server answers when there is something to tell.
@@ -53,7 +52,7 @@ impl Mechanism for HttpLongPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use super::server::Server;
 use super::{Connection, Stream, ask, probe};
 use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The client asks once in `INTERVAL`.
@@ -50,7 +49,7 @@ impl Mechanism for HttpShortPoll {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }

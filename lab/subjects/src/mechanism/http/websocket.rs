@@ -10,8 +10,7 @@ use tungstenite::{Error, Message, WebSocket};
 use super::{Connection, probe};
 use crate::mechanism::descriptor::readable;
 use crate::mechanism::{
-    Explanation, Fault, Host, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter,
-    Woken,
+    Explanation, Fault, Link, Mechanism, Notifier, Notifiers, OpenError, Site, Unavailable, Waiter, Woken,
 };
 
 /// The server sends a frame for each event.
@@ -53,7 +52,7 @@ impl Mechanism for Websocket {
         }
     }
 
-    fn available(_: &Host) -> Result<(), Unavailable> {
+    fn available() -> Result<(), Unavailable> {
         probe()
     }
 }
