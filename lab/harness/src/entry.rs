@@ -19,7 +19,7 @@ pub trait Entry: Sync {
     fn usual(&self) -> bool;
     /// See [`Waiter::IN_A_SET`].
     fn in_a_set(&self) -> bool;
-    /// See [`Mechanism::explanation`].
+    /// See [`Mechanism::EXPLANATION`].
     fn explanation(&self) -> Explanation;
     /// See [`Mechanism::available`].
     fn available(&self) -> Result<(), Unavailable>;
@@ -59,7 +59,7 @@ impl<M: Mechanism> Entry for M {
         <<M::Link as Link>::Waiter as Waiter>::IN_A_SET
     }
     fn explanation(&self) -> Explanation {
-        M::explanation()
+        M::EXPLANATION
     }
     fn available(&self) -> Result<(), Unavailable> {
         M::available()

@@ -37,7 +37,7 @@ impl<M: Mechanism> FanEntry for Each<M> {
         M::NAME
     }
     fn summary(&self) -> &'static str {
-        M::explanation().summary
+        M::EXPLANATION.summary
     }
     fn available(&self) -> Result<(), Unavailable> {
         M::available()
