@@ -90,7 +90,7 @@ fn mechanisms() -> Vec<Topic> {
 
 fn operations() -> Vec<Topic> {
     let operations = operation::all().iter();
-    operations.map(|operation| explained(operation.name(), "operation", operation.explanation())).collect()
+    operations.map(|operation| explained(operation.name, "operation", operation.explanation)).collect()
 }
 
 fn kinds_of_task() -> Vec<Topic> {

@@ -100,8 +100,8 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         operations: operation::all()
             .iter()
             .map(|operation| {
-                let summary = operation.explanation().summary;
-                Item::new(operation.name(), summary, operation.available(), |sides| operation.joins(sides))
+                let summary = operation.explanation.summary;
+                Item::new(operation.name, summary, (operation.available)(), |sides| operation.joins(sides))
             })
             .collect(),
         kinds_of_task: task::all()

@@ -451,7 +451,7 @@ mod tests {
         let known: [(&str, Vec<&str>); 5] = [
             ("gpu", doorbell_subjects::gpu::all().iter().map(|way| way.name).collect()),
             ("fanout", fan::all().iter().map(|entry| entry.name()).collect()),
-            ("switch", operation::all().iter().map(|operation| operation.name()).collect()),
+            ("switch", operation::all().iter().map(|operation| operation.name).collect()),
             ("io", transfer::all().iter().map(|engine| engine.name()).collect()),
             ("tasks", task::all().iter().map(|kind| kind.name()).collect()),
         ];

@@ -58,7 +58,7 @@ pub fn fan_outs() -> Offered {
 
 /// Operations.
 pub fn operations() -> Offered {
-    any(|| operation::all().iter().map(|operation| operation.name()).chain(["all"]).collect())
+    any(|| operation::all().iter().map(|operation| operation.name).chain(["all"]).collect())
 }
 
 /// Kinds of task.

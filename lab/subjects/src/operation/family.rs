@@ -31,7 +31,7 @@ impl Family for Operations {
 
     fn open(&self, trial: &TrialContext<'_>) -> Result<OpenedSides, String> {
         let operation = find(&trial.configuration.subject).map_err(|error| error.to_string())?;
-        let links = operation.open(trial.site, trial.configuration).map_err(|error| error.to_string())?;
+        let links = (operation.open)(trial.site, trial.configuration).map_err(|error| error.to_string())?;
         let roles = [Role::Initiate, Role::Respond];
         Ok(OpenedSides { roles, links, contexts: trial.configuration.contexts })
     }

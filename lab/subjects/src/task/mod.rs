@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn every_name_is_found_and_none_is_used_by_a_mechanism_or_an_operation() {
         let mut names: BTreeSet<&str> = crate::mechanism::all().iter().map(|entry| entry.name()).collect();
-        names.extend(crate::operation::all().iter().map(|operation| operation.name()));
+        names.extend(crate::operation::all().iter().map(|operation| operation.name));
         for kind in all() {
             assert!(names.insert(kind.name()), "{} is used twice", kind.name());
             assert_eq!(find(kind.name()).unwrap().name(), kind.name());
