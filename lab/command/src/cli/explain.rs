@@ -94,12 +94,12 @@ fn operations() -> Vec<Topic> {
 }
 
 fn kinds_of_task() -> Vec<Topic> {
-    task::all().iter().map(|kind| explained(kind.name(), "kind of task", kind.explanation())).collect()
+    task::all().iter().map(|kind| explained(kind.name, "kind of task", kind.explanation)).collect()
 }
 
 fn io_engines() -> Vec<Topic> {
     let engines = transfer::all().iter();
-    engines.map(|engine| explained(engine.name(), "I/O engine", engine.explanation())).collect()
+    engines.map(|engine| explained(engine.name, "I/O engine", engine.explanation)).collect()
 }
 
 fn gpu_ways() -> Vec<Topic> {
@@ -124,8 +124,8 @@ fn gpu_ways() -> Vec<Topic> {
 
 /// What only `doorbell fanout` has: the rest are mechanisms.
 fn fan_outs() -> Vec<Topic> {
-    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name()).is_err());
-    own.map(|entry| plain(entry.name(), "fan-out", entry.summary())).collect()
+    let own = fan::all().iter().filter(|entry| mechanism::find(entry.name).is_err());
+    own.map(|entry| plain(entry.name, "fan-out", entry.summary)).collect()
 }
 
 fn loads() -> Vec<Topic> {

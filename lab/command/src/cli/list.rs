@@ -107,17 +107,17 @@ pub fn run(args: Args, _: &Terminal) -> anyhow::Result<Exit> {
         kinds_of_task: task::all()
             .iter()
             .map(|kind| {
-                let summary = kind.explanation().summary;
-                Item::new(kind.name(), summary, kind.available(), |contexts| {
-                    (kind.made_of() == MadeOf::Processes) == (contexts == Contexts::Processes)
+                let summary = kind.explanation.summary;
+                Item::new(kind.name, summary, (kind.available)(), |contexts| {
+                    (kind.made_of == MadeOf::Processes) == (contexts == Contexts::Processes)
                 })
             })
             .collect(),
         io_engines: transfer::all()
             .iter()
             .map(|engine| {
-                let summary = engine.explanation().summary;
-                Item::new(engine.name(), summary, engine.available(), |contexts| {
+                let summary = engine.explanation.summary;
+                Item::new(engine.name, summary, (engine.available)(), |contexts| {
                     contexts == Contexts::Processes
                 })
             })

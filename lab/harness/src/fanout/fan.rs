@@ -81,28 +81,29 @@ pub trait OpenFan: Send + Sync {
     fn notify(&self, table: &Table) -> Result<Notified, SideError>;
 }
 
-/// A way of fanning out, by name.
-pub trait FanEntry: Sync {
+/// Opens a fan-out in the trial's host.
+pub type Opens = fn(&Site, &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
+
+/// A way of fanning out.
+#[derive(Debug)]
+pub struct FanEntry {
     /// The name on the command line and in result files.
-    fn name(&self) -> &'static str;
-    fn summary(&self) -> &'static str;
+    pub name: &'static str,
+    pub summary: &'static str,
     /// Whether this machine has it.
-    fn available(&self) -> Result<(), Unavailable>;
+    pub available: fn() -> Result<(), Unavailable>,
     /// What it needs for so many receivers.
-    fn needs(&self, receivers: u64) -> Needs;
+    pub needs: fn(u64) -> Needs,
     /// What each receiver is notified by.
-    fn notification(&self) -> Notification;
+    pub notification: Notification,
     /// Whether all receivers wait on one object: a demonstration of what goes wrong then.
-    fn shared(&self) -> bool {
-        false
-    }
-    /// Opens it in the trial's host.
-    fn open(&self, site: &Site, context: &FanOutContext) -> Result<Box<dyn OpenFan>, OpenError>;
+    pub shared: bool,
+    pub open: Opens,
 }
 
-impl dyn FanEntry {
+impl FanEntry {
     pub fn subject(&self) -> Subject {
-        Subject::FanOut { shared: self.shared(), notification: self.notification() }
+        Subject::FanOut { shared: self.shared, notification: self.notification }
     }
 }
 

@@ -64,7 +64,7 @@ impl Failure {
 pub(crate) fn run(
     clock: Clock,
     configuration: &Configuration,
-    entry: &dyn FanEntry,
+    entry: &FanEntry,
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, String> {
@@ -76,7 +76,7 @@ pub(crate) fn run(
 fn with_processes(
     clock: Clock,
     configuration: &Configuration,
-    entry: &dyn FanEntry,
+    entry: &FanEntry,
     run_dir: &RunDir,
     load: Option<&mut Session>,
 ) -> Result<Report, Failure> {
@@ -87,7 +87,7 @@ fn with_processes(
         said(&format!("no way of pinning is called '{}'", configuration.placement.relation))
     })?;
     let spread = pinning.spread(part.receivers, &topology).map_err(|lack| said(&lack))?;
-    allow_descriptors(entry.needs(part.receivers.into()).descriptors)
+    allow_descriptors((entry.needs)(part.receivers.into()).descriptors)
         .map_err(Failure::of("setrlimit(RLIMIT_NOFILE)"))?;
 
     // The table, and a few pairs of cache lines for each receiver's object.
@@ -95,8 +95,7 @@ fn with_processes(
     let arena = Arena::map(size).map_err(|error| said(&error))?;
     let table = Table::place(arena, part, configuration.size).map_err(|error| said(&error))?;
     let site = Site::new(configuration.contexts, arena, run_dir);
-    let fan = entry
-        .open(&site, &FanOutContext { receivers: part.receivers, clock })
+    let fan = (entry.open)(&site, &FanOutContext { receivers: part.receivers, clock })
         .map_err(|error| said(&error))?;
     let before = memory::of_kernel(&Root::live());
     let mut running = RunningReceivers::start(configuration.contexts, &table, fan.as_ref(), spread.as_ref())?;

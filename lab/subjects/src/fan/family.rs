@@ -23,11 +23,11 @@ impl Family for FanOuts {
 
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(entry) if !entry.notification().joins(configuration.contexts) => Some(
+            Ok(entry) if !entry.notification.joins(configuration.contexts) => Some(
                 format!("{} does not join {:?}", configuration.subject, configuration.contexts)
                     .to_lowercase(),
             ),
-            Ok(entry) => match entry.available() {
+            Ok(entry) => match (entry.available)() {
                 Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },
@@ -35,7 +35,7 @@ impl Family for FanOuts {
         }
     }
 
-    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static dyn FanEntry, String>> {
+    fn fan_out(&self, configuration: &Configuration) -> Option<Result<&'static FanEntry, String>> {
         Some(find(&configuration.subject).map_err(|unknown| unknown.to_string()))
     }
 

@@ -24,7 +24,7 @@ impl Family for Tasks {
 
     fn lacks(&self, configuration: &Configuration, machine: &Machine) -> Option<String> {
         match find(&configuration.subject) {
-            Ok(kind) => match kind.available() {
+            Ok(kind) => match (kind.available)() {
                 Ok(()) => limits::lacks(configuration, machine),
                 Err(lack) => Some(lack.reason),
             },

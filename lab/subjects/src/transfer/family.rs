@@ -37,10 +37,10 @@ impl Family for Transfers {
             Ok(engine) => engine,
             Err(unknown) => return Some(unknown.to_string()),
         };
-        if let Err(lack) = engine.available() {
+        if let Err(lack) = (engine.available)() {
             return Some(lack.reason);
         }
-        if engine.noticed() == Noticed::ByPolling
+        if engine.noticed == Noticed::ByPolling
             && let Some(device) =
                 configuration.target.as_ref().and_then(|target| target::device(target, &Root::live()))
             && let Some(lack) = no_queue(&device)
@@ -51,8 +51,8 @@ impl Family for Transfers {
             Some([first, second]) => first == second,
             None => machine.topology.usable.len() < 2,
         };
-        (engine.kernel_thread() && one_cpu).then(|| {
-            format!("{} needs two CPUs: one for the waiter, one for the kernel's thread", engine.name())
+        (engine.kernel_thread && one_cpu).then(|| {
+            format!("{} needs two CPUs: one for the waiter, one for the kernel's thread", engine.name)
         })
     }
 
